@@ -1,0 +1,39 @@
+"""nearkin: learn what is near, store it small, find it fast.
+
+The data walks through the library once, from signals of similarity (interactions, comparisons, or vectors of your
+own) to vectors, to codes, to an index that answers. Names are loaded on first use, so `import nearkin` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {  # public name -> the module that defines it
+    "Index": "nearkin.index",
+    "ProductQuantizer": "nearkin.quantization.product",
+    "read_vectors": "nearkin.data.vectors",
+}
+_PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
+
+__all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
+
+if TYPE_CHECKING:
+    from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.index import Index as Index
+    from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _PACKAGES:
+        value = import_module(f"nearkin.{name}")
+    else:
+        raise AttributeError(f"module 'nearkin' has no attribute {name!r}; public names are {', '.join(__all__)}")
+    globals()[name] = value  # found once, then an ordinary attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

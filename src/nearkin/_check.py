@@ -1,0 +1,105 @@
+"""Checks of what users pass in: every message says what was given, what is needed and what to type instead."""
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_choice(value: Any, name: str, choices: Iterable[Any]) -> Any:
+    """Return `value` if it is one of `choices`; ValueError otherwise."""
+    choices = tuple(choices)
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def check_integer(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
+    """Return `value` as an int within [low, high]; TypeError if it is no integer, ValueError if it is out of range."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer")
+    _check_range(value, name, low, high, "an integer")
+    return int(value)
+
+
+def check_real(
+    value: Any, name: str, *, low: float | None = None, high: float | None = None, above: float | None = None
+) -> float:
+    """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} is {value!r}; it must be finite")
+    if above is not None and value <= above:
+        raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
+    _check_range(value, name, low, high, "a number")
+    return float(value)
+
+
+def _check_range(value: Any, name: str, low: Any, high: Any, kind: str) -> None:
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = " and ".join([f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None))
+        raise ValueError(f"{name} is {value!r}; it must be {kind} of {bounds}")
+
+
+def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
+    """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first one's number."""
+    if np.isfinite(X.sum(dtype=np.float64)):  # one cheap pass; an overflow to inf only costs the exact look below
+        return X
+    rows = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
+    if rows.any():
+        kinds = "NaN or infinity (inf)"
+        raise ValueError(
+            f"{name} contains {kinds} in {rows.sum()} of {len(X)} rows, the first is row {int(rows.argmax())}; "
+            f"remove them, for example {name}[np.isfinite({name}).all(axis=1)]"
+        )
+    return X
+
+
+def check_vectors(
+    X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1, max_rows: int | None = None
+) -> np.ndarray:
+    """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
+
+    Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few or too many
+    rows, a width other than `n_features`, NaN or infinity. It is for arrays met outside a scikit-learn estimator;
+    estimators use `validate_vectors`.
+    """
+    if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
+        raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
+    X = X.detach().cpu().numpy() if hasattr(X, "detach") else np.asarray(X)
+    if X.dtype.kind == "c":
+        raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {X.dtype}; it must be numeric, pass np.asarray({name}, dtype=np.float32)")
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {X.shape}; it must be 2-D (n, d). Reshape your data: {name}.reshape(1, -1) is one row"
+        )
+    n, d = X.shape
+    if d == 0 or n < min_rows or (max_rows is not None and n > max_rows):
+        limit = "" if max_rows is None else f" and at most {max_rows}"
+        raise ValueError(f"{name} has shape {X.shape}; it needs at least {min_rows} rows{limit} and 1 column")
+    if n_features is not None and d != n_features:
+        raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the data seen in fit")
+    dtype = np.float64 if X.dtype == np.float64 else np.float32
+    return check_finite(np.ascontiguousarray(X, dtype=dtype), name)
+
+
+def validate_vectors(estimator: Any, X: Any, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
+    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
+    from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
+
+    if not hasattr(X, "dtype") or getattr(X.dtype, "kind", "") not in "fiubcOUS":
+        X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float32, np.float64],
+        order="C",
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
+    return check_finite(X)

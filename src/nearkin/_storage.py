@@ -1,0 +1,100 @@
+"""Saved artefacts: a folder of `config.json` and data files, written whole or not at all, and never a pickle."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+FORMAT_VERSION = 1
+
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; when the block ends without error, rename it to `path`.
+
+    Works for files and for folders, and an interruption at any point leaves the old `path` whole. The parent folder is
+    made if it is missing.
+    """
+    path = Path(path).absolute()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        fresh = workspace / "fresh"
+        yield fresh
+        if path.is_dir() and not fresh.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+        if path.is_dir():  # a folder cannot be renamed over a full one: two renames, the old one kept until the end
+            old = workspace / "old"
+            path.rename(old)
+            try:
+                fresh.rename(path)
+            except BaseException:
+                old.rename(path)
+                raise
+        else:
+            fresh.replace(path)
+    finally:
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
+@contextmanager
+def saving_folder(path: str | os.PathLike, kind: str, config: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
+
+    An existing folder is replaced only if it is one of ours (it has a config.json) or empty: ValueError otherwise.
+    """
+    path = Path(path)
+    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").is_file():
+        raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is a file; give the name of a folder")
+    with replacing(path) as folder:
+        folder.mkdir()
+        record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
+        (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        yield folder
+
+
+def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, Any]:
+    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind."""
+    path = Path(path)
+    file = path / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder written by save or by `nearkin ... --out`")
+    if not file.is_file():
+        raise ValueError(f"{path} has no config.json; give a folder written by save or by `nearkin ... --out`")
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        version = int(config["format_version"])
+        found = config["kind"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {version}, this nearkin reads up to {FORMAT_VERSION}: pip install -U nearkin"
+        )
+    if kind is not None and found != kind:
+        raise ValueError(f"{path} holds a {found}; a {kind} is needed")
+    return config
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays to a .safetensors file."""
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read the named arrays of a .safetensors file; ValueError if it is damaged."""
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; the folder is damaged")
+    try:
+        return load_file(path)
+    except Exception as error:  # safetensors has its own error type for every kind of damage
+        raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error

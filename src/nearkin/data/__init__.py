@@ -1,0 +1,1 @@
+"""Reading signals and vectors."""

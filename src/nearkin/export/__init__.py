@@ -1,0 +1,1 @@
+"""The finished index into engines that scale."""

@@ -1,0 +1,1 @@
+"""Matrix facts, no learning: Givens rotations, skew gradients, projections, Haar measure."""

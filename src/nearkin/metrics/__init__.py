@@ -1,0 +1,1 @@
+"""Judging: retrieval, quantization and ordinal measures."""

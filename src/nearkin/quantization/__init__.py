@@ -1,0 +1,1 @@
+"""Vectors to bytes: product quantization with learned rotations."""

@@ -1,0 +1,1 @@
+"""The records that stages exchange: what was observed, in one canonical form."""

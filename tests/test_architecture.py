@@ -1,0 +1,89 @@
+"""The house rules, enforced: imports point down, no cycles, files and functions stay small, no prints, no asserts."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "nearkin"
+FILES = sorted(SRC.rglob("*.py"))
+
+LEVEL = {  # a module may import from its own package and from strictly lower levels
+    "records": 0, "_check": 0, "_random": 0, "_storage": 0, "statistics": 0, "_distributed": 0,
+    "linalg": 1,
+    "orthogonal": 2, "solvers": 2,
+    "data": 3, "metrics": 3,
+    "embedding": 4, "quantization": 4, "hashing": 4,
+    "index": 5,
+    "export": 6,
+    "plots": 7, "report": 8, "pipeline": 9,
+    "cli": 10, "__main__": 11,
+}  # fmt: skip
+MAX_FILE, MAX_FUNCTION = 400, 60
+
+
+def package(path: Path) -> str:
+    """The room a file stands in: `quantization` for src/nearkin/quantization/product.py, `index` for index.py."""
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(SRC.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of nearkin that a file imports, at any depth of its code but under TYPE_CHECKING."""
+    known = {module(file) for file in FILES}
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found.update(names & known or {node.module})
+    return {name for name in found if name.split(".")[0] == "nearkin" and name != "nearkin"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_point_down(path: Path) -> None:
+    room = package(path)
+    if room == "__init__":
+        return
+    assert room in LEVEL, f"{path}: give '{room}' a level in this test"
+    for name in imports(path):
+        other = name.split(".")[1]
+        assert other == room or LEVEL[other] < LEVEL[room], f"{path}: imports {name}, which does not stand below it"
+
+
+def test_no_import_cycle() -> None:
+    graph = {module(path): imports(path) - {module(path)} for path in FILES if package(path) != "__init__"}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, f"import cycle: {' -> '.join([*trail, name])}"
+        if name not in done:
+            for other in graph.get(name, ()):
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
+def test_files_and_functions_stay_small(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= MAX_FILE, f"{path}: cut it where its parts have names"
+    for node in ast.walk(ast.parse(text)):
+        assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}: raise ValueError or TypeError"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 1
+            assert length <= MAX_FUNCTION, f"{path}:{node.lineno}: {node.name} has {length} lines"
+
+
+def test_the_check_sees_a_violation() -> None:
+    """A test that cannot fail is a defect: the rules above do bite."""
+    assert LEVEL["data"] < LEVEL["index"]
+    assert any("nearkin._check" in imports(path) for path in FILES)
