@@ -1,5 +1,6 @@
 """Checks of what users pass in: every message says what was given, what is needed and what to type instead."""
 
+import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -29,7 +30,7 @@ def check_real(
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         raise ValueError(f"{name} is {value!r}; it must be finite")
     if above is not None and value <= above:
         raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
