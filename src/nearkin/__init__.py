@@ -11,7 +11,10 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "Interactions": "nearkin.records",
     "ProductQuantizer": "nearkin.quantization.product",
+    "TwoTower": "nearkin.embedding.two_tower",
+    "read_interactions": "nearkin.data.interactions",
     "read_vectors": "nearkin.data.vectors",
 }
 _PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
@@ -19,9 +22,12 @@ _PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "ort
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Interactions as Interactions
 
 
 def __getattr__(name: str) -> Any:

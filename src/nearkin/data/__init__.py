@@ -1,1 +1,9 @@
 """Reading signals and vectors."""
+
+from nearkin.data.interaction_split import k_core as k_core
+from nearkin.data.interaction_split import split_by_time as split_by_time
+from nearkin.data.interaction_split import split_given as split_given
+from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
+from nearkin.data.interaction_split import split_random as split_random
+from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
+from nearkin.data.interactions import read_interactions as read_interactions
