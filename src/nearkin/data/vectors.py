@@ -104,8 +104,8 @@ def open_vectors(path: str | os.PathLike) -> VectorFile:
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
     several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`). Pickled objects are never
-    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, or one
-    that does not hold numbers.
+    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, or
+    one that does not hold numbers.
     """
     where = locate(path)
     rows = open_rows(where)
