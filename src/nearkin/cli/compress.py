@@ -41,8 +41,14 @@ def compress(
     train: Annotated[
         str | None, typer.Option(help="Other vectors to learn from, so that the indexed ones stay unseen.")
     ] = None,
-    train_rows: Annotated[int, typer.Option(help="Rows to learn from, drawn at random.", min=1)] = 65_536,
-    metric: Annotated[str, typer.Option(help="l2, ip (inner product) or cosine; hashing always uses hamming.")] = "l2",
+    train_rows: Annotated[
+        int | None,
+        typer.Option(help="Rows to learn from, drawn at random.  [default: 65536]", min=1, show_default=False),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2]", show_default=False),
+    ] = None,
     ids: Annotated[
         str | None,
         typer.Option(help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers]", show_default=False),
@@ -69,7 +75,8 @@ def compress(
     screen = Screen(as_json)
     pipeline = nk.pipeline
     size = pipeline.CodeSize(n_bytes, bits, centroids, coarse)
-    quantizer = pipeline.make_quantizer(method, size, seed)
+    chosen = pipeline.find_method(method)
+    quantizer = chosen.make(size, seed)
     file = nk.data.open_vectors(vectors)
     made = pipeline.compress_file(
         file,
@@ -77,7 +84,7 @@ def compress(
         out,
         train=None if train is None else nk.data.open_vectors(train),
         train_rows=train_rows,
-        metric=metric,
+        metric=pipeline.choose_metric(chosen, metric),
         ids=None if ids is None else nk.data.read_column(ids),
         keep_vectors=keep_vectors,
         random_state=seed,

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +11,6 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 _NOTES = ("distortion", "objective", "loss", "value", "error")  # the first one in a record is shown beside the bar
-_PATIENCE = 0.5  # seconds before a bar appears: shorter steps do not flicker
 
 
 class Screen:
@@ -37,12 +35,10 @@ class Screen:
             TextColumn("[dim]{task.fields[note]}"),
         )
         with Progress(*columns, console=self._err, transient=True) as bars:
-            start = time.perf_counter()
-            task = bars.add_task(title, total=None, note="", visible=False)
+            task = bars.add_task(title, total=None, note="")
 
             def callback(step: int, record: Mapping[str, Any]) -> None:
-                visible = time.perf_counter() - start > _PATIENCE
-                bars.update(task, completed=step, total=record.get("total"), note=_note(record), visible=visible)
+                bars.update(task, completed=step, total=record.get("total"), note=_note(record))
 
             yield callback
 

@@ -9,6 +9,7 @@ from nearkin.pipeline.folder_page import folder_page as folder_page
 from nearkin.pipeline.hits import check_hits_path as check_hits_path
 from nearkin.pipeline.hits import write_hits as write_hits
 from nearkin.pipeline.methods import CodeSize as CodeSize
-from nearkin.pipeline.methods import make_quantizer as make_quantizer
+from nearkin.pipeline.methods import choose_metric as choose_metric
+from nearkin.pipeline.methods import find_method as find_method
 from nearkin.pipeline.methods import methods as methods
 from nearkin.pipeline.steps import Steps as Steps

@@ -1,7 +1,7 @@
 """A file of vectors to an index of codes, a chunk at a time.
 
-Beside the codes (and, where kept, the exact vectors' file) memory holds the training sample, a few times over while the
-quantizer learns, and two chunks of 32 MB: nothing grows with the length of the file.
+Beside the codes (and ids) memory holds the training sample, a few times over while the quantizer learns, and then a few
+chunks of 32 MB: nothing else grows with the length of the file. Exact vectors, where kept, go from file to file.
 """
 
 import os
@@ -13,10 +13,12 @@ import numpy as np
 import nearkin as nk
 from nearkin import metrics
 from nearkin.data import VectorFile
+from nearkin.index.identifiers import check_ids, joined
 from nearkin.pipeline.folder import check_target, save_index
 from nearkin.pipeline.steps import Steps
 
-TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids: more rows improved no code that we measured
+TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
+_ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
 JUDGED_ROWS = 10_000
 
 
@@ -26,7 +28,7 @@ def compress_file(
     out: str | os.PathLike,
     *,
     train: VectorFile | None = None,
-    train_rows: int = TRAIN_ROWS,
+    train_rows: int | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
     keep_vectors: bool = False,
@@ -37,8 +39,9 @@ def compress_file(
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
     Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
-    history of the training, seconds of every step, and `about`. Raises ValueError before any work if the files' widths
-    differ, `ids` has another length, a row holds NaN or infinity, or `out` is no place for an index.
+    history of the training, seconds of every step, and `about`. `train_rows` is by default 65,536, and at least 64 for
+    each coarse cell. Raises ValueError before any work if widths differ, `ids` has another length or repeats itself,
+    a row holds NaN or infinity, or `out` is no place for an index.
     """
     steps = steps or Steps()
     check_target(out)
@@ -47,20 +50,27 @@ def compress_file(
         raise ValueError(
             f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
         )
-    if ids is not None and len(ids) != len(file):
-        raise ValueError(f"ids has {len(ids)} values and {file.name} {len(file)} rows; give one id a row")
+    if ids is not None:
+        ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
     with steps.step("check") as callback:
         file.check_finite(callback)
         if train is not None:
             train.check_finite(callback)
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "coarse", 0) or 0))
     with steps.step("sample"):
-        sample = _normalized(source.sample(train_rows, random_state), metric)
+        sample = _normalized(source.sample(rows, random_state), metric)
     with steps.step("train") as callback:
         quantizer.fit(sample, callback=callback)
-    index = _encode(file, quantizer, ids, metric, keep_vectors, steps)
-    with steps.step("judge"):
-        judged = _normalized(file.sample(JUDGED_ROWS, random_state), metric)
-        distortion = metrics.distortion(judged, quantizer.decode(quantizer.encode(judged)))
+    index = nk.Index.empty(file.shape[1], quantizer, metric)
+    with steps.step("encode") as callback:
+        for chunk in file.chunks():
+            index.add(chunk)
+            callback(len(index), {"total": len(file)})
+    index.ids = ids
+    distortion = None
+    if hasattr(quantizer, "distortion"):  # bits have no reconstruction
+        with steps.step("judge"):
+            distortion = quantizer.distortion(_normalized(file.sample(JUDGED_ROWS, random_state), metric))
     record = {
         "data": file.name,
         "vectors": len(file),
@@ -72,23 +82,10 @@ def compress_file(
         "distortion": distortion,
         **(about or {}),
     }
-    with steps.step("save"):
-        save_index(index, out, record | {"seconds": steps.seconds, "history": getattr(quantizer, "history_", [])})
+    with steps.step("save") as callback:
+        run = record | {"seconds": steps.seconds, "history": getattr(quantizer, "history_", [])}
+        save_index(index, out, run, file if keep_vectors else None, callback)
     return record | {"seconds": steps.seconds}
-
-
-def _encode(file: VectorFile, quantizer: Any, ids: Any, metric: str, keep_vectors: bool, steps: Steps) -> Any:
-    index, done = None, 0
-    with steps.step("encode") as callback:
-        for chunk in file.chunks():
-            part = None if ids is None else ids[done : done + len(chunk)]
-            if index is None:
-                index = nk.Index.build(chunk, quantizer=quantizer, ids=part, metric=metric)
-            else:
-                index.add(chunk, ids=part)
-            done += len(chunk)
-            callback(done, {"total": len(file)})
-    return index
 
 
 def _normalized(X: np.ndarray, metric: str) -> np.ndarray:

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin.pipeline.methods import CodeSize, make_quantizer
+from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.steps import Steps
 
 N_QUERIES = 297  # the last rows; the other 1,500 are searched and trained on
@@ -85,7 +85,7 @@ def run_demo(random_state: Any = 0, steps: Steps | None = None, n_bytes: Sequenc
 
 
 def _try(demo: Demo, method: str, name: str, size: int, random_state: Any) -> Trial:
-    quantizer = make_quantizer(method, CodeSize(size), random_state)
+    quantizer = find_method(method).make(CodeSize(size), random_state)
     start = time.perf_counter()
     quantizer.fit(demo.base)
     seconds = time.perf_counter() - start

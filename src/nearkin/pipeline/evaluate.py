@@ -24,20 +24,15 @@ def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int
     return record
 
 
-def judge_labels(
-    found: np.ndarray, labels: np.ndarray, totals: np.ndarray | None, cuts: Sequence[int] = CUTS
-) -> dict[str, float]:
-    """Precision at every cut, and mAP, where the found rows' labels (n, K) should be the queries' (n,).
+def judge_labels(hits: np.ndarray, totals: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
+    """Precision at every cut, and mAP, from which places hold a row of the query's label, (n, K) bool.
 
-    `totals` (n,) is how many rows of the whole index have each query's label; with it, and K short of the index, mAP
-    counts those beyond K as not found.
+    `totals` (n,) is how many rows of the whole index have it: where some may lie beyond K, the measure is called mAP@K
+    and divides by what K places can hold.
     """
-    hits = metrics.label_relevance(found, labels)
     record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= hits.shape[1]}
     K = hits.shape[1]
-    best = None if totals is None else np.minimum(totals, K)
-    name = "mAP" if totals is not None and (totals <= K).all() else f"mAP@{K}"
-    return record | {name: float(metrics.average_precision(hits, best).mean())}
+    return record | {f"mAP@{K}": float(metrics.average_precision(hits, np.minimum(totals, K)).mean())}
 
 
 def exact_neighbors(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from nearkin import metrics
 from nearkin.data import VectorFile
 from nearkin.pipeline.evaluate import exact_neighbors, judge_labels, judge_neighbors, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
-from nearkin.pipeline.steps import Steps
+from nearkin.pipeline.steps import Callback, Steps
 
 FULL_RANKING = 100_000  # rows up to which mAP by label ranks the whole index; above, the first FULL_RANKING // 100
 
@@ -73,6 +74,22 @@ def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any
         )
 
 
+def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
+    """Ids of the k exact nearest rows, (n, k): by cosine or inner product where the index has them, by L2 otherwise."""
+    metric = index.metric if index.metric in ("ip", "cosine") else "l2"
+    rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)
+    return rows if index.ids is None else index.ids[rows]
+
+
+def _label_hits(index: Any, found: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> np.ndarray:
+    """Which found ids (n, K) have their query's label, (n, K) bool; places where nothing was found have none."""
+    rows, missing = found, found == ("" if found.dtype.kind == "U" else -1)
+    if index.ids is not None:
+        order = np.argsort(index.ids, kind="stable")
+        rows = order[np.searchsorted(index.ids[order], found).clip(max=len(order) - 1)]
+    return metrics.label_relevance(labels[rows], query_labels) & ~missing
+
+
 def _by_label(
     index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, steps: Steps
 ) -> dict[str, float]:
@@ -86,8 +103,9 @@ def _by_label(
     with steps.step("rank") as callback:
         for start in range(0, len(Q), rows):
             part = slice(start, start + rows)
-            found = index.rows(index.search(Q[part], K)[1])
-            for name, value in judge_labels(labels[found], query_labels[part], totals[part]).items():
+            found = index.search(Q[part], K)[1]
+            hits = _label_hits(index, found, labels, query_labels[part])
+            for name, value in judge_labels(hits, totals[part]).items():
                 sums[name] = sums.get(name, 0.0) + value * len(found)
             callback(min(start + rows, len(Q)), {"total": len(Q)})
     return {name: value / len(Q) for name, value in sums.items()}

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearkin._storage import read_config, replacing
+import numpy as np
 
-RUN, EVALUATION = "run.json", "evaluation.json"
+from nearkin._storage import read_config, replacing
+from nearkin.data import VectorFile
+from nearkin.pipeline.steps import Callback, ignore
+
+RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: the name that Index.load looks for
 
 
 def check_target(out: str | os.PathLike) -> None:
@@ -20,12 +24,29 @@ def check_target(out: str | os.PathLike) -> None:
         raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
 
 
-def save_index(index: Any, out: str | os.PathLike, run: Mapping[str, Any]) -> None:
-    """Save an index together with the record of its making, whole or not at all."""
+def save_index(
+    index: Any,
+    out: str | os.PathLike,
+    run: Mapping[str, Any],
+    vectors: VectorFile | None = None,
+    callback: Callback = ignore,
+) -> None:
+    """Save an index together with the record of its making, whole or not at all.
+
+    `vectors` are the exact rows to keep for rescoring; they are copied a chunk at a time, never all in memory.
+    """
     check_target(out)
     with replacing(out) as fresh:
         index.save(fresh)
         _write(fresh / RUN, run)
+        if vectors is not None:
+            kept = np.lib.format.open_memmap(fresh / KEPT, mode="w+", dtype=np.float32, shape=vectors.shape)
+            done = 0
+            for chunk in vectors.chunks():
+                kept[done : done + len(chunk)] = chunk
+                done += len(chunk)
+                callback(done, {"total": len(vectors)})
+            kept.flush()
 
 
 def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:

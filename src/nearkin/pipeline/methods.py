@@ -16,6 +16,7 @@ class Method:
     name: str
     summary: str
     make: Callable[["CodeSize", Any], Any]  # (size, random_state) -> estimator
+    metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def subspaces(n_bytes: int, n_centroids: int) -> int:
     return 8 * n_bytes // bits
 
 
+_BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _ROTATIONS = {
     "none": (None, "product quantization as it is (PQ)"),
     "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
@@ -92,14 +94,27 @@ _HASHES = {
 
 def methods() -> dict[str, Method]:
     """All methods of this installation, by name, product quantization first."""
-    products = {name: Method(name, text, _product(rotation)) for name, (rotation, text) in _ROTATIONS.items()}
+    products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
     hashes = {
-        name: Method(name, text, _hash(public)) for name, (public, text) in _HASHES.items() if public in nk.__all__
+        name: Method(name, text, _hash(public), _BITS)
+        for name, (public, text) in _HASHES.items()
+        if public in nk.__all__
     }
     return products | hashes
 
 
-def make_quantizer(method: str, size: CodeSize, random_state: Any = None) -> Any:
-    """An unfitted quantizer by its method's name; ValueError for an unknown name or a size that it cannot have."""
+def find_method(name: str) -> Method:
+    """A method by its name; ValueError that lists all for an unknown one."""
     found = methods()
-    return found[check_choice(method, "method", found)].make(size, random_state)
+    return found[check_choice(name, "method", found)]
+
+
+def choose_metric(method: Method, metric: str | None) -> str:
+    """The metric asked for, or the method's usual one; ValueError for one that its codes cannot be searched by."""
+    if metric is None:
+        return method.metrics[0]
+    if metric not in method.metrics:
+        raise ValueError(
+            f"metric is {metric!r}; the codes of {method.name} are searched by {', '.join(method.metrics)}"
+        )
+    return metric
