@@ -9,6 +9,16 @@ import nearkin as nk
 from nearkin.cli.options import Json, Seed, Threads
 from nearkin.cli.screen import Screen, table
 
+_COLUMNS = {
+    "bytes": str,
+    "method": str,
+    "smaller": "{:.0f}×".format,
+    "distortion": "{:.1f}".format,
+    "recall@10": "{:.3f}".format,
+    "mAP by label": "{:.3f}".format,
+    "train s": "{:.2f}".format,
+}
+
 
 def demo(
     out: Annotated[str, typer.Option("--out", "-o", help="Folder for the report.")] = "demo",
@@ -25,14 +35,6 @@ def demo(
     path = Path(out) / "report.html"
     nk.pipeline.demo_page(done).write(path)
     records = [trial.record() for trial in done.trials]
-    rows = [[_cell(name, value) for name, value in record.items()] for record in records]
-    for before, row in zip([None, *records], rows, strict=False):
-        if before is not None and before["bytes"] == records[rows.index(row)]["bytes"]:
-            row[1] = ""
-    made = table("Handwritten digits: 1,500 indexed, 297 queries", list(records[0]), rows)
+    rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
+    made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)
     screen.finish({"seed": seed, "threads": threads, "trials": records, "report": str(path)}, made, f"Report: {path}")
-
-
-def _cell(name: str, value: object) -> object:
-    forms = {"compression": "{:.0f}×", "distortion": "{:.1f}", "train seconds": "{:.2f}"}
-    return f"{value:.3f}" if isinstance(value, float) and name not in forms else forms.get(name, "{}").format(value)

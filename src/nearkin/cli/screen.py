@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -34,7 +35,7 @@ class Screen:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        with Progress(*columns, console=self._err, transient=True) as bars:
+        with Progress(*columns, console=self._err, transient=True, disable=not self._err.is_terminal) as bars:
             task = bars.add_task(title, total=None, note="")
 
             def callback(step: int, record: Mapping[str, Any]) -> None:
@@ -56,18 +57,24 @@ class Screen:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
-    """A rich table: the first column left, the others right-aligned, numbers in four significant digits."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
-    for i, column in enumerate(columns):
-        made.add_column(column, justify="left" if i == 0 else "right")
-    for row in rows:
-        made.add_row(*map(show, row))
+    """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
+    made = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for j, column in enumerate(columns):
+        text = all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)
+        made.add_column(column, justify="left" if text else "right", no_wrap=True)
+    for i, row in enumerate(rows):
+        repeated = i > 0 and rows[i - 1][0] == row[0]
+        if i and not repeated and len(rows) > len({row[0] for row in rows}):
+            made.add_section()
+        made.add_row("" if repeated else show(row[0]), *map(show, row[1:]))
     return made
 
 
 def pairs(title: str, values: Mapping[str, Any]) -> Table:
     """A two-column table of names and values."""
-    made = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    made = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
     for name, value in values.items():
         made.add_row(f"[dim]{name}", show(value))
     return made

@@ -34,7 +34,7 @@ def table(
     a column to "min" or "max", and its best cell of every group is set in bold.
     """
     bold, formats = _best_cells(rows, best or {}), formats or {}
-    text = {j for j in range(len(columns)) if all(isinstance(row[j], str) for row in rows)}
+    text = {j for j in range(len(columns)) if all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)}
     head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
     body = []
     for i, row in enumerate(rows):
