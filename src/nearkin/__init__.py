@@ -14,7 +14,10 @@ _HOME = {  # public name -> the module that defines it
     "ProductQuantizer": "nearkin.quantization.product",
     "read_vectors": "nearkin.data.vectors",
 }
-_PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
+_PACKAGES = (
+    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("quantization", "report", "solvers"),
+)
 
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
