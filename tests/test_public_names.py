@@ -13,7 +13,7 @@ def test_every_public_name_is_there():
 
 
 def test_an_unknown_name_lists_the_known():
-    with pytest.raises(AttributeError, match="no attribute 'Indx'; public names are .*Index"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Indx'; public names are .*Index"):
         nearkin.Indx  # noqa: B018
 
 

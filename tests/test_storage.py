@@ -17,9 +17,14 @@ def test_files_and_folders_appear_whole(tmp_path):
 def test_an_error_keeps_the_old(tmp_path):
     with saving_folder(tmp_path / "x", "thing", {"a": 1}):
         pass
-    with pytest.raises(RuntimeError, match="stop"), saving_folder(tmp_path / "x", "thing", {"a": 2}) as folder:
-        (folder / "half").write_text("written")
-        raise RuntimeError("stop")
+
+    def half_a_save() -> None:
+        with saving_folder(tmp_path / "x", "thing", {"a": 2}) as folder:
+            (folder / "half").write_text("written")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        half_a_save()
     assert read_config(tmp_path / "x", "thing")["a"] == 1
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
