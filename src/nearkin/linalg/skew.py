@@ -1,0 +1,79 @@
+"""Skew gradients: a Euclidean gradient G at X seen as an element of the Lie algebra of SO(d).
+
+Two forms (flows, section 2.1.2). *Left*: Omega = G X^T - X G^T and X <- exp(-t Omega) X; X is (..., d, k), k <= d.
+*Right*, the paper's "reverse form": Omega = X^T G - G^T X and X <- X exp(-t Omega); X is square. Both signs are such that
+*minus* Omega descends: d/dt f(exp(-t Omega) X) = -||Omega||_F^2 / 2 at t = 0. The paper maximises, so it has plus. GCD's
+A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_ij = A_ij / sqrt(2).
+"""
+
+import torch
+from torch import Tensor
+
+
+def left_skew(
+    X: Tensor,  # (..., d, k), orthonormal columns
+    G: Tensor,  # (..., d, k), Euclidean gradient at X
+) -> Tensor:
+    """Return Omega = G X^T - X G^T (..., d, d) in O(d^2 k) (flows, eq. 2)."""
+    product = G @ X.mT
+    return product - product.mT
+
+
+def right_skew(
+    X: Tensor,  # (..., d, d), orthogonal
+    G: Tensor,  # (..., d, d), Euclidean gradient at X
+) -> Tensor:
+    """Return Omega = X^T G - G^T X (..., d, d) in O(d^3) (flows, section 2.1.2, "reverse form"; minus GCD's A)."""
+    product = X.mT @ G
+    return product - product.mT
+
+
+def left_skew_entries(
+    X: Tensor,  # (d, k)
+    G: Tensor,  # (d, k)
+    i: Tensor,  # (m,) row numbers
+    j: Tensor,  # (m,) row numbers
+) -> Tensor:
+    """Return Omega[i, j] (m,) of the left form in O(m k), without the d x d matrix."""
+    return (G[i] * X[j] - X[i] * G[j]).sum(-1)
+
+
+def right_skew_entries(
+    X: Tensor,  # (d, d)
+    G: Tensor,  # (d, d)
+    i: Tensor,  # (m,) column numbers
+    j: Tensor,  # (m,) column numbers
+) -> Tensor:
+    """Return Omega[i, j] (m,) of the right form in O(m d), without the product X^T G."""
+    return (X[:, i] * G[:, j] - G[:, i] * X[:, j]).sum(0)
+
+
+def left_skew_blocks(
+    X: Tensor,  # (..., l, s, k): the rows of l components
+    G: Tensor,  # (..., l, s, k)
+) -> Tensor:
+    """Return the diagonal blocks of the left form (..., l, s, s), one per component of s rows, in O(l s^2 k)."""
+    return left_skew(X, G)
+
+
+def tangent_gradient(
+    X: Tensor,  # (..., d, k)
+    G: Tensor,  # (..., d, k)
+) -> Tensor:
+    """Return Omega X = G - X G^T X (..., d, k), the gradient for the canonical metric, in O(d k^2)."""
+    return G - X @ (G.mT @ X)
+
+
+def drop_normal(
+    X: Tensor,  # (..., d, k)
+    V: Tensor,  # (..., d, k)
+) -> Tensor:
+    """Return V - X sym(X^T V): V without its part normal to the manifold at X. The left form of V does not change."""
+    product = X.mT @ V
+    return V - X @ ((product + product.mT) / 2)
+
+
+def random_skew(*shape: int, generator: torch.Generator | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    """Return a Gaussian skew matrix (..., d, d): entries above the diagonal are independent standard normal."""
+    upper = torch.randn(*shape, generator=generator, dtype=dtype).triu(1)
+    return upper - upper.mT
