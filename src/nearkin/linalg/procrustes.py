@@ -51,7 +51,9 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
     """
     if special and X.shape[-2] != X.shape[-1]:
-        raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant")
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant"
+        )
     xp = _namespace(X)
     U, _, Vt = xp.linalg.svd(X, full_matrices=False)
     if special:
@@ -68,5 +70,7 @@ def procrustes(
 ) -> Array:
     """Return the orthogonal R (d, d) that minimises ||A R - B||_F (Schoenemann 1966): the polar factor of A^T B."""
     if A.shape != B.shape:
-        raise ValueError(f"A has shape {tuple(A.shape)} and B {tuple(B.shape)}; they must be equal: rows of A go to rows of B")
+        raise ValueError(
+            f"A has shape {tuple(A.shape)} and B {tuple(B.shape)}; they must be equal: rows of A go to rows of B"
+        )
     return nearest_orthogonal(A.mT @ B, special=special)

@@ -1,9 +1,9 @@
 """From a point and a descent direction to the next point: exact curves and cheap retractions on O(d) and St(d, k).
 
-All of them agree with exp to first order: `step(X, direction, 0)` is X and the derivative is minus the tangent gradient.
-Square points move from the right by a skew matrix, X <- X f(-t A). Tall points move from the left by the low-rank skew
-matrix W = G X^T - X G^T, of which only G (d, k) is kept: every formula is written in the span of [X, G], so that no d x d
-matrix is ever formed.
+All of them agree with exp to first order: `step(X, direction, 0)` is X and the derivative is minus the tangent
+gradient. Square points move from the right by a skew matrix, X <- X f(-t A). Tall points move from the left by the
+low-rank skew matrix W = G X^T - X G^T, of which only G (d, k) is kept: every formula is written in the span of [X, G],
+so that no d x d matrix is ever formed.
 
 The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows paper prints (I + A/2)^-1 (I - A/2), whose
 derivative is -A: its eq. 4 with that map runs the other way than with exp.
@@ -82,8 +82,8 @@ def _cayley_phi(Z: Tensor, Y: Tensor) -> Tensor:
 def qr_orthonormalize(M: Tensor) -> Tensor:
     """Return the Q factor (..., d, k) of M with R's diagonal positive.
 
-    By Cholesky's factor of M^T M: after a tangent step M^T M = I + t^2 xi^T xi, so it is well conditioned unless the step
-    is huge; then Householder's QR.
+    By Cholesky's factor of M^T M: after a tangent step M^T M = I + t^2 xi^T xi, so it is well conditioned unless the
+    step is huge; then Householder's QR.
     """
     gram = M.mT @ M
     if float(gram.diagonal(dim1=-2, dim2=-1).amax()) < 10:
