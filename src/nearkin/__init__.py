@@ -11,6 +11,11 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "ITQ": "nearkin.hashing.itq",
+    "OgE": "nearkin.hashing.oge",
+    "OnE": "nearkin.hashing.one",
+    "PCAHash": "nearkin.hashing.pca_hash",
+    "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
     "ProductQuantizer": "nearkin.quantization.product",
     "read_vectors": "nearkin.data.vectors",
 }
@@ -23,6 +28,11 @@ __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.oge import OgE as OgE
+    from nearkin.hashing.one import OnE as OnE
+    from nearkin.hashing.pca_hash import PCAHash as PCAHash
+    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 
