@@ -12,12 +12,20 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
     "Interactions": "nearkin.records",
+    "ITQ": "nearkin.hashing.itq",
+    "OgE": "nearkin.hashing.oge",
+    "OnE": "nearkin.hashing.one",
+    "PCAHash": "nearkin.hashing.pca_hash",
+    "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
     "ProductQuantizer": "nearkin.quantization.product",
     "TwoTower": "nearkin.embedding.two_tower",
     "read_interactions": "nearkin.data.interactions",
     "read_vectors": "nearkin.data.vectors",
 }
-_PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
+_PACKAGES = (
+    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("quantization", "report", "solvers"),
+)
 
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
@@ -25,6 +33,11 @@ if TYPE_CHECKING:
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.oge import OgE as OgE
+    from nearkin.hashing.one import OnE as OnE
+    from nearkin.hashing.pca_hash import PCAHash as PCAHash
+    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
     from nearkin.records import Interactions as Interactions
