@@ -1,6 +1,7 @@
 """Reading signals and vectors."""
 
-<<<<<<< HEAD
+from nearkin.data.columns import read_column as read_column
+from nearkin.data.columns import read_neighbors as read_neighbors
 from nearkin.data.interaction_split import k_core as k_core
 from nearkin.data.interaction_split import split_by_time as split_by_time
 from nearkin.data.interaction_split import split_given as split_given
@@ -8,10 +9,6 @@ from nearkin.data.interaction_split import split_leave_last_out as split_leave_l
 from nearkin.data.interaction_split import split_random as split_random
 from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
 from nearkin.data.interactions import read_interactions as read_interactions
-=======
-from nearkin.data.columns import read_column as read_column
-from nearkin.data.columns import read_neighbors as read_neighbors
 from nearkin.data.vectors import VectorFile as VectorFile
 from nearkin.data.vectors import open_vectors as open_vectors
 from nearkin.data.vectors import read_vectors as read_vectors
->>>>>>> main
