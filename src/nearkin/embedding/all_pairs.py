@@ -17,7 +17,7 @@ from nearkin.records import ColumnOrder, Interactions
 CHUNK = 8192  # rows turned to float64 at a time when a Gramian is summed
 
 
-class _Constants(NamedTuple):
+class Constants(NamedTuple):
     """What does not change in training; a vector whose entries are all equal is kept as a scalar."""
 
     labels: Tensor  # (nnz,) or () Y_ij
@@ -84,7 +84,7 @@ class AllPairsLoss:
         r, s = (1.0, 1.0) if ridge is None else ridge
         prior_left, prior_right = _check_prior(prior, m, n)
         rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(indptr)))
-        self._exact = _Constants(
+        self._exact = Constants(
             labels=_short(_vector(stored if labels is None else labels, "labels", nnz, low=None)),
             weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
             pair_cost=_short(self.omega * a[rows] * b[torch.from_numpy(indices).long()]),
@@ -97,7 +97,7 @@ class AllPairsLoss:
             prior_right=prior_right,
         )
         check_convex(self.loss, self._exact.labels.reshape(-1))
-        self._cast: dict[tuple[torch.dtype, torch.device], _Constants] = {}
+        self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -131,7 +131,7 @@ class AllPairsLoss:
         """The loss at one point: what value, gradient and products share is computed once."""
         _check_embedding(P, "P", self.shape[0], None)
         _check_embedding(Q, "Q", self.shape[1], P)
-        return AllPairsPoint(self.pairs, self.loss, self.omega, self._on(P), P.detach(), Q.detach())
+        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach())
 
     def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
         """L(P, Q) as a scalar that autograd differentiates."""
@@ -143,17 +143,17 @@ class AllPairsLoss:
         turned = copy(self)
         turned.pairs, turned._cast = self.pairs.transposed(), {}
         labels, weights, cost, imputed = (v[order] if v.ndim else v for v in c[:4])
-        turned._exact = _Constants(
+        turned._exact = Constants(
             *(labels, weights, cost, imputed, c.b, c.a),
             *(c.ridge_right, c.ridge_left, c.prior_right, c.prior_left),
         )
         return turned
 
-    def _on(self, like: Tensor) -> _Constants:
+    def constants(self, like: Tensor) -> Constants:
         """The constants in the dtype and on the device of `like`."""
         key = (like.dtype, like.device)
         if key not in self._cast:
-            self._cast[key] = _Constants(*(v.to(dtype=like.dtype, device=like.device) for v in self._exact))
+            self._cast[key] = Constants(*(v.to(dtype=like.dtype, device=like.device) for v in self._exact))
         return self._cast[key]
 
 
@@ -161,7 +161,7 @@ class AllPairsPoint:
     """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for."""
 
     def __init__(
-        self, pairs: PairProducts, loss: AbstractPairLoss, omega: float, constants: _Constants, P: Tensor, Q: Tensor
+        self, pairs: PairProducts, loss: AbstractPairLoss, omega: float, constants: Constants, P: Tensor, Q: Tensor
     ) -> None:
         self.pairs, self.loss, self.omega, self.constants, self.P, self.Q = pairs, loss, omega, constants, P, Q
 

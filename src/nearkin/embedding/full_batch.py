@@ -18,7 +18,7 @@ class FullBatch(AbstractSolver):
     """
 
     def __init__(
-        self, pair: TowerPair, loss: AllPairsLoss, *, method: str = "adam", learning_rate: float = 0.01
+        self, pair: TowerPair, loss: AllPairsLoss, *, method: str = "adam", learning_rate: float = 1e-3
     ) -> None:
         check_choice(method, "method", ("adam", "gd", "l-bfgs"))
         self.rate = check_real(learning_rate, "learning_rate", above=0)

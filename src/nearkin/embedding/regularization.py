@@ -15,10 +15,21 @@ SWEEPS = 4  # at the first strength; each later one starts from the one before a
 FALLBACK = 0.25  # share of the noise level where too few pairs can be held out
 
 
+SAMPLED = 0.005  # share of the noise level for sampled losses, whose scores are logits and must grow large
+
+
 class Chosen(NamedTuple):
     strength: float
     P: Tensor
     Q: Tensor
+
+
+def start_tables(objective: Objective, strength: float, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Tables after a few sweeps of alternating least squares, for other solvers to start from."""
+    solver = AlternatingLeastSquares(objective.loss(strength), P, Q)
+    for _ in range(SWEEPS):
+        solver.step()
+    return solver.embeddings()
 
 
 def choose_regularization(

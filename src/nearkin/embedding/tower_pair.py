@@ -52,12 +52,12 @@ class TowerPair:
         """Fill the parameters' `.grad` with the gradient of scale * L + distortion; return that value."""
         P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
         R, distortion = self.quantized(Q)
-        self.distortion = float(distortion)
+        self.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
         value = scale * (loss(P, R) + self.penalty(P, Q)) + self.distortion_weight * distortion
         value.backward()
         for side, X in zip(self.sides, (P, Q), strict=True):
             side.pull_back(X.grad)  # pyright: ignore[reportArgumentType]
-        return float(value)
+        return float(value.detach())
 
     def value(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
         with torch.no_grad():

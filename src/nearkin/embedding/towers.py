@@ -115,6 +115,10 @@ class Side:
             return (features,)
         return (torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows,)
 
+    def embed_rows(self, rows: Tensor) -> Tensor:
+        """(b, k) embeddings of some rows, with a graph."""
+        return self.tower(*self.inputs(rows))
+
     def chunks(self) -> Iterator[slice]:
         for start in range(0, self.n_rows, CHUNK):
             yield slice(start, min(start + CHUNK, self.n_rows))
@@ -136,6 +140,17 @@ class Side:
             return
         for rows in self.chunks():
             self.tower(*self.inputs(rows)).backward(gradient[rows])
+
+    def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
+        """J^T gradient by parameter, beside the parameters' `.grad`."""
+        parameters = self.parameters()
+        total = {name: torch.zeros_like(p) for name, p in parameters.items()}
+        for rows in self.chunks():
+            outputs = self.tower(*self.inputs(rows))
+            parts = torch.autograd.grad(outputs, list(parameters.values()), gradient[rows])
+            for sum_, part in zip(total.values(), parts, strict=True):
+                sum_.add_(part)
+        return total
 
     def push_forward(self, direction: dict[str, Tensor]) -> Tensor:
         """(n_rows, k) J direction, by forward-mode differentiation."""

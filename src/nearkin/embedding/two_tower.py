@@ -17,8 +17,16 @@ from nearkin.embedding import saved_towers
 from nearkin.embedding.evaluation import HeldOut, held_out, hold_out
 from nearkin.embedding.objective import initial_tables, make_objective
 from nearkin.embedding.pair_losses import AbstractPairLoss
-from nearkin.embedding.regularization import choose_regularization
-from nearkin.embedding.solver_choice import LOSSES, SOLVERS, TABLES_ONLY, Plan, choose_solver, make_solver
+from nearkin.embedding.regularization import SAMPLED, choose_regularization, start_tables
+from nearkin.embedding.solver_choice import (
+    LOSSES,
+    SOLVERS,
+    TABLES_ONLY,
+    Plan,
+    choose_solver,
+    default_steps,
+    make_solver,
+)
 from nearkin.embedding.towers import FeatureBranch, ResidualTower, Side, as_tensor
 from nearkin.embedding.training import Callback, train
 from nearkin.metrics.ranking import ranking_metrics, recommend
@@ -48,6 +56,7 @@ class TwoTower(BaseEstimator):
     hidden : widths of the hidden layers of the default branches
     max_steps : sweeps, full-batch steps or epochs at most; None for the solver's own number
     learning_rate, batch_size : for the solvers that have them; None for their own
+    start : where id tables begin, "als", "random" or "auto": ALS for the all-pairs loss on the default towers
     patience : steps without a new best held-out NDCG@100 before training stops
     validation_fraction : share of the pairs held out where a choice must be made and `fit` got no validation
     index : module with forward(Q) -> (quantized Q, distortion) that the right side is trained through
@@ -86,6 +95,7 @@ class TwoTower(BaseEstimator):
         max_steps: int | None = None,
         learning_rate: float | None = None,
         batch_size: int = 4096,
+        start: str = "auto",
         patience: int = 10,
         validation_fraction: float = 0.1,
         index: nn.Module | None = None,
@@ -109,6 +119,7 @@ class TwoTower(BaseEstimator):
         self.max_steps = max_steps
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.start = start
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.index = index
@@ -147,7 +158,7 @@ class TwoTower(BaseEstimator):
         solver = make_solver(self.loss, self.solver_, plan)
         self.history_ = train(
             solver,
-            SOLVERS[self.solver_] if self.max_steps is None else self.max_steps,
+            default_steps(self.loss, self.solver_) if self.max_steps is None else self.max_steps,
             evaluate=None if held is None else held.metric,
             patience=None if held is None else self.patience,
             callback=callback,
@@ -171,6 +182,7 @@ class TwoTower(BaseEstimator):
         check_integer(self.n_components, "n_components", low=1)
         check_choice(self.loss, "loss", LOSSES)
         check_choice(self.solver, "solver", ("auto", *SOLVERS))
+        check_choice(self.start, "start", ("auto", "als", "random"))
         check_integer(self.batch_size, "batch_size", low=2)
         check_integer(self.patience, "patience", low=1)
         check_real(self.validation_fraction, "validation_fraction", above=0, high=0.5)
@@ -208,10 +220,16 @@ class TwoTower(BaseEstimator):
     ) -> Plan:
         """Objective, strength of regularization, towers and starting tables."""
         objective = self._objective(interactions)
-        P, Q = initial_tables(interactions, self.n_components, generator)
+        P, Q = random_start = initial_tables(interactions, self.n_components, generator)
         strength = self.regularization
-        if strength == "auto":
+        if self.loss != "all-pairs":
+            strength = SAMPLED * objective.noise_level(rng) if strength == "auto" else strength
+        elif strength == "auto":
             strength, P, Q = choose_regularization(objective, P, Q, held, random_state=rng, callback=callback)
+        elif self.solver_ not in TABLES_ONLY and self._starts_from_als():
+            P, Q = start_tables(objective, float(strength), P, Q)
+        if not self._starts_from_als():
+            P, Q = random_start
         sides = [
             Side(self._tower(module, features, size, generator), size, features)
             for module, features, size in (
@@ -224,6 +242,11 @@ class TwoTower(BaseEstimator):
             distortion_weight=self.distortion_weight, learning_rate=self.learning_rate, batch_size=self.batch_size,
             generator=generator,
         )  # fmt: skip
+
+    def _starts_from_als(self) -> bool:
+        """Whether id tables begin where ALS ends; beside a module of the user's own they would not fit it."""
+        own = self.left is not None or self.right is not None
+        return self.start == "als" or (self.start == "auto" and self.loss == "all-pairs" and not own)
 
     def _tower(
         self, module: nn.Module | None, features: Features | None, size: int, generator: torch.Generator
