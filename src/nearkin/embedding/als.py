@@ -108,6 +108,9 @@ class AlternatingLeastSquares(AbstractSolver):
             point = loss.at(P, Q)
         if branch is not None:
             branch.step(P)
+            unpaired = branch.weights.reshape(-1) == 0
+            if unpaired.any():  # nothing but its features says where such a row is
+                P[unpaired] = branch.predict()[unpaired]
         return P, Q, before
 
 

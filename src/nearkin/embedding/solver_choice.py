@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -89,7 +90,7 @@ def make_solver(loss: str, name: str, plan: Plan) -> AbstractSolver:
     if loss == "in-batch-softmax":
         return plan.mini_batches(pair, InBatchSoftmax(data, plan.objective.weights))
     if loss == "sampled-bce":
-        return plan.mini_batches(pair, SampledBce(data.shape[1], plan.objective.weights))
+        return plan.mini_batches(pair, SampledBce(plan.objective.b, plan.objective.weights))
     all_pairs = plan.objective.loss(0.0)  # the penalties are the pair's own, as they fall on parameters
     if name == "sogram":
         return plan.mini_batches(pair, SoGram(all_pairs))
@@ -103,11 +104,13 @@ def make_solver(loss: str, name: str, plan: Plan) -> AbstractSolver:
 
 
 def _als(name: str, plan: Plan) -> AlternatingLeastSquares:
+    data = plan.objective.interactions
+    counts = np.diff(data.indptr), np.diff(data.columns.indptr)
     branches = tuple(
-        BranchRegression(side, torch.from_numpy(ridge), generator=plan.generator)
+        BranchRegression(side, torch.from_numpy(np.where(count > 0, ridge, 0)), generator=plan.generator)
         if isinstance(side.tower, ResidualTower) and side.tower.branch is not None
         else None
-        for side, ridge in zip((plan.left, plan.right), plan.objective.ridge, strict=True)
+        for side, ridge, count in zip((plan.left, plan.right), plan.objective.ridge, counts, strict=True)
     )
     block = {} if name == "als" else {"block_size": 16}
     return AlternatingLeastSquares(

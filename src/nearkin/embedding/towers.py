@@ -1,5 +1,6 @@
 """Towers: modules that turn the rows of one side into embeddings, and the passes that keep their memory bounded."""
 
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, cast
@@ -164,7 +165,8 @@ class Side:
 
             return torch.func.jvp(embed, (point,), (direction,))[1]
 
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "`torch.jit.script`", DeprecationWarning)  # torch's own, at first use
             return torch.cat([outputs(rows) for rows in self.chunks()])
 
 
