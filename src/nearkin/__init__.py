@@ -11,7 +11,9 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
 _PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
@@ -19,7 +21,9 @@ _PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "ort
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 

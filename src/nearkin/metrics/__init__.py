@@ -1,1 +1,3 @@
 """Judging: retrieval, quantization and ordinal measures."""
+
+from nearkin.metrics.ordinal import triplet_error as triplet_error
