@@ -59,7 +59,12 @@ class Screen:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
     made = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
     )
     for j, column in enumerate(columns):
         text = all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)
