@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.evaluate import exact_neighbors, judge_labels, judge_neighbors, search_in_batches
+from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
@@ -43,5 +43,3 @@ def test_batches_are_the_whole_search(rng: np.random.Generator) -> None:
 def test_judging_names_its_measures() -> None:
     ids = np.tile(np.arange(20), (2, 1))
     assert judge_neighbors(ids, ids) == {"1-recall@1": 1, "1-recall@10": 1, "10-recall@10": 1}
-    hits = np.array([[True, False], [False, False]])
-    assert judge_labels(hits, np.array([1, 0])) == {"precision@1": 0.5, "mAP@2": 0.5}
