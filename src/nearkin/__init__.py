@@ -17,9 +17,11 @@ _HOME = {  # public name -> the module that defines it
     "OnE": "nearkin.hashing.one",
     "PCAHash": "nearkin.hashing.pca_hash",
     "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
+    "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
     "TwoTower": "nearkin.embedding.two_tower",
     "read_interactions": "nearkin.data.interactions",
+    "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
 _PACKAGES = (
@@ -30,8 +32,10 @@ _PACKAGES = (
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.oge import OgE as OgE

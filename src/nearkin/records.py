@@ -1,6 +1,5 @@
 """The records that stages exchange: what was observed, in one canonical form."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -8,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_choice, check_finite
-
-Features = np.ndarray | sp.csr_matrix
+from nearkin._check import check_choice
+from nearkin._pairs import Features, check_features, check_timestamps, check_weights, merge_pairs, number_ids
 
 
 class ColumnOrder(NamedTuple):
@@ -71,10 +69,10 @@ class Interactions:
         for name, column in columns.items():
             if column is not None and np.shape(column) != (len(rows),):
                 raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
-        merged = _merge(
+        merged = merge_pairs(
             rows.astype(np.int64) * len(right_ids) + cols,
-            _check_weights(weights, len(rows)),
-            _check_timestamps(timestamps),
+            check_weights(weights, len(rows)),
+            check_timestamps(timestamps),
             None if split is None else np.asarray(split, dtype=np.uint8),
             duplicates,
         )
@@ -88,8 +86,8 @@ class Interactions:
             right_ids=right_ids,
             timestamps=merged_timestamps,
             split=merged_split,
-            left_features=_check_features(left_features, "left_features", len(left_ids)),
-            right_features=_check_features(right_features, "right_features", len(right_ids)),
+            left_features=check_features(left_features, "left_features", len(left_ids)),
+            right_features=check_features(right_features, "right_features", len(right_ids)),
         )
 
     @classmethod
@@ -143,105 +141,130 @@ class Interactions:
         m, n = self.shape
         return replace(
             self,
-            left_features=self.left_features if left is None else _check_features(left, "left", m),
-            right_features=self.right_features if right is None else _check_features(right, "right", n),
+            left_features=self.left_features if left is None else check_features(left, "left", m),
+            right_features=self.right_features if right is None else check_features(right, "right", n),
         )
 
 
-def number_ids(values: Any, catalogue: Any, side: str) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (nnz,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids."""
-    values = _as_ids(values, side)
-    if catalogue is None:
-        ids, numbers = np.unique(values, return_inverse=True)
-        return numbers.reshape(-1).astype(np.int32), ids
-    ids = _as_ids(catalogue, f"{side}_ids")
-    order = np.argsort(ids, kind="stable")
-    found = np.searchsorted(ids, values, sorter=order)
-    numbers = order[np.minimum(found, len(ids) - 1)] if len(ids) else np.zeros(len(values), dtype=np.int64)
-    unknown = ids[numbers] != values if len(ids) else np.ones(len(values), dtype=bool)
-    if unknown.any():
-        first = np.asarray(values[np.argmax(unknown)]).item()
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Answers to "which pair is closer?", in one canonical form.
+
+    indices: (m, 3) rows (i, j, k) meaning d(i, j) < d(i, k), or (m, 4) rows (i, j, l, k) meaning d(i, j) < d(l, k);
+        uint32 rows of `objects`.
+    objects: (n,) the objects' names, of any type.
+    weights: (m,) positive weights or vote counts, or None for 1 each.
+    annotators: (m,) who answered, or None.
+    n_dropped: how many invalid rows the reader left out.
+
+    Raises ValueError (TypeError for indices that are no numbers) if shapes do not fit, an index is no object, a row
+    repeats an index in one question, or a weight is not positive and finite. `data.comparisons` builds these from
+    files and arrays.
+    """
+
+    indices: np.ndarray
+    objects: np.ndarray
+    weights: np.ndarray | None = None
+    annotators: np.ndarray | None = None
+    n_dropped: int = 0
+
+    def __post_init__(self) -> None:
+        indices = as_indices(self.indices, "indices")
+        objects = np.asarray(self.objects)
+        if objects.ndim != 1:
+            raise ValueError(f"objects has shape {objects.shape}; it must be 1-D, one name per object")
+        if len(indices) and int(indices.max()) >= len(objects):
+            row = int((indices >= len(objects)).any(axis=1).argmax())
+            raise ValueError(f"indices row {row} is {indices[row].tolist()}; there are only {len(objects)} objects")
+        bad = invalid_rows(indices)
+        if bad.any():
+            raise ValueError(describe_invalid(bad, indices))
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "objects", objects)
+        for name in ("weights", "annotators"):
+            column = getattr(self, name)
+            if column is not None:
+                object.__setattr__(self, name, _column(column, name, len(indices)))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def n_objects(self) -> int:
+        return len(self.objects)
+
+    @property
+    def n_columns(self) -> int:
+        """3 for triplets, 4 for quadruplets."""
+        return self.indices.shape[1]
+
+    def take(self, rows: Any) -> "Comparisons":
+        """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
+        weights = None if self.weights is None else self.weights[rows]
+        annotators = None if self.annotators is None else self.annotators[rows]
+        return replace(self, indices=self.indices[rows], weights=weights, annotators=annotators)
+
+    def quadruplets(self) -> np.ndarray:
+        """The comparisons as (m, 4) rows (i, j, l, k), with l = i for triplets."""
+        return self.indices[:, [0, 1, 0, 2]] if self.n_columns == 3 else self.indices
+
+
+def as_indices(array: Any, name: str) -> np.ndarray:
+    """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers.
+
+    Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
+    """
+    array = array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
+    if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(
-            f"{side} has {unknown.sum()} ids that {side}_ids lacks, the first is {first!r}; add them to it"
+            f"{name} has shape {array.shape}; it must be (m, 3), rows (i, j, k) for d(i, j) < d(i, k), or (m, 4), "
+            "rows (i, j, l, k) for d(i, j) < d(l, k)"
         )
-    if len(ids) > 1 and (ids[order][1:] == ids[order][:-1]).any():
-        raise ValueError(f"{side}_ids repeats ids; each must stand once, pass np.unique({side}_ids)")
-    return numbers.astype(np.int32), ids
-
-
-def _as_ids(values: Any, name: str) -> np.ndarray:
-    """Ids as a 1-D array of numbers or strings; ValueError for None, NaN and empty strings."""
-    ids = np.asarray(values)
-    if ids.ndim != 1:
-        raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
-    if ids.dtype.kind == "O":
-        missing = np.fromiter((v is None or v != v for v in ids), dtype=bool, count=len(ids))
-        kinds = {type(v) for v in ids[~missing]}
-        if not missing.any() and len(kinds) > 1:
-            names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
-        ids = ids if missing.any() else np.asarray(ids.tolist())
-    elif ids.dtype.kind == "f":
-        missing = np.isnan(ids)
-    else:
-        missing = ids == "" if ids.dtype.kind == "U" else np.zeros(len(ids), dtype=bool)
-    if missing.any():
+    if array.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}; it must hold integer indices. For names, use "
+            "nearkin.data.comparisons.comparisons_from_names(rows)"
+        )
+    if array.dtype.kind == "f" and array.size and not (np.isfinite(array) & (array == np.floor(array))).all():
+        row = int((~np.isfinite(array) | (array != np.floor(array))).any(axis=1).argmax())
         raise ValueError(
-            f"{name} has {missing.sum()} missing ids (None, NaN or empty), the first at entry {int(missing.argmax())}; "
-            "remove these pairs"
+            f"{name} row {row} is {array[row].tolist()}, with NaN or a fraction; indices are whole numbers"
         )
-    return ids
+    if array.size and (array.min() < 0 or array.max() >= 2**32):
+        row = int(((array < 0) | (array >= 2**32)).any(axis=1).argmax())
+        raise ValueError(f"{name} row {row} is {array[row].tolist()}; indices must be in [0, 2^32)")
+    return np.ascontiguousarray(array, dtype=np.uint32)
 
 
-def _check_weights(weights: Any, count: int) -> np.ndarray:
-    if weights is None:
-        return np.ones(count, dtype=np.float32)
-    weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
-    if (weights < 0).any():
-        raise ValueError(f"weights has {(weights < 0).sum()} negative entries; every weight must be at least 0")
-    return weights
+def invalid_rows(indices: np.ndarray) -> np.ndarray:
+    """(m,) mask of rows that ask nothing: a triplet that repeats an index, a pair of one object, a pair with itself."""
+    if indices.shape[1] == 3:
+        i, j, k = indices.T
+        return (i == j) | (i == k) | (j == k)
+    i, j, l, k = indices.T  # noqa: E741  the paper's letters
+    return (i == j) | (l == k) | ((i == l) & (j == k)) | ((i == k) & (j == l))
 
 
-def _check_timestamps(timestamps: Any) -> np.ndarray | None:
-    if timestamps is None:
-        return None
-    timestamps = np.asarray(timestamps)
-    if timestamps.dtype.kind == "M":
-        timestamps = timestamps.astype("datetime64[s]").astype(np.int64)
-    if timestamps.dtype.kind not in "iuf":
-        raise TypeError(f"timestamps has dtype {timestamps.dtype}; it must be numbers or datetime64")
-    return check_finite(timestamps, "timestamps")
-
-
-def _check_features(features: Any, name: str, count: int) -> Features | None:
-    """Features as a dense float32 array or a float32 CSR matrix; ValueError if the rows do not match the ids."""
-    if features is None:
-        return None
-    if sp.issparse(features):
-        features = sp.csr_matrix(features, dtype=np.float32)
-        check_finite(features.data, f"{name}.data")
-    else:
-        features = np.ascontiguousarray(features, dtype=np.float32)
-    if features.ndim != 2 or features.shape[0] != count or features.shape[1] == 0:
-        raise ValueError(
-            f"{name} has shape {features.shape}; it must be ({count}, d), one row for each id, in the order of the ids"
-        )
-    return features if sp.issparse(features) else check_finite(features, name)
-
-
-def _merge(
-    key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Sort the pairs by key and merge those that are equal."""
-    order = np.lexsort((key,) if timestamps is None else (timestamps, key))  # stable: the last of equals comes last
-    key, weights = key[order], weights[order]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    last = np.concatenate([first[1:], [len(key)]]) - 1
-    reduce: dict[str, Sequence[Any] | Any] = {"sum": np.add, "max": np.maximum}
-    merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
+def describe_invalid(bad: np.ndarray, indices: np.ndarray) -> str:
+    """The text of the error for rows that repeat an index."""
+    rows = np.flatnonzero(bad)
+    shown = ", ".join(f"{row} {indices[row].tolist()}" for row in rows[:5])
+    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
     return (
-        key[first],
-        merged,
-        None if timestamps is None else timestamps[order][last],
-        None if split is None else np.minimum.reduceat(split[order], first),
+        f"{len(rows)} of {len(indices)} comparisons repeat an index or compare a pair with itself: rows {shown}{more}; "
+        'remove them, or read with on_invalid="drop"'
     )
+
+
+def _column(column: Any, name: str, length: int) -> np.ndarray:
+    column = np.asarray(column)
+    if column.shape != (length,):
+        raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")
+    if name == "weights":
+        if column.dtype.kind not in "iufb":
+            raise TypeError(f"weights has dtype {column.dtype}; it must be numeric")
+        column = column.astype(np.float32)
+        if not (np.isfinite(column) & (column > 0)).all():
+            row = int((~np.isfinite(column) | (column <= 0)).argmax())
+            raise ValueError(f"weights row {row} is {column[row]}; weights must be positive and finite")
+    return column

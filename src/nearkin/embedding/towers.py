@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from nearkin.records import Features
+from nearkin._pairs import Features
 
 CHUNK = 1 << 16  # rows whose activations live at the same time
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
+from nearkin._pairs import Features, number_ids
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.embedding import saved_towers
 from nearkin.embedding.evaluation import HeldOut, held_out, hold_out
@@ -30,7 +31,7 @@ from nearkin.embedding.solver_choice import (
 from nearkin.embedding.towers import FeatureBranch, ResidualTower, Side, as_tensor
 from nearkin.embedding.training import Callback, train
 from nearkin.metrics.ranking import ranking_metrics, recommend
-from nearkin.records import Features, Interactions, number_ids
+from nearkin.records import Interactions
 
 
 class TwoTower(BaseEstimator):
@@ -55,6 +56,7 @@ class TwoTower(BaseEstimator):
     prior : (Pt (m, k'), Qt (n, k')) or a number that imputes the unobserved labels; default 0
     hidden : widths of the hidden layers of the default branches
     max_steps : sweeps, full-batch steps or epochs at most; None for the solver's own number
+    max_seconds : no further step is begun after so many seconds of steps
     learning_rate, batch_size : for the solvers that have them; None for their own
     start : where id tables begin, "als", "random" or "auto": ALS for the all-pairs loss on the default towers
     patience : steps without a new best held-out NDCG@100 before training stops
@@ -93,6 +95,7 @@ class TwoTower(BaseEstimator):
         prior: Any = None,
         hidden: tuple[int, ...] = (128,),
         max_steps: int | None = None,
+        max_seconds: float | None = None,
         learning_rate: float | None = None,
         batch_size: int = 4096,
         start: str = "auto",
@@ -117,6 +120,7 @@ class TwoTower(BaseEstimator):
         self.prior = prior
         self.hidden = hidden
         self.max_steps = max_steps
+        self.max_seconds = max_seconds
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.start = start
@@ -163,6 +167,7 @@ class TwoTower(BaseEstimator):
             patience=None if held is None else self.patience,
             callback=callback,
             checkpoint=checkpoint,
+            max_seconds=self.max_seconds,
         )
         self._finish(interactions, plan, solver.embeddings())
         return self
@@ -189,6 +194,8 @@ class TwoTower(BaseEstimator):
         check_real(self.distortion_weight, "distortion_weight", low=0)
         if self.max_steps is not None:
             check_integer(self.max_steps, "max_steps", low=1)
+        if self.max_seconds is not None:
+            check_real(self.max_seconds, "max_seconds", above=0)
         if self.learning_rate is not None:
             check_real(self.learning_rate, "learning_rate", above=0)
         if self.regularization != "auto":

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from nearkin import hashing
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
 from nearkin.index import identifiers
@@ -192,24 +193,20 @@ class Index:
         return scores, positions
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a folder: config.json, index.faiss, arrays.safetensors and, where rows were kept, vectors.npy.
+        """Write a folder: config.json, index.faiss, arrays.safetensors, and where there are any the quantizer's
+        own folder and the kept rows in vectors.npy.
 
         It appears whole or not at all. `index.faiss` opens with plain `faiss.read_index` (`read_index_binary` for
         bits) and answers with the same ids where they are integers.
         """
         config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
         arrays = {} if self.ids is None else identifiers.to_arrays(self.ids)
-        if self.quantizer is not None:
-            config["quantizer"] = {
-                "class": type(self.quantizer).__name__,
-                "params": _plain(self.quantizer),
-                "history": self.quantizer.history_,
-            }
-            arrays.update({f"quantizer.{name}": array for name, array in self.quantizer.arrays().items()})
         with saving_folder(path, "index", config) as folder:
             write = faiss.write_index_binary if self.metric == "hamming" else faiss.write_index
             write(self._with_integer_ids(), str(folder / "index.faiss"))
             write_arrays(folder / "arrays.safetensors", arrays)
+            if self.quantizer is not None:
+                self.quantizer.save(folder / "quantizer")
             if self._kept is not None:
                 self._kept.save(folder / "vectors.npy")
 
@@ -244,7 +241,7 @@ class Index:
             inner = _unwrapped(inner)
         if inner.ntotal != config["n_rows"]:
             raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {config['n_rows']}; it is damaged")
-        quantizer = _restored(config.get("quantizer"), arrays)
+        quantizer = _read_quantizer(path / "quantizer") if (path / "quantizer").is_dir() else None
         file = path / "vectors.npy"
         kept = KeptVectors.load(file) if file.is_file() else None
         self = cls(inner, config["n_features"], config["metric"], quantizer, kept)
@@ -276,18 +273,7 @@ def _unwrapped(wrapped: Any) -> Any:
     return inner
 
 
-def _plain(quantizer: Any) -> dict[str, Any]:
-    """Its parameters as JSON holds them; a generator is not kept."""
-    simple = (str, int, float, bool, type(None))
-    return {k: v if isinstance(v, simple) else None for k, v in quantizer.get_params(deep=False).items()}
-
-
-def _restored(saved: dict[str, Any] | None, arrays: dict[str, np.ndarray]) -> Any:
-    if saved is None:
-        return None
-    kinds = {"ProductQuantizer": ProductQuantizer}
-    kind = kinds[check_choice(saved["class"], "quantizer class in config.json", kinds)]
-    mine = {name.removeprefix("quantizer."): a for name, a in arrays.items() if name.startswith("quantizer.")}
-    quantizer = kind.from_arrays(mine, **saved["params"])
-    quantizer.history_ = saved.get("history", [])
-    return quantizer
+def _read_quantizer(path: Path) -> Any:
+    kinds = {"product quantizer": ProductQuantizer.load, "hasher": hashing.load}
+    kind = read_config(path)["kind"]
+    return kinds[check_choice(kind, f"kind in {path / 'config.json'}", kinds)](path)

@@ -7,6 +7,7 @@ from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_
 from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
 from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
 from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
+from nearkin.metrics.ordinal import triplet_error as triplet_error
 from nearkin.metrics.quantization import compression_ratio as compression_ratio
 from nearkin.metrics.quantization import distortion as distortion
 from nearkin.metrics.quantization import relative_distortion as relative_distortion

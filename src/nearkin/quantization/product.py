@@ -1,5 +1,6 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_real, validate_vectors
+from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
@@ -68,6 +70,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     rotation_: np.ndarray
     codebooks_: np.ndarray
     coarse_centroids_: np.ndarray | None
+    _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
     def __init__(
         self,
@@ -234,30 +237,25 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     @classmethod
     def from_faiss(cls, index: Any) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
-        return cls.from_arrays(faiss_bridge.read_index(index))
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], **params: Any) -> Self:
-        """A fitted quantizer from what `arrays()` gave: codebooks (M, K, d/M) and, where there are any, rotation (d, d)
-        and coarse_centroids (L, d); `params` are the constructor's."""
-        codebooks, rotation = arrays["codebooks"], arrays.get("rotation")
-        M, K, width = codebooks.shape
-        coarse = arrays.get("coarse_centroids")
-        kept = {"rotation": None if rotation is None else "procrustes", **params}
-        self = cls(**{**kept, "n_subspaces": M, "n_centroids": K, "coarse": 0 if coarse is None else len(coarse)})
-        self.codebooks_ = np.ascontiguousarray(codebooks, np.float32)
-        self.rotation_ = np.eye(M * width, dtype=np.float32) if rotation is None else rotation.astype(np.float32)
+        arrays = faiss_bridge.read_index(index)
+        (M, K, width), coarse = arrays["codebooks"].shape, arrays.get("coarse_centroids")
+        rotated = "rotation" in arrays
+        self = cls(M, K, "procrustes" if rotated else None, coarse=0 if coarse is None else len(coarse))
+        self.codebooks_ = arrays["codebooks"]
+        self.rotation_ = arrays["rotation"] if rotated else np.eye(M * width, dtype=np.float32)
         self.coarse_centroids_ = coarse
         self.n_features_in_ = M * width
         self.n_iter_, self.history_, self.init_distortion_ = 0, [], {}
-        self._running = None
         return self
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What `from_arrays` needs, by name: for saving."""
-        check_is_fitted(self)
-        kept = {"codebooks": self.codebooks_, "rotation": None if self.rotation is None else self.rotation_}
-        return {k: v for k, v in {**kept, "coarse_centroids": self.coarse_centroids_}.items() if v is not None}
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, "product quantizer")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, "product quantizer")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
