@@ -87,8 +87,8 @@ def run_peer(python: str, parts: Parts, seed: int) -> dict:
             return found | {"seconds": float(z["seconds"]), "settings": z["settings"].tolist()}
 
 
-def compare(name: str, options) -> dict:
-    """Every way over the seeds; mean and standard deviation."""
+def compare(name: str, options, keep) -> None:
+    """Every way over the seeds; `keep` gets all means and standard deviations after each fit."""
     rows: dict[str, list[dict]] = {}
     for seed in range(options.seeds):
         parts = read(name, options.data, seed)
@@ -109,8 +109,8 @@ def compare(name: str, options) -> dict:
             found = run_way(way, parts, seed, options.seconds)
             strength = found["regularization"] if label == "als" else strength
             rows.setdefault(label, []).append(found)
+            keep({label: summary(runs) for label, runs in rows.items()})
             print(name, seed, label, {k: round(v, 4) for k, v in found.items() if isinstance(v, float)}, flush=True)
-    return {label: summary(found) for label, found in rows.items()}
 
 
 def summary(runs: list[dict]) -> dict:
@@ -128,10 +128,10 @@ def peak_gb() -> float:
 
 def scaling(options) -> list[dict]:
     """CPU milliseconds of one gradient and one product against m = n, and of brute force where it fits."""
-    sizes = (1000, 4000, 16000) if options.quick else (1000, 2000, 4000, 8000, 16000, 32000, 64000)
+    sizes = (1000, 4000, 16000) if options.quick else (1000, 2000, 4000, 8000, 16000, 32000)
     found = []
     for m in sizes:
-        found.append(one_size(m, brute=m <= (4000 if options.quick else 8000)))
+        found.append(one_size(m, brute=m <= 4000))
         print(found[-1], flush=True)
     big = [r for r in found if r["m"] >= 4000]
     slopes = {key: slope([r["m"] for r in big], [r[key] for r in big]) for key in ("gradient", "product")}
@@ -152,7 +152,7 @@ def one_size(m: int, brute: bool) -> dict:
         "product": lambda: point.gauss_newton_product(W, H),
         "floor": lambda: floor(loss, P, Q, values),
     }
-    row = {"m": m, **harness.median_ms(functions, 3 if m > 16000 else 7), "peak_gb": peak_gb()}
+    row = {"m": m, **harness.median_ms(functions, 3 if m > 8000 else 5), "peak_gb": peak_gb()}
     if brute:
         observed = torch.from_numpy(pairs.toarray()) > 0
         row |= harness.median_ms({"brute force": lambda: brute_force(P, Q, observed)}, 2)
@@ -255,9 +255,15 @@ def main() -> None:
         results["cold"] = cold(options)
     elif not options.figures:
         for name in options.sets:
-            results[name] = results.get(name, {}) | compare(name, options)
+            before = results.get(name, {})
+
+            def keep(found: dict, name: str = name, before: dict = before) -> None:
+                results[name] = before | found
+                harness.save("two_tower", results, threads=options.threads)
+
+            compare(name, options, keep)
     if not options.figures:
-        harness.save("two_tower", results, threads=options.threads, seconds=options.seconds)
+        harness.save("two_tower", results, threads=options.threads)
     figures(results)
 
 

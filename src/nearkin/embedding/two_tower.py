@@ -30,6 +30,7 @@ from nearkin.embedding.solver_choice import (
 )
 from nearkin.embedding.towers import FeatureBranch, ResidualTower, Side, as_tensor
 from nearkin.embedding.training import Callback, train
+from nearkin.embedding.tuning import tune
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
@@ -313,6 +314,10 @@ class TwoTower(BaseEstimator):
         """Recall, precision, NDCG and MRR at each k, as `nk.metrics.ranking_metrics` counts them."""
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
+
+    def tune(self, interactions: Interactions, validation: Interactions | None = None, **grid: Any) -> list[dict]:
+        """Set omega and regularization to the best of a grid; see `nearkin.embedding.tuning.tune`."""
+        return tune(self, interactions, validation, **grid)
 
     def save(self, path: str | PathLike) -> None:
         """Write a folder: config.json, embeddings, ids, seen pairs, and the encoders of features if there are any."""
