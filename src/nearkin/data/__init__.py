@@ -2,6 +2,7 @@
 
 from nearkin.data.columns import read_column as read_column
 from nearkin.data.columns import read_neighbors as read_neighbors
+from nearkin.data.interaction_split import Parts as Parts
 from nearkin.data.interaction_split import k_core as k_core
 from nearkin.data.interaction_split import split_by_time as split_by_time
 from nearkin.data.interaction_split import split_given as split_given
