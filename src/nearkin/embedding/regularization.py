@@ -11,7 +11,7 @@ from nearkin.embedding.objective import Objective
 from nearkin.embedding.training import Callback
 
 SHARES = (0.5, 0.25, 0.125, 0.0625)  # of the noise level
-SWEEPS = 4  # at the first strength; each later one starts from the one before and needs fewer
+SWEEPS = 3  # at the first strength; each later one starts from the one before and needs one fewer
 FALLBACK = 0.25  # share of the noise level where too few pairs can be held out
 
 

@@ -22,7 +22,7 @@ from nearkin.embedding.training import AbstractSolver
 
 LOSSES = ("all-pairs", "in-batch-softmax", "sampled-bce")
 SOLVERS = {  # name -> how many sweeps, steps or epochs it gets unless told
-    **{"als": 6, "ials++": 6, "adam": 200, "gd": 200, "l-bfgs": 40},
+    **{"als": 8, "ials++": 8, "adam": 200, "gd": 200, "l-bfgs": 40},
     **{"gauss-newton": 15, "gauss-newton-joint": 20, "sub-blocks": 20, "sogram": 30},
 }
 EPOCHS = 30  # of a sampled loss

@@ -236,8 +236,8 @@ class TwoTower(BaseEstimator):
             strength, P, Q = choose_regularization(objective, P, Q, held, random_state=rng, callback=callback)
         elif self.solver_ not in TABLES_ONLY and self._starts_from_als():
             P, Q = start_tables(objective, float(strength), P, Q)
-        if not self._starts_from_als():
-            P, Q = random_start
+        if self.solver_ in TABLES_ONLY or not self._starts_from_als():
+            P, Q = random_start  # a fresh ALS of few sweeps ranks better than one that has gone down the whole path
         sides = [
             Side(self._tower(module, features, size, generator), size, features)
             for module, features, size in (
