@@ -45,7 +45,7 @@ def greedy_matching(W: Any, *, check_input: bool = True) -> Any:
     if W.ndim > 2:
         return _each(greedy_matching, W)
     dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
-    return _sorted_pairs(_greedy_kernel(np.array(W, dtype, order="C")))
+    return _sorted_pairs(_greedy_kernel(np.ascontiguousarray(W, dtype)))
 
 
 def two_opt_matching(W: Any, *, check_input: bool = True) -> Any:
@@ -126,61 +126,59 @@ def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
     return pairs.take_along_dim(order.unsqueeze(-1), dim=-2)
 
 
-@njit(cache=True, fastmath=True)
-def _largest(row):  # fastmath lets the maximum be taken several entries at a time; entries are never NaN
-    best = row[0]
-    for value in row:
-        best = max(best, value)
+@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
+def _largest(row, bar):  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
+    best = row[0] + bar[0]
+    for j in range(1, row.shape[0]):
+        best = max(best, row[j] + bar[j])
     return best
 
 
 @njit(cache=True)
-def _first_of_largest(row):
-    best = _largest(row)
-    for j in range(row.shape[0]):
-        if row[j] == best:
-            return j
-    return -1
+def _heaviest_partner(W, i, bar):
+    """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones."""
+    bar[i] = -np.inf
+    best = _largest(W[i], bar)
+    j = 0
+    while W[i, j] + bar[j] != best:
+        j += 1
+    bar[i] = 0.0
+    return j
 
 
 @njit(cache=True)
-def _greedy_kernel(W):  # W (n, n) is overwritten: -inf marks the diagonal and the columns of matched axes
+def _greedy_kernel(W):  # W (n, n) is only read
     n = W.shape[0]
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
-    free = np.full(n, True)
-    queue = np.empty(n, np.int64)  # matched axes whose admirers must look again
-    count, head, tail = 0, 0, 0
+    bar = np.zeros(n, W.dtype)
+    queue = np.empty(n, np.int64)  # matched axes, whose admirers must look again
+    count, tail = 0, 0
+    for i in range(n if n > 1 else 0):  # while no axis is barred: every pointer to a free partner is the heaviest
+        pointer[i] = _heaviest_partner(W, i, bar)
     for i in range(n):
-        W[i, i] = -np.inf
-    for i in range(n if n > 1 else 0):
-        pointer[i] = _first_of_largest(W[i])
         j = pointer[i]
-        if j < i and pointer[j] == i:  # both are free: a matched axis points at its partner only
-            pairs[count, 0], pairs[count, 1] = j, i
-            free[i] = free[j] = False
-            count += 1
+        if i < j and pointer[j] == i:
+            pairs[count, 0], pairs[count, 1] = i, j
+            bar[i] = bar[j] = -np.inf
             queue[tail], queue[tail + 1] = i, j
-            tail += 2
-    for k in range(n):
-        if not free[k]:
-            W[:, k] = -np.inf
-    while head < tail and count < n // 2:
+            count, tail = count + 1, tail + 2
+    head = 0
+    while count < n // 2:
         taken = queue[head]
         head += 1
         for i in range(n):
-            if not free[i] or pointer[i] != taken:
+            if bar[i] != 0.0 or pointer[i] != taken:
                 continue
-            j = _first_of_largest(W[i])
+            j = _heaviest_partner(W, i, bar)
             pointer[i] = j
             if pointer[j] == i:
                 pairs[count, 0], pairs[count, 1] = i, j
-                free[i] = free[j] = False
-                count += 1
-                W[:, i] = -np.inf
-                W[:, j] = -np.inf
+                bar[i] = bar[j] = -np.inf
                 queue[tail], queue[tail + 1] = i, j
-                tail += 2
+                count, tail = count + 1, tail + 2
+                if count == n // 2:
+                    break
     return pairs
 
 
