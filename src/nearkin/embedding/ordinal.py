@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._storage import saving_folder
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
 from nearkin.embedding import ordinal_queries as queries
@@ -20,6 +21,7 @@ from nearkin.embedding.ordinal_losses import LOSSES, answer_probability, get_los
 from nearkin.embedding.ordinal_match import join, match
 from nearkin.embedding.ordinal_report import count_per_object, describe
 from nearkin.embedding.ordinal_solve import SOLVERS, Run, principal_axes
+from nearkin.embedding.ordinal_storage import KIND, embedding_config, read_embedding, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 
@@ -206,6 +208,21 @@ class OrdinalEmbedding(BaseEstimator):
         """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
         check_is_fitted(self, "embedding_")
         return describe(self.comparisons_, few=self.n_components_ + 1)
+
+    def save(self, path: Any) -> None:
+        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
+        check_is_fitted(self, "embedding_")
+        with saving_folder(path, KIND, embedding_config(self)) as folder:
+            write_embedding(self, folder)
+
+    @classmethod
+    def load(cls, path: Any) -> "OrdinalEmbedding":
+        """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
+        params, fitted = read_embedding(path)
+        model = cls(**params)
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        return model
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
