@@ -279,7 +279,8 @@ class OrdinalEmbedding(BaseEstimator):
         best = int(np.argmin(values)) if values else 0
         report = None if callback is None else _later(callback, heats, total, best)
         X, solution = run.solve(starts[best], max_epochs=self.max_iter, tol=self.tol, callback=report, validate=judge)
-        if triplet_error(X, comparisons) >= 0.5 - 1e-9 and not net_votes(comparisons)[0].any():
+        suspect = triplet_error(X, comparisons.take(slice(0, 1000))) > 0.3  # the exact look below sorts all answers
+        if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(
                 "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
             )
