@@ -20,7 +20,8 @@ from nearkin.data.comparison_synthetic import distinct_rows
 
 def read_distances(path: Path) -> tuple[list[str], np.ndarray]:
     """Names (n,) and distances (n, n)."""
-    rows = list(csv.reader(path.open(encoding="utf-8")))
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
     return rows[0][1:], np.array([[float(cell) for cell in row[1:]] for row in rows[1:]])
 
 

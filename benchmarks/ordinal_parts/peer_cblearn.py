@@ -2,8 +2,8 @@
 
     python peer_cblearn.py problem.npz loss limit_seconds > record.json
 
-problem.npz holds train (m, 3), test (t, 3), n, p. L-BFGS calls back after each iteration; the points are kept and judged
-after the fit, so that judging costs no measured time.
+problem.npz holds train (m, 3), test (t, 3), n, p. L-BFGS calls back after each iteration; the points are kept and
+judged after the fit, so that judging costs no measured time.
 """
 
 import json

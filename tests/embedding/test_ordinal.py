@@ -122,6 +122,14 @@ def test_transform_places_objects_by_their_features():
         model.transform(features[:, :5])
 
 
+def test_partial_fit_drops_the_old_map(points, train):
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, 500)), features=points)
+    model.transform(points[:3])
+    model.partial_fit(train.take(slice(500, 600)))
+    with pytest.raises(ValueError, match="fit_transformer"):
+        model.transform(points[:3])
+
+
 def test_transform_needs_features(model):
     with pytest.raises(ValueError, match=r"pass features \(n, d\)"):
         model.transform(np.zeros((2, 3)))

@@ -119,7 +119,8 @@ class OrdinalEmbedding(BaseEstimator):
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
         Old answers are kept (`comparisons_`) and learnt from again, so the result does not forget them. With more than
-        one of `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray.
+        one of `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A
+        map from features belongs to the old places and is dropped: call `fit_transformer` again.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, callback=callback)
@@ -130,6 +131,7 @@ class OrdinalEmbedding(BaseEstimator):
         known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
         starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
         self._run(joined, starts, rng, callback=callback)
+        self.feature_map_ = None
         return self
 
     def fit_transformer(
