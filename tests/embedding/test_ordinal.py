@@ -277,6 +277,14 @@ def test_bad_parameters(options, error, text, train):
         nk.OrdinalEmbedding(**options).fit(train)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd", "l-bfgs", "projected-gram"])
+def test_two_answers_are_enough_to_stay_finite(solver, loss):
+    for rows in ([[0, 1, 2]], [[0, 1, 2, 3], [2, 3, 1, 2]]):
+        model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(rows)
+        assert np.isfinite(model.embedding_).all()
+
+
 def test_divergence_is_an_error_that_says_what_to_do(train):
     with pytest.raises(FloatingPointError, match="use a smaller step, or solver='svrg-sbb'"):
         nk.OrdinalEmbedding(2, solver="gd", step=1e20, random_state=0).fit(train)

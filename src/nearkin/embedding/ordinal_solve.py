@@ -36,12 +36,14 @@ def choose_solver(name: str, loss: OrdinalLoss) -> str:
     return "svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name
 
 
-def build_solver(name: str, *, step: float | None = None, epsilon: float = 0.1, batch_size: int = 1) -> Any:
+def build_solver(
+    name: str, *, step: float | None = None, epsilon: float = 0.1, batch_size: int = 1, longest: float = np.inf
+) -> Any:
     """The solver called `name`. `step` None means the solver's own rule; what a solver has no use for is ignored.
 
     "svrg-sbb0" is "svrg-sbb" with epsilon = 0; "svrg-sbb-modular" is SVRG-SBB Algorithm 2 with modules of 10 epochs;
-    "svrg" without a step keeps 1.0, which on the objective per object suits most data. Raises ValueError for another
-    name.
+    "svrg" without a step keeps min(1, longest), `longest` being what single terms bear: on the objective per object 1
+    suits most data. Raises ValueError for another name.
     """
     _check.check_choice(name, "solver", SOLVERS)
     if name.startswith("svrg-sbb"):
@@ -50,7 +52,7 @@ def build_solver(name: str, *, step: float | None = None, epsilon: float = 0.1, 
             return SVRG(epsilon=0.0, batch_size=batch_size, capped=False)
         return SVRG(epsilon=epsilon, batch_size=batch_size, restart=restart)
     if name == "svrg":
-        return SVRG(step=1.0 if step is None else step, batch_size=batch_size)
+        return SVRG(step=min(1.0, longest) if step is None else step, batch_size=batch_size)
     if name == "sgd":
         return SGD(step="auto" if step is None else step, epsilon=epsilon)
     if name == "adagrad":
@@ -80,15 +82,17 @@ class Run:
         rng: np.random.Generator,
     ) -> None:
         self._name, self._p = choose_solver(solver, loss), n_components
-        self._solver = build_solver(self._name, **options)
         n = comparisons.n_objects
         if self._name == "projected-gram":
+            self._solver = build_solver(self._name, **options)
             self._problem: Any = GramObjective(comparisons.indices, n, loss, comparisons.weights)
             return
         order = rng.permutation(len(comparisons))
         weights = None if comparisons.weights is None else comparisons.weights[order]
         self._dtype = np.float64 if self._name == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
+        longest = self._problem.n_terms * self._problem.largest_step(options.get("batch_size", 1))
+        self._solver = build_solver(self._name, **options, longest=longest)
 
     def solve(
         self,
