@@ -6,9 +6,9 @@
     python benchmarks/ordinal.py --music --retrieval --data DIR         sections 5.3 and 5.4
     python benchmarks/ordinal.py --scale                                10^7 answers over 10^5 objects
 
-Results are JSON in benchmarks/results/ordinal_*.json; figures are drawn from them. Times are processor time of one thread. cblearn pins NumPy 1.26
-and so runs in an environment of its own, whose Python --peer names: python -m venv .venv-peers &&
-.venv-peers/bin/pip install cblearn.
+Results are JSON in benchmarks/results/ordinal_*.json; figures are drawn from them. Times are processor time of one
+thread. cblearn pins NumPy 1.26 and so runs in an environment of its own, whose Python --peer names: python -m venv
+.venv-peers && .venv-peers/bin/pip install cblearn.
 """
 
 import argparse

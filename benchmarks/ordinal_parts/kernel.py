@@ -4,6 +4,8 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +68,40 @@ def kernel_nanoseconds(problem: OrdinalObjective, x: np.ndarray) -> dict[str, fl
 
 def c_nanoseconds(x: np.ndarray, q: np.ndarray) -> float | None:
     """The same for the C loop; None without a compiler."""
+    with compiled() as loop:
+        if loop is None:
+            return None
+        g = np.zeros_like(x)
+        return 1e9 * seconds(lambda: call(loop, x, g, q)) / len(q)
+
+
+def c_gradient(x: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """The gradient by the C loop, to prove that it computes the same."""
+    with compiled() as loop:
+        if loop is None:
+            return None
+        g = np.zeros_like(x)
+        call(loop, x, g, q)
+        return g
+
+
+def call(loop: Any, x: np.ndarray, g: np.ndarray, q: np.ndarray) -> None:
+    loop(*(array.ctypes.data_as(ctypes.c_void_p) for array in (x, g, q)), ctypes.c_long(len(q)))
+
+
+@contextmanager
+def compiled() -> Iterator[Any]:
+    """The C loop as a function, or None without a compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        return None
+        yield None
+        return
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "loop.c", Path(folder) / "loop.so"
         source.write_text(C_LOOP)
         flags = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC"]
         subprocess.run([compiler, *flags, str(source), "-o", str(library)], check=True)
-        loop = getattr(ctypes.CDLL(str(library)), "pass")
-        g = np.zeros_like(x)
-        pointers = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, g, q)]
-        return 1e9 * seconds(lambda: loop(*pointers, ctypes.c_long(len(q)))) / len(q)
+        yield getattr(ctypes.CDLL(str(library)), "pass")
 
 
 def line(row: dict[str, Any]) -> str:
