@@ -14,6 +14,7 @@ thread. cblearn pins NumPy 1.26 and so runs in an environment of its own, whose 
 import argparse
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,7 +36,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = {
         "kernel": lambda: kernel.measure(options.quick),
-        "speed": lambda: speed.measure(options.quick, options.peer),
+        "speed": lambda: speed.measure(options.quick, options.peer, partial(write, "speed")),
         "table1": lambda: table1.measure(options.quick),
         "music": lambda: music.measure(options.quick, options.data),
         "retrieval": lambda: retrieval.measure(options.quick, options.data),

@@ -40,4 +40,7 @@ def panels(curves: dict[str, Any], shown: tuple[str, ...]) -> Figure:
         plot_error(middle, "gradient passes", dress(ax), spread=spread)
         ax.set_xlim(0, 60)
         ax.set_title(loss)
+        legend = ax.get_legend()
+        if legend is not None and loss != losses[0]:  # one legend is enough
+            legend.remove()
     return figure
