@@ -223,7 +223,7 @@ def as_indices(array: Any, name: str) -> np.ndarray:
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"{name} has dtype {array.dtype}; it must hold integer indices. For names, use "
-            "nearkin.data.comparisons.comparisons_from_names(rows)"
+            "nearkin.data.comparisons_from_names(rows)"
         )
     if array.dtype.kind == "f" and array.size and not (np.isfinite(array) & (array == np.floor(array))).all():
         row = int((~np.isfinite(array) | (array != np.floor(array))).any(axis=1).argmax())

@@ -57,7 +57,8 @@ def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: d
     index = Rounding(0.25)
     found = {}
     for weight in (0.0, 10.0):
-        model = nk.TwoTower(6, index=index, distortion_weight=weight, max_steps=30, batch_size=256, random_state=0, **way)
+        options = {"max_steps": 30, "batch_size": 256, "random_state": 0, **way}
+        model = nk.TwoTower(6, index=index, distortion_weight=weight, **options)
         model.fit(parts.train)
         found[weight] = float(Rounding(0.25)(torch.from_numpy(model.right_embeddings_))[1])
     assert index.calls == 0, "the given module is copied"
