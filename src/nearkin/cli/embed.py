@@ -72,7 +72,9 @@ def embed(
         following = f"Next: open {out}/map.png"
     with screen.watch("embed") as callback:
         record = work(signals, out=out, solver=solver, seed=seed, callback=callback, **options)
-    shown = {name.replace("_", " "): v for name, v in record.items() if not isinstance(v, dict | list) and v is not None}
+    shown = {
+        name.replace("_", " "): v for name, v in record.items() if not isinstance(v, dict | list) and v is not None
+    }
     notes = [f"Note: {note}" for note in record.get("notes", [])]
     screen.finish(record, pairs(out, shown), *notes, following)
 

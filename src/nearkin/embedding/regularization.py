@@ -46,7 +46,8 @@ def choose_regularization(
     """The lambda of best held-out metric among shares of the objective's noise level, and the tables it ended with.
 
     Walks from strong to weak regularization, each starting from the tables of the one before, and stops when the
-    metric no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the tables as they were.
+    metric no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the tables
+    as they were.
     """
     noise = objective.noise_level(random_state)
     if held_out is None:
