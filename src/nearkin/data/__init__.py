@@ -18,6 +18,7 @@ from nearkin.data.interaction_split import split_given as split_given
 from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
 from nearkin.data.interaction_split import split_random as split_random
 from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
+from nearkin.data.interactions import holds_pairs as holds_pairs
 from nearkin.data.interactions import read_interactions as read_interactions
 from nearkin.data.vectors import VectorFile as VectorFile
 from nearkin.data.vectors import open_vectors as open_vectors

@@ -1,5 +1,6 @@
 """Tables of observed pairs, read into `Interactions`."""
 
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -66,6 +67,14 @@ def read_interactions(
         split=kept(_parts(columns["split"], asked["split"] or "split")),
         duplicates=duplicates,
     )
+
+
+def holds_pairs(path: str | PathLike) -> bool:
+    """Whether the table at `path` has columns with the usual names of both sides of a pair."""
+    with suppress(ValueError):
+        names = {_normal(column) for column in read_table(path)}
+        return all(names & set(SYNONYMS[role]) for role in ("left", "right"))
+    return False
 
 
 def find_column(table: Table, role: str, name: str | None, source: str = "the table") -> np.ndarray | None:
