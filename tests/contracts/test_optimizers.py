@@ -17,7 +17,7 @@ Build = Callable[..., Any]
 
 OPTIMIZERS: dict[str, Build] = {
     "givens-random": lambda p, lr, **o: GivensDescent(p, lr, selection="random", **o),
-    "givens-random-left": lambda p, lr, **o: GivensDescent(p, lr, selection="random", side="left", **o),
+    "givens-greedy-left": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", side="left", **o),
     "givens-random-3": lambda p, lr, **o: GivensDescent(p, lr, selection="random", n_matchings=3, **o),
     "givens-greedy": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", **o),
     "givens-greedy-2": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", n_matchings=2, **o),
@@ -37,6 +37,7 @@ OPTIMIZERS: dict[str, Build] = {
     "riemannian-cayley": lambda p, lr, **o: RiemannianDescent(p, lr, "cayley", **o),
     "riemannian-qr": lambda p, lr, **o: RiemannianDescent(p, lr, "qr", **o),
     "riemannian-polar": lambda p, lr, **o: RiemannianDescent(p, lr, "polar", **o),
+    "riemannian-taylor": lambda p, lr, **o: RiemannianDescent(p, lr, "taylor", **o),
     "riemannian-newton-schulz": lambda p, lr, **o: RiemannianDescent(p, lr, "newton-schulz", **o),
 }
 MOMENTS: dict[str, dict[str, Any]] = {
@@ -89,7 +90,7 @@ def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dty
     target = point(shape, 2, dtype)
     optimizer = OPTIMIZERS[name]([p], 0.1)
     bound = {torch.float32: 2e-6, torch.float64: 1e-11, torch.bfloat16: 4e-3}[dtype]
-    for step in range(12):
+    for step in range(6):
         before = p.detach().clone()
         train(optimizer, [p], [target], 1)
         error = orthogonality_error(p)
@@ -100,13 +101,13 @@ def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dty
 
 @each_optimizer
 @pytest.mark.parametrize("moments", MOMENTS)
-@pytest.mark.parametrize("shape", [(6, 6), (7, 7), (9, 4), (4, 9), (2, 7, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(7, 7), (4, 9)], ids=str)
 def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None:
     start = point(shape, 1)
     p = nn.Parameter(start.clone())
     target = nearby(start)
     lr = {"plain": 0.2, "momentum": 0.06, "adam": 0.04}[moments]
-    losses = train(OPTIMIZERS[name]([p], lr, **MOMENTS[moments]), [p], [target], 150)
+    losses = train(OPTIMIZERS[name]([p], lr, **MOMENTS[moments]), [p], [target], 100)
     assert losses[-1] < 0.5 * losses[0], f"{losses[0]:.4g} to {losses[-1]:.4g}"
     assert is_orthogonal(p, 1e-9)
 

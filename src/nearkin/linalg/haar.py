@@ -33,7 +33,7 @@ def haar_orthogonal(
     if special:
         sign = torch.where(torch.linalg.det(Q) < 0, -1.0, 1.0)
         Q = torch.cat([Q[..., :1] * sign[..., None, None], Q[..., 1:]], -1)
-    return Q.to(device=device, dtype=dtype)
+    return Q.to(device=device, dtype=dtype).contiguous()  # LAPACK answers in column order
 
 
 def random_walk(

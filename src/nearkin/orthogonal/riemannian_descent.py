@@ -9,7 +9,7 @@ from nearkin._check import check_choice
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.moments import first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
-from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step
+from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step, taylor_right_step
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -25,7 +25,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
-        factorisation; "newton-schulz" uses products only (POGO's rule; a second product pair when a step is long).
+        factorisation; "newton-schulz" uses products only (POGO's rule; a second product pair when a step is long);
+        "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
+        notice. The fastest on square parameters; on tall ones it is "exp".
     momentum: heavy ball, in [0, 1].
     betas: None, or two numbers in [0, 1) that turn on the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
@@ -70,6 +72,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         if X.shape[-2] == X.shape[-1]:
             direction, length = _skew_direction(right_skew(X, G), group, state)
+            if group["retraction"] == "taylor":
+                moved, state["drift"] = taylor_right_step(X, direction, length, state.get("drift", 0.0))
+                return moved
             return right_step(X, direction, length, group["retraction"])
         if group["betas"] is None and not group["momentum"]:
             return left_step(X, G, group["lr"], group["retraction"])
