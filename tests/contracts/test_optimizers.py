@@ -89,7 +89,7 @@ def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dty
     p = nn.Parameter(point(shape, 1, dtype))
     target = point(shape, 2, dtype)
     optimizer = OPTIMIZERS[name]([p], 0.1)
-    bound = {torch.float32: 2e-6, torch.float64: 1e-11, torch.bfloat16: 4e-3}[dtype]
+    bound = {torch.float32: 4e-5, torch.float64: 2e-11, torch.bfloat16: 4e-3}[dtype]
     for step in range(6):
         before = p.detach().clone()
         train(optimizer, [p], [target], 1)
@@ -121,7 +121,8 @@ def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> N
     single = [nn.Parameter(X.clone()) for X in starts]
     train(OPTIMIZERS[name]([batch], 0.05, **MOMENTS[moments]), [batch], [targets], 6)
     train(OPTIMIZERS[name](single, 0.05, **MOMENTS[moments]), single, list(targets), 6)
-    torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-12)
+    # a batch takes as many Newton-Schulz steps as its worst matrix needs, so they agree to that method's tolerance
+    torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-10)
 
 
 @each_optimizer

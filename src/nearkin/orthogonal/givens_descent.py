@@ -104,8 +104,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         )
         frame = _RightFrame if right else _LeftFrame
         chosen = [self._choose(frame, X[b], G[b], M[b], group) for b in range(len(X))]
-        mean_square = torch.stack([raw.square().mean() for _, _, raw in chosen])
-        length = step_length(mean_square, group, state)
+        length = step_length([raw for _, _, raw in chosen], group, state)
         for b, (matchings, values, _) in enumerate(chosen):
             theta = values * (length[b] if isinstance(length, Tensor) else length)
             for pairs, angles in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):

@@ -10,6 +10,7 @@ derivative is -A: its eq. 4 with that map runs the other way than with exp.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from torch import Tensor
 from nearkin.linalg.skew import tangent_gradient
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
+TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
 
 
 def right_step(
@@ -33,29 +35,51 @@ def right_step(
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
         return 2 * torch.linalg.solve(identity + half, X, left=False) - X
     if retraction == "taylor":
-        return taylor_right_step(X, A, t)[0]
+        return taylor_right_step(X, A, t)
     return ORTHONORMALIZE[retraction](torch.sub(X, X @ A, alpha=t))
 
 
 def taylor_right_step(
-    X: Tensor,  # (..., d, d), orthogonal up to `drift`
+    X: Tensor,  # (..., d, d), orthogonal
     A: Tensor,  # (..., d, d), skew
     t: float,
-    drift: float = 0.0,
-) -> tuple[Tensor, float]:
-    """Return X (I - t A + t^2 A^2 / 2) and a bound of its ||X^T X - I||_F, corrected whenever that exceeds rounding.
+) -> Tensor:
+    """Return X times the Taylor polynomial of exp(-t A), of degree 2 or 4, put back onto the manifold when that is due.
 
-    The cheapest of all: three products with the one for A, no factorisation, and right to second order. With
-    Z = t^2 X A^2 the step leaves the manifold by (t A)^4 / 4, at most ||Z||_F^2 / 4: so the sum over steps is known
-    without a product, and a Newton-Schulz step, two products more, is made only when it is due.
+    The cheapest of all: three or four products with the one for A and no factorisation, right to second order at least.
+    The polynomial of degree 2 leaves the manifold by (t A)^4 / 4, that of degree 4 by (t A)^6 / 72. Which one is
+    needed, and whether a Newton-Schulz step (two products) has become due, is measured by multiplying one vector.
     """
-    first = X @ A
-    second = first @ A
-    moved = torch.add(X, first, alpha=-t).add_(second, alpha=t * t / 2)
-    drift += t**4 / 4 * float(torch.linalg.vector_norm(second, dim=(-2, -1)).amax()) ** 2
-    if drift > torch.finfo(X.dtype).eps ** 0.75:
-        return newton_schulz_orthonormalize(moved), 0.0
-    return moved, drift
+    B = -t * A
+    probe = w = _signs(B.shape[-1], B.dtype, B.device)
+    for _ in range(4):
+        w = B @ w
+    if _rms(w, probe) / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
+        first = X @ B
+        moved = torch.add(X, first).add_(first @ B, alpha=0.5)
+    else:
+        square = B @ B
+        moved = X + X @ (B + square / 2 + square @ (B / 6 + square / 24))
+    return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
+
+
+@lru_cache(maxsize=64)
+def _signs(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A fixed random vector of signs (k, 1)."""
+    return (torch.rand(k, 1, generator=torch.Generator().manual_seed(k)) < 0.5).to(dtype).mul_(2).sub_(1).to(device)
+
+
+def _rms(w: Tensor, probe: Tensor) -> float:
+    return float(torch.linalg.vector_norm(w, dim=(-2, -1)).amax()) / len(probe) ** 0.5
+
+
+def orthogonality_probe(M: Tensor) -> float:
+    """Return ||(M^T M - I) v|| / ||v|| for one fixed random v of signs, the largest over a batch; O(d k).
+
+    Its mean square over v is ||M^T M - I||_F^2 / k, the square of `orthogonality_error`.
+    """
+    probe = _signs(M.shape[-1], M.dtype, M.device)
+    return _rms(M.mT @ (M @ probe) - probe, probe)
 
 
 def left_step(
@@ -135,20 +159,18 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 
 
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
-    """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is small.
+    """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
 
-    One step is POGO's rule. Its error is 3/4 e^2 for e = ||M^T M - I||_F, known from the step's own product, so that
-    further steps cost nothing when they are not needed. A step too long for the iteration (e >= 1) is made by QR.
+    One step is POGO's rule; it squares the error, and whether another is needed is measured by `orthogonality_probe`. A
+    step so long that the iteration might not converge (||M^T M - I||_F >= 1) is made by QR.
     """
-    tolerance = torch.finfo(M.dtype).eps ** 0.75
     while True:
         deviation = M.mT @ M
         deviation.diagonal(dim1=-2, dim2=-1).sub_(1)
-        error = float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax())
-        if not error < 1:
+        if not float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax()) < 1:
             return qr_orthonormalize(M)
         M = torch.sub(M, M @ deviation, alpha=0.5)
-        if 0.75 * error**2 <= tolerance:
+        if orthogonality_probe(M) <= TOLERANCE[M.dtype]:
             return M
 
 

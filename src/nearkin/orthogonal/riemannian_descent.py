@@ -9,7 +9,7 @@ from nearkin._check import check_choice
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.moments import first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
-from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step, taylor_right_step
+from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -72,9 +72,6 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         if X.shape[-2] == X.shape[-1]:
             direction, length = _skew_direction(right_skew(X, G), group, state)
-            if group["retraction"] == "taylor":
-                moved, state["drift"] = taylor_right_step(X, direction, length, state.get("drift", 0.0))
-                return moved
             return right_step(X, direction, length, group["retraction"])
         if group["betas"] is None and not group["momentum"]:
             return left_step(X, G, group["lr"], group["retraction"])
@@ -82,7 +79,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         if "momentum" in state:
             state["momentum"] = drop_normal(X, state["momentum"])
         M = first_moment(G, group, state)
-        length = step_length(G.square().mean((-2, -1)), group, state)
+        length = step_length(list(G), group, state)
         if isinstance(length, Tensor):
             return left_step(X, M * length[:, None, None], 1.0, group["retraction"])
         return left_step(X, M, length, group["retraction"])

@@ -147,7 +147,7 @@ def _turn_pairs(
     values = raw
     if M is not G:
         values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    length = step_length(torch.stack([entries.square().mean() for entries in raw]), group, state)
+    length = step_length(raw, group, state)
     for b, (pairs, _) in enumerate(drawn):
         theta = values[b] * (length[b] if isinstance(length, Tensor) else length)
         rotate_rows(X[b], pairs, theta)
@@ -172,7 +172,7 @@ def _turn_blocks(
     taken = [tensor.index_select(0, rows).view(shape) for tensor in flat]
     raw = left_skew(taken[0], taken[1]) * scale  # (b, l, s, s)
     Omega = raw if M is G else left_skew(taken[0], taken[2]) * scale
-    length = step_length(raw.square().mean((1, 2, 3)), group, state)
+    length = step_length(list(raw), group, state)
     turn = torch.matrix_exp(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
     for tensor, part in zip(flat, taken, strict=True):
         if tensor is not flat[1]:  # the gradient stays
