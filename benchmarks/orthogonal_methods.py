@@ -20,8 +20,8 @@ from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 class PogoRule(torch.optim.Optimizer):
     """POGO (Javaloy & Vergari, arXiv 2602.14656): a Riemannian step, then Newton-Schulz; six products.
 
-    Written for tall matrices, with the authors' order of products and lambda = 1/2. Their gradient carries 1/2, which is
-    left out here, so that lr means what it means in the other rules. Momentum acts on the Euclidean gradient.
+    Written for tall matrices, with the authors' order of products and lambda = 1/2. Their gradient carries 1/2, which
+    is left out here, so that lr means what it means in the other rules. Momentum acts on the Euclidean gradient.
     """
 
     def __init__(self, params: Any, lr: float, momentum: float = 0.0) -> None:

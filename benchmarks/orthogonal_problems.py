@@ -108,7 +108,7 @@ def mlp(seed: int, data: Path, width: int = 100, batch: int = 128) -> Problem:
     def full_loss(weights: list[Tensor]) -> float:
         return float(F.cross_entropy(logits(weights, X[:4000]), y[:4000]))
 
-    return Problem(seed, starts, batch_loss, full_loss, 0.15, -4, 1, others=[head, *biases], check_every=20)
+    return Problem(seed, starts, batch_loss, full_loss, 0.2, -5, 0, others=[head, *biases], check_every=20)
 
 
 def conv(seed: int, data: Path, channels: int = 32, layers: int = 4, batch: int = 64) -> Problem:

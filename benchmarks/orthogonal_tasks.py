@@ -4,8 +4,8 @@
     python benchmarks/orthogonal_tasks.py --tasks procrustes,pca,mlp,conv --data ../shared/data
 
 Each method's step length is chosen on seed 0 from a grid of powers of two (and momentum from 0 and 0.9 where it has
-one); then it runs on fresh seeds, and the median time to the target counts. The clock covers gradient and step and stops
-while the full loss is measured. Writes results/orthogonal_tasks.json and a figure.
+one); then it runs on fresh seeds, and the median time to the target counts. The clock covers gradient and step and
+stops while the full loss is measured. Writes results/orthogonal_tasks.json and a figure.
 """
 
 import argparse
@@ -138,10 +138,8 @@ def compete(task: Callable[[int], Problem], found: list[Method], seconds: float,
             "last_loss": statistics.median(curve[-1][1] if curve else float("nan") for curve in curves),
             "curve": curves[0],
         }
-        print(
-            f"  {method.name:28}{rows[method.name]['seconds'] * 1e3:10.1f} ms  loss {rows[method.name]['last_loss']:.4g}",
-            flush=True,
-        )
+        row = rows[method.name]
+        print(f"  {method.name:28}{row['seconds'] * 1e3:10.1f} ms  loss {row['last_loss']:.4g}", flush=True)
     return rows
 
 
