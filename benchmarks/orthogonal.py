@@ -46,6 +46,11 @@ def flops(name: str, d: int, k: int) -> float | None:
     return counts[name] * product if name in counts else None
 
 
+def now() -> float:
+    """The process' seconds, which a busy neighbour does not lengthen; on several threads, the clock's."""
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
+
+
 def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
     """Seconds per step, all methods in turn until the time is used, each in blocks of about 10 ms.
 
@@ -56,9 +61,9 @@ def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
     cost = {}
     for name, step in steps.items():  # warm up: compilation, allocation
         for _ in range(2):
-            start = time.perf_counter()
+            start = now()
             step()
-            cost[name] = time.perf_counter() - start
+            cost[name] = now() - start
             if cost[name] > 1:
                 break
     end, rounds = time.perf_counter() + seconds, 0
@@ -67,10 +72,10 @@ def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
             if rounds >= 2 and cost[name] > seconds / 10:
                 continue
             count = max(1, round(0.01 / cost[name]))
-            start = time.perf_counter()
+            start = now()
             for _ in range(count):
                 step()
-            times[name].append((time.perf_counter() - start) / count)
+            times[name].append((now() - start) / count)
         rounds += 1
     return {name: sorted(values)[len(values) // 4] for name, values in times.items()}
 

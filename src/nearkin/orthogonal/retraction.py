@@ -15,6 +15,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from nearkin.linalg.exponential import expm1
 from nearkin.linalg.skew import tangent_gradient
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
@@ -29,7 +30,7 @@ def right_step(
 ) -> Tensor:
     """Return X f(-t A) (..., d, d): `retraction` names f."""
     if retraction == "exp":
-        return X @ torch.matrix_exp(-t * A)
+        return X + X @ expm1(-t * A)
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
@@ -112,7 +113,7 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tenso
     VtX = torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
     coefficients = phi(torch.cat([upper, lower], -2), VtX)
     on_H, on_X = coefficients.chunk(2, -2)
-    return X @ (identity + c * on_X) - H @ (t * on_H)
+    return X + (X @ (c * on_X) - H @ (t * on_H))
 
 
 def _phi1(Z: Tensor, Y: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import rotate_rows
-from nearkin.linalg.procrustes import newton_schulz
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
 from nearkin.orthogonal.moments import first_moment, step_length
@@ -174,8 +174,7 @@ def _turn_blocks(
     raw = left_skew(taken[0], taken[1]) * scale  # (b, l, s, s)
     Omega = raw if M is G else left_skew(taken[0], taken[2]) * scale
     length = step_length(list(raw), group, state)
-    turn = torch.matrix_exp(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
-    turn = newton_schulz(turn)  # torch's exponential is orthogonal to about 1e-11 only, and steps add up
+    turn = expm1(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
     for tensor, part in zip(flat, taken, strict=True):
         if tensor is not flat[1]:  # the gradient stays
-            tensor.index_copy_(0, rows, (turn @ part).view(-1, k))
+            tensor.index_copy_(0, rows, (part + turn @ part).view(-1, k))
