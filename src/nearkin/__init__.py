@@ -11,15 +11,32 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "ITQ": "nearkin.hashing.itq",
+    "OgE": "nearkin.hashing.oge",
+    "OnE": "nearkin.hashing.one",
+    "PCAHash": "nearkin.hashing.pca_hash",
+    "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
+    "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
-_PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
+_PACKAGES = (
+    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("quantization", "report", "solvers"),
+)
 
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.oge import OgE as OgE
+    from nearkin.hashing.one import OnE as OnE
+    from nearkin.hashing.pca_hash import PCAHash as PCAHash
+    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 

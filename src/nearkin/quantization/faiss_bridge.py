@@ -37,6 +37,14 @@ def compute_codes(codec: faiss.ProductQuantizer, Z: np.ndarray) -> np.ndarray:
     return codes.astype(np.uint8 if codec.nbits < 8 else np.uint16)
 
 
+def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
+    """Codes of `ProductQuantizer.encode` as FAISS stores them: the list's bytes as they are, then M codes of `bits`."""
+    if bits == 8:
+        return codes
+    lists, codes = codes[:, :-n_subspaces], codes[:, -n_subspaces:]
+    return np.hstack([lists.astype(np.uint8), faiss.pack_bitstrings(codes.astype(np.int32), bits)])
+
+
 def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
     """x -> x R for FAISS, which stores A = R^T and computes A x."""
     d = len(rotation)
@@ -80,11 +88,12 @@ def empty_index(
     return chain
 
 
-def read_index(index: Any) -> dict[str, Any]:
-    """Rotation (d, d) or None, codebooks (M, K, d/M) and coarse centroids (L, d) or None of a trained FAISS index.
+def read_index(index: Any) -> dict[str, np.ndarray]:
+    """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
+    "coarse_centroids" (L, d), which FAISS keeps rotated and which are turned back here.
 
     Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
-    another kind, ValueError for one that is not trained or whose transform changes the dimension.
+    another kind, ValueError for one that is not trained or whose transform is not a rotation.
     """
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexIDMap):
@@ -92,21 +101,22 @@ def read_index(index: Any) -> dict[str, Any]:
     if not index.is_trained:
         raise ValueError("the FAISS index is not trained; call index.train(X) first")
     if isinstance(index, faiss.IndexPreTransform):
-        inner = read_index(index.index)
-        if inner["rotation"] is not None:
+        arrays, rotation = read_index(index.index), _chain_matrix(index)
+        if "rotation" in arrays:
             raise TypeError("index is a chain within a chain of transforms; it must be one IndexPreTransform")
-        return {**inner, "rotation": _chain_matrix(index)}
+        if "coarse_centroids" in arrays:
+            arrays["coarse_centroids"] = arrays["coarse_centroids"] @ rotation.T
+        return {**arrays, "rotation": rotation}
     kinds = (faiss.IndexPQ, faiss.IndexIVFPQ, faiss.IndexPQFastScan, faiss.IndexIVFPQFastScan)
     if not isinstance(index, kinds):
         raise TypeError(f"index is a faiss.{type(index).__name__}; it must be a PQ or IVF + PQ index, rotated or not")
     codec = index.pq
-    codebooks = faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)
-    coarse = None
+    arrays = {"codebooks": faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)}
     if isinstance(index, faiss.IndexIVF):
         if not index.by_residual:
             raise ValueError("index has by_residual=False; only IVF + PQ on residuals can be read")
-        coarse = index.quantizer.reconstruct_n(0, index.nlist)
-    return {"rotation": None, "codebooks": codebooks, "coarse_centroids": coarse}
+        arrays["coarse_centroids"] = index.quantizer.reconstruct_n(0, index.nlist)
+    return arrays
 
 
 def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
@@ -120,6 +130,8 @@ def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
         if part.have_bias and faiss.vector_to_array(part.b).any():
             raise ValueError("index has a transform with a bias; it must be a rotation alone")
         rotation = rotation @ faiss.vector_to_array(part.A).reshape(part.d_out, part.d_in).T
+    if np.abs(rotation.T @ rotation - np.eye(index.d)).max() > 1e-3:
+        raise ValueError("index has a linear transform that is not orthogonal; distances would not be kept")
     return np.ascontiguousarray(rotation)
 
 

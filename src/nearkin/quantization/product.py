@@ -1,5 +1,6 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_real, validate_vectors
+from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
@@ -39,7 +41,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         `coarse` centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
         0.2 d / mean ||x||^2 is as large as is stable).
-    n_blocks: Givens blocks for one update; None for d/8, at least 8.
+    n_blocks: Givens blocks for one update; None for d/8, at least 8, and for one in `partial_fit`.
     max_iter, tol: rounds of learning, at most; they stop when the distortion falls by less than `tol` a round.
     max_points_per_centroid: rows used for training, at most, for each centroid; FAISS's default.
     horizon: rows that `partial_fit` averages over; None for 64 rows for each centroid.
@@ -68,6 +70,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     rotation_: np.ndarray
     codebooks_: np.ndarray
     coarse_centroids_: np.ndarray | None
+    _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
     def __init__(
         self,
@@ -214,36 +217,45 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
+    def add_to(self, index: faiss.Index, X: Any) -> None:
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it.
+
+        `index.add(X)` does the same but for the last bits of the rotated rows, which in FAISS depend on the batch, so
+        that now and then a tie falls otherwise.
+        """
+        inner = faiss.downcast_index(index)
+        if isinstance(inner, faiss.IndexPreTransform):
+            inner = faiss.downcast_index(inner.index)
+        if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):  # their layout takes rows only
+            for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
+                inner.add(Z)
+        else:
+            bits = faiss_bridge.code_bits(self.n_centroids)
+            inner.add_sa_codes(faiss_bridge.packed(self.encode(X), self.n_subspaces, bits))
+        index.ntotal = inner.ntotal
+
     @classmethod
     def from_faiss(cls, index: Any) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
-        return cls.from_arrays(**_in_original_space(faiss_bridge.read_index(index)))
-
-    @classmethod
-    def from_arrays(
-        cls,
-        codebooks: np.ndarray,
-        rotation: np.ndarray | None = None,
-        coarse_centroids: np.ndarray | None = None,
-        **params: Any,
-    ) -> Self:
-        """A fitted quantizer from codebooks (M, K, d/M), rotation (d, d) and coarse centroids (L, d), unrotated."""
-        M, K, width = codebooks.shape
-        kept = {"rotation": None if rotation is None else "procrustes", **params}
-        self = cls(M, K, coarse=0 if coarse_centroids is None else len(coarse_centroids), **kept)
-        self.codebooks_ = np.ascontiguousarray(codebooks, np.float32)
-        self.rotation_ = np.eye(M * width, dtype=np.float32) if rotation is None else np.asarray(rotation, np.float32)
-        self.coarse_centroids_ = coarse_centroids
+        arrays = faiss_bridge.read_index(index)
+        (M, K, width), coarse = arrays["codebooks"].shape, arrays.get("coarse_centroids")
+        rotated = "rotation" in arrays
+        self = cls(M, K, "procrustes" if rotated else None, coarse=0 if coarse is None else len(coarse))
+        self.codebooks_ = arrays["codebooks"]
+        self.rotation_ = arrays["rotation"] if rotated else np.eye(M * width, dtype=np.float32)
+        self.coarse_centroids_ = coarse
         self.n_features_in_ = M * width
         self.n_iter_, self.history_, self.init_distortion_ = 0, [], {}
-        self._running = None
         return self
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What `from_arrays` needs, by name: for saving."""
-        check_is_fitted(self)
-        kept = {"codebooks": self.codebooks_, "rotation": None if self.rotation is None else self.rotation_}
-        return {k: v for k, v in {**kept, "coarse_centroids": self.coarse_centroids_}.items() if v is not None}
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, "product quantizer")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, "product quantizer")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -256,8 +268,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         return CoarseQuantizer(self.coarse_centroids_)
 
     def _start_running(self, X: np.ndarray | None) -> RunningFit:
-        name = self.rotation or "none"
-        update = make_update(name, self.n_features_in_, "exact", 1, numpy_generator(self.random_state))
+        name, generator = self.rotation or "none", numpy_generator(self.random_state)
+        update = make_update(name, self.n_features_in_, "exact", self.n_blocks or 1, generator)
         horizon = self.horizon or 64 * self.n_centroids
         running = RunningFit(update, horizon, self.n_subspaces, self.n_centroids, self.n_features_in_)
         if X is not None:
@@ -271,8 +283,10 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         coarse = self._coarse_quantizer()
         return X - coarse.centroids[coarse.assign(X)]
 
-    def _rotated_chunks(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rotated rows (residuals, with `coarse`) and the numbers of their lists.
+    def _rotated_chunks(
+        self, X: np.ndarray, *, residuals: bool = True
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Chunks of rotated rows (with `coarse`, of their residuals) and the numbers of their lists.
 
         Products are formed in float64 and rounded to float32: how BLAS splits a batch changes the last bits of a
         product, and so, without this, now and then a code.
@@ -281,7 +295,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             lists = None
-            if self.coarse_centroids_ is not None:
+            if self.coarse_centroids_ is not None and residuals:
                 coarse = self._coarse_quantizer()
                 lists = coarse.assign(chunk)
                 chunk = chunk.astype(np.float64) - coarse.centroids[lists]
@@ -330,10 +344,3 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"coarse={lists} with n_centroids={K}: codes that begin with a list need n_centroids <= 256"
             )
-
-
-def _in_original_space(parts: dict[str, Any]) -> dict[str, Any]:
-    """FAISS keeps coarse centroids rotated; ours are in the space of the rows."""
-    if parts["coarse_centroids"] is not None and parts["rotation"] is not None:
-        parts["coarse_centroids"] = parts["coarse_centroids"] @ parts["rotation"].T
-    return parts

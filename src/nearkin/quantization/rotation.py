@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from nearkin.linalg.givens import rotate_rows
 from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
@@ -41,15 +42,28 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
         work[:, d:] = R.T
         for _ in range(n_blocks):
             P = work[:, :d]
-            diagonal = np.diagonal(P)
-            a, b = diagonal[:, None] + diagonal, P.T - P
-            pairs = select(np.hypot(a, b) - a if step == "exact" else np.abs(b))
+            pairs = select(_gains(P) if step == "exact" else np.abs(P.T - P))
             i, j = pairs.T
-            theta = np.arctan2(b[i, j], a[i, j]) if step == "exact" else np.sqrt(2) * step * b[i, j]
+            a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
+            theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
             rotate_rows(work, pairs, -theta)
         return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
 
     return update
+
+
+@njit(cache=True)
+def _gains(P):
+    """What the best angle of each pair of axes would add to tr(P): hypot(a, b) - a, symmetric (d, d)."""
+    d = P.shape[0]
+    gains = np.zeros((d, d))
+    for i in range(d):
+        for j in range(i + 1, d):
+            a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
+            root = np.sqrt(a * a + b * b)
+            # b^2 / (root + a) is the same without the cancellation of root - a
+            gains[i, j] = gains[j, i] = b * b / (root + a) if a > 0 else root - a
+    return gains
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
@@ -61,7 +75,8 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
     d = len(R)
     P = R.T.astype(np.float64) @ M
     eye, A, C = np.eye(d), np.zeros((d, d)), np.eye(d)
-    value, rate = np.trace(P), d / max(8 * abs(np.trace(P)), np.finfo(float).tiny)
+    value = float(np.trace(P))
+    rate = d / (8 * abs(value)) if value else 0.0  # nothing to gain where M is zero
     for _ in range(CAYLEY_STEPS):
         N = np.linalg.solve(eye + A, P.T @ (eye + C)).T
         gradient = N.T - N

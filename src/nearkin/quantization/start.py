@@ -28,7 +28,8 @@ def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -
     centred = X - X.mean(axis=0, dtype=np.float64)
     variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
     variances, axes = variances[::-1], axes[:, ::-1]
-    logs = np.log(np.maximum(variances, max(variances[0], 1.0) * 1e-12))
+    logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
+    logs -= logs.min()  # in units of the smallest, so that every axis adds volume
     members: list[list[int]] = [[] for _ in range(n_subspaces)]
     volume = np.zeros(n_subspaces)
     for axis in range(d):  # the largest variance left goes to the open subspace of the smallest volume

@@ -1,0 +1,94 @@
+"""What every hasher is: fitted on rows, it gives real values whose signs are the code, packed bytes, and an index."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._persistence import load_estimator, save_estimator
+from nearkin._storage import read_config
+from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
+from nearkin.hashing.search import binary_index, hamming_search, rescore
+
+Callback = Callable[[int, dict], None]
+
+
+class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
+    """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
+
+    A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
+    `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
+    """
+
+    n_bits: int
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+        """Learn from X (n, d); `y` is ignored; `callback(step, record)` is called after each iteration."""
+
+    @abstractmethod
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        """Return the real values (n, L) of checked rows X."""
+
+    def project(self, X: Any) -> np.ndarray:
+        """Return real values (n, n_bits) whose signs are the code of X (n, d), with sign(0) = +1."""
+        check_is_fitted(self)
+        return self._project(validate_vectors(self, X))
+
+    def encode(self, X: Any) -> np.ndarray:
+        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
+        return pack_signs(self.project(X))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The same as `encode`: scikit-learn's name for it."""
+        return self.encode(X)
+
+    def quantization_error(self, X: Any) -> float:
+        """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
+        return float(np.mean((1 - np.abs(self.project(X))) ** 2))
+
+    def search(
+        self, Q: Any, codes: np.ndarray, k: int = 10, *, vectors: Any = None, oversample: int = 4
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
+
+        Distances are Hamming distances. With `vectors` (n, d), the originals behind `codes`, the best
+        `oversample * k` are fetched and ordered by their exact squared Euclidean distance to Q instead.
+        """
+        if vectors is None:
+            return hamming_search(self.encode(Q), codes, k)
+        candidates = hamming_search(self.encode(Q), codes, k * check_integer(oversample, "oversample", low=1))[1]
+        width = self.n_features_in_
+        return rescore(
+            check_vectors(Q, name="Q"), check_vectors(vectors, name="vectors", n_features=width), candidates, k
+        )
+
+    def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> Any:
+        """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.
+
+        With `n_lists` an `IndexBinaryIVF`, trained on sample `codes` (n, bytes) uint8.
+        """
+        check_is_fitted(self)
+        return binary_index(n_bytes(self.n_bits), n_lists, codes)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json`, which names class, parameters and bit order, and `arrays.safetensors`."""
+        save_estimator(self, path, "hasher", bit_order=BIT_ORDER)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
+        order = read_config(path, "hasher").get("bit_order")
+        if order != BIT_ORDER:
+            raise ValueError(f"{path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
+        return load_estimator(cls, path, "hasher")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
+        return tags

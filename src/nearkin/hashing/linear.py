@@ -1,0 +1,183 @@
+"""Hashers whose code is the sign of one linear map, and the way most of them learn: in principal coordinates."""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, Self
+
+import faiss
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._random import numpy_generator
+from nearkin.hashing.base import AbstractHasher, Callback
+from nearkin.hashing.product import affine_values
+from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
+from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns, rescore
+from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
+
+
+class AbstractLinearHasher(AbstractHasher):
+    """project(X) = scale_ * (X - mean_) @ projection_ + intercept_.
+
+    Fitted: `mean_` (d,), `projection_` (d, n_bits), `scale_` (a number that leaves the bits as they are and brings the
+    values near -1 and +1), `intercept_` (n_bits,), `n_iter_`, `history_` (loss after each iteration).
+    """
+
+    mean_: np.ndarray
+    projection_: np.ndarray
+    scale_: float
+    intercept_: np.ndarray
+    n_iter_: int
+    history_: np.ndarray
+
+    def _project(self, X: np.ndarray) -> np.ndarray:
+        return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
+
+    def retained_variance(self, X: Any) -> float:
+        """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""
+        check_is_fitted(self)
+        X = validate_vectors(self, X)
+        spectrum = principal_axes(lambda: row_blocks(X))
+        inside = np.linalg.qr(self.projection_.astype(np.float64))[0].T @ spectrum.axes
+        return float(((inside**2) @ spectrum.variances).sum() / spectrum.variances[: self.n_bits].sum())
+
+    def search(
+        self,
+        Q: Any,
+        codes: np.ndarray,
+        k: int = 10,
+        *,
+        asymmetric: bool = False,
+        vectors: Any = None,
+        oversample: int = 4,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
+        if not asymmetric:
+            return super().search(Q, codes, k, vectors=vectors, oversample=oversample)
+        if vectors is None:
+            return asymmetric_search(self.project(Q), codes, k)
+        found = asymmetric_search(self.project(Q), codes, k * check_integer(oversample, "oversample", low=1))[1]
+        width = self.n_features_in_
+        return rescore(check_vectors(Q, name="Q"), check_vectors(vectors, name="vectors", n_features=width), found, k)
+
+    def linear_transform(self, padding: float = 0.0) -> Any:
+        """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""
+        check_is_fitted(self)
+        matrix = pad_columns(self.scale_ * self.projection_.astype(np.float64)).T  # (8 * bytes, d)
+        shift = self.intercept_ - self.scale_ * (self.mean_.astype(np.float64) @ self.projection_)
+        transform = faiss.LinearTransform(matrix.shape[1], matrix.shape[0], True)
+        faiss.copy_array_to_vector(np.ascontiguousarray(matrix).ravel(), transform.A)
+        faiss.copy_array_to_vector(pad_columns(shift[None], padding).ravel(), transform.b)
+        transform.is_trained = True
+        return transform
+
+    def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> Any:
+        """Return a FAISS index that takes *vectors* where `to_faiss` takes codes: the linear map, then the bits.
+
+        It is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns whose
+        scores are inner products. It is empty, or holds `codes` (n, bytes). FAISS computes in float32 and centres
+        after the product, so values within rounding of zero may get the other bit than `encode` gives them.
+        """
+        transform = self.linear_transform(0.0 if asymmetric else -1.0)  # padding bits are 0 in our codes
+        inner = asymmetric_index(self.n_bits) if asymmetric else faiss.IndexLSH(transform.d_out, transform.d_out, False)
+        if codes is not None:
+            inner.add_sa_codes(check_codes(codes, transform.d_out // 8))
+        index = faiss.IndexPreTransform(inner)
+        index.prepend_transform(transform)
+        for part in (inner, transform):
+            part.this.disown()
+        index.own_fields = True
+        return index
+
+
+class AbstractSpectralHasher(AbstractLinearHasher):
+    """A linear hasher that learns from second moments and sign moments only, so in memory or from a stream."""
+
+    random_state: Any = None
+
+    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+        """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
+
+        Raises ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
+        """
+        self._check_params()
+        X = validate_vectors(self, X, reset=True, min_rows=check_integer(self.n_bits, "n_bits", low=1) + 1)
+        blocks: Blocks = lambda: row_blocks(X)  # noqa: E731
+        spectrum = principal_axes(blocks, self._n_components())
+        self._check_rank(spectrum.rank, X.shape)
+        return self._learn(StoredRows.of(X, spectrum.truncate(self._width(spectrum.rank))), X.dtype, callback)
+
+    def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
+        """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them anew.
+
+        Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
+        concatenated rows up to rounding.
+        """
+        self._check_params()
+        source = _checked_blocks(blocks)
+        spectrum = principal_axes(source, self._n_components())
+        d = len(spectrum.mean)
+        if spectrum.n_rows <= self.n_bits:
+            raise ValueError(
+                f"blocks hold {spectrum.n_rows} rows; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
+            )
+        self._check_rank(spectrum.rank, (spectrum.n_rows, d))
+        self.n_features_in_ = d
+        dtype = next(iter(source())).dtype
+        return self._learn(StreamedRows(spectrum.truncate(self._width(spectrum.rank)), source), dtype, callback)
+
+    @abstractmethod
+    def _columns(
+        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
+
+    def _check_params(self) -> None:
+        check_integer(self.n_bits, "n_bits", low=1)
+
+    def _n_components(self) -> int | None:
+        """The number of principal components to compute, None for all."""
+        return self.n_bits
+
+    def _width(self, rank: int) -> int:
+        """The number of principal components to learn in."""
+        return rank
+
+    def _check_rank(self, rank: int, shape: tuple[int, ...]) -> None:
+        if rank == 0:
+            raise ValueError(f"X is constant: all of its {shape[0]} rows are equal; give data that vary")
+        if rank < self.n_bits:
+            raise ValueError(
+                f"n_bits is {self.n_bits}; it must be at most {rank}, the rank of the centred X "
+                f"(n_samples = {shape[0]}, n_features = {shape[1]}); type n_bits={rank} or use RandomHyperplanes"
+            )
+
+    def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
+        spectrum = rows.spectrum
+        self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
+        V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
+        self.n_iter_ = len(self.history_)
+        self.mean_ = spectrum.mean.astype(dtype)
+        self.projection_ = (spectrum.axes[:, : len(V)] @ V).astype(dtype)
+        self.intercept_ = np.zeros(self.n_bits, dtype)
+        return self
+
+
+def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
+    """A function that yields checked blocks of one width, anew at each call."""
+    if not callable(blocks) and iter(blocks) is blocks:
+        raise TypeError(
+            "blocks is an iterator, which can be read only once; pass a list or a function that returns one"
+        )
+
+    def read() -> Iterable[np.ndarray]:
+        width = None
+        for block in blocks() if callable(blocks) else blocks:
+            block = check_vectors(block, name="blocks", n_features=width)
+            width = block.shape[1]
+            yield block
+        if width is None:
+            raise ValueError("blocks is empty; give at least one array of rows")
+
+    return read

@@ -1,0 +1,28 @@
+"""The signs of the principal coordinates: the start that ITQ rotates away from."""
+
+from typing import Any
+
+import numpy as np
+
+from nearkin.hashing.base import Callback
+from nearkin.hashing.linear import AbstractSpectralHasher
+from nearkin.hashing.rows import Rows
+
+
+class PCAHash(AbstractSpectralHasher):
+    """PCA hashing: bit k is the sign of principal coordinate k.
+
+    It keeps the most variance of all projections, but gives each axis one bit however much variance it has.
+
+    Parameters: `n_bits` L, at most the rank of X. Nothing is random: `random_state` is there for the family's sake.
+    """
+
+    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def _columns(
+        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        del generator, callback
+        return np.eye(self.n_bits), np.zeros(0)

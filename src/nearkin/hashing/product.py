@@ -1,0 +1,63 @@
+"""Linear maps of rows whose signs are those of the row alone, whatever stands beside it in the batch."""
+
+import numpy as np
+from numba import njit
+
+from nearkin.hashing.spectrum import row_blocks
+
+
+def affine_values(
+    X: np.ndarray,  # (n, d)
+    mean: np.ndarray,  # (d,)
+    P: np.ndarray,  # (d, L)
+    scale: float = 1.0,
+    intercept: np.ndarray | None = None,  # (L,)
+) -> np.ndarray:
+    """Return scale (X - mean) P + intercept, (n, L), in the common type of X and P, with signs that cannot vary.
+
+    A BLAS product rounds a row differently alone, in a batch and with other thread counts, and a code would flip bits
+    whose value is near zero. Values within the rounding error of their product, d u |x| |p| with u the unit roundoff,
+    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand.
+    """
+    dtype = np.result_type(X, P)
+    P = np.ascontiguousarray(P, dtype=dtype)
+    shift = np.zeros(P.shape[1], dtype) if intercept is None else intercept.astype(dtype)
+    unit = np.finfo(dtype).eps / 2
+    reach = np.float64(X.shape[1] + 4) * unit * abs(scale) * np.linalg.norm(P.astype(np.float64), axis=0)
+    floor = 4 * unit * np.abs(shift).astype(np.float64)
+    out = np.empty((len(X), P.shape[1]), dtype)
+    for rows, values in zip(row_blocks(X), row_blocks(out), strict=True):
+        centred = (rows - mean).astype(dtype, copy=False)
+        np.matmul(centred, P, out=values)
+        values *= dtype.type(scale)
+        values += shift
+        _settle(centred, P, float(scale), shift, reach, floor, values)
+    return out
+
+
+@njit(cache=True)
+def _settle(centred, P, scale, shift, reach, floor, values):
+    """Compute values again that are too near zero for their sign to be certain."""
+    for i in range(centred.shape[0]):
+        square = 0.0
+        for j in range(centred.shape[1]):
+            square += np.float64(centred[i, j]) * np.float64(centred[i, j])
+        norm = np.sqrt(square)
+        for k in range(values.shape[1]):
+            if abs(values[i, k]) <= reach[k] * norm + floor[k]:
+                total = 0.0
+                for j in range(centred.shape[1]):
+                    total += np.float64(centred[i, j]) * np.float64(P[j, k])
+                values[i, k] = scale * total + np.float64(shift[k])
+
+
+@njit(cache=True)
+def steady_products(X, P):
+    """Return X P (n, L) float64 for X (n, d), P (d, L), every value bit for bit that of its row alone; no BLAS."""
+    out = np.zeros((X.shape[0], P.shape[1]))
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            x = np.float64(X[i, j])
+            for k in range(P.shape[1]):
+                out[i, k] += x * P[j, k]
+    return out

@@ -1,0 +1,50 @@
+"""Signs of random projections: what any learned code has to beat."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from nearkin._check import check_integer, validate_vectors
+from nearkin._random import numpy_generator
+from nearkin.hashing.base import Callback
+from nearkin.hashing.columns import random_columns
+from nearkin.hashing.linear import AbstractLinearHasher
+
+
+class RandomHyperplanes(AbstractLinearHasher):
+    """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
+
+    The share of equal bits of two rows estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in groups
+    of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits will
+    do, also more than d.
+
+    Parameters: `n_bits` L; `orthogonal`; `random_state`.
+    """
+
+    def __init__(self, n_bits: int = 32, *, orthogonal: bool = False, random_state: Any = None) -> None:
+        self.n_bits = n_bits
+        self.orthogonal = orthogonal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+        """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
+        del y, callback
+        n_bits = check_integer(self.n_bits, "n_bits", low=1)
+        X = validate_vectors(self, X, reset=True, min_rows=2)
+        d, generator = X.shape[1], numpy_generator(self.random_state)
+        mean = X.mean(axis=0, dtype=np.float64)
+        variance = float(X.var(axis=0, dtype=np.float64).mean())
+        if variance <= (np.abs(mean).max() * 1e-15) ** 2:
+            raise ValueError(f"X is constant: all of its {len(X)} rows are equal; give data that vary")
+        if self.orthogonal:
+            groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
+            normals = np.concatenate(groups, axis=1)
+        else:
+            normals = generator.standard_normal((d, n_bits))
+            normals /= np.linalg.norm(normals, axis=0)
+        self.mean_ = mean.astype(X.dtype)
+        self.projection_ = normals.astype(X.dtype)
+        self.scale_ = float(1 / np.sqrt(variance))  # values of unit variance on average, as eq. 25 does for SCQ
+        self.intercept_ = np.zeros(n_bits, X.dtype)
+        self.history_, self.n_iter_ = np.zeros(0), 0
+        return self

@@ -1,0 +1,101 @@
+"""The principal axes of the data: where every linear hasher works, because X^T X is diagonal there (SCQ, eq. 15)."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+
+BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
+SCALES = ("eq25", "top-eigenvalue")
+Blocks = Callable[[], Iterable[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Mean and principal axes of n rows, largest variance first; directions without variance are left out."""
+
+    mean: np.ndarray  # (d,) float64
+    variances: np.ndarray  # (m,) float64, eigenvalues of the covariance X^T X / n
+    axes: np.ndarray  # (d, m) float64, orthonormal columns
+    n_rows: int
+
+    @property
+    def rank(self) -> int:
+        """Number m of axes kept: the rank of the centred data, or `n_components` if that is smaller."""
+        return len(self.variances)
+
+    def truncate(self, n_components: int) -> "Spectrum":
+        """Return the spectrum with the first `n_components` axes only."""
+        return Spectrum(self.mean, self.variances[:n_components], self.axes[:, :n_components], self.n_rows)
+
+
+def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
+    """Yield consecutive slices of X with at most `size` rows."""
+    for start in range(0, len(X), size):
+        yield X[start : start + size]
+
+
+def principal_axes(blocks: Blocks, n_components: int | None = None) -> Spectrum:
+    """Return the `Spectrum` of the rows that `blocks()` yields, in two passes, all sums in float64.
+
+    The rank counts variances above (4 eps)^2 of the largest, eps that of the input's type: what rounding of the input
+    itself would leave. float64 sums matter: float32 ones would hide features a thousand times smaller than the first.
+    """
+    mean, n_rows, eps = _mean(blocks)
+    d = len(mean)
+    if n_rows < d:
+        variances, axes = _axes_from_rows(blocks, mean)
+    else:
+        covariance = np.zeros((d, d))
+        for block in blocks():
+            centred = block - mean
+            covariance += centred.T @ centred  # NumPy calls syrk here: half the work of a product
+        keep = d if n_components is None else min(n_components, d)
+        variances, axes = eigh(covariance / n_rows, subset_by_index=(d - keep, d - 1), check_finite=False)
+        variances, axes = variances[::-1], axes[:, ::-1]
+    floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
+    kept = int((variances > max(floor, _noise(mean, eps))).sum())
+    kept = kept if n_components is None else min(kept, n_components)
+    return Spectrum(mean, variances[:kept].copy(), _oriented(axes[:, :kept]), n_rows)
+
+
+def _mean(blocks: Blocks) -> tuple[np.ndarray, int, float]:
+    total, n_rows, eps = 0.0, 0, np.finfo(np.float64).eps
+    for block in blocks():
+        total = total + block.sum(axis=0, dtype=np.float64)
+        n_rows += len(block)
+        eps = np.finfo(block.dtype).eps
+    return np.asarray(total) / n_rows, n_rows, float(eps)
+
+
+def _oriented(axes: np.ndarray) -> np.ndarray:
+    """Axes (d, m) with the largest entry of each positive, so that rounding cannot turn one around."""
+    largest = np.abs(axes).argmax(axis=0)
+    return np.ascontiguousarray(axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0))
+
+
+def _noise(mean: np.ndarray, eps: float) -> float:
+    """Variance that rounding leaves when constant data are centred."""
+    return float((np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2)
+
+
+def _axes_from_rows(blocks: Blocks, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for fewer rows than columns, through the small n x n matrix of inner products."""
+    centred = np.concatenate([block - mean for block in blocks()])
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    return singular**2 / len(centred), axes.T
+
+
+def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
+    """Return the factor s put on the data before binarization (SCQ, eq. 25).
+
+    "eq25": s = sqrt(L / sum of the L largest variances). The paper names the eigenvalues of X^T X; they must be those
+    of the covariance X^T X / n, else s shrinks with the number of rows. "top-eigenvalue": s = sqrt(L / lambda_1), which
+    is what the authors' OgE demo computes. A number is taken as it is.
+    """
+    if rule == "eq25":
+        return float(np.sqrt(n_bits / variances[:n_bits].sum()))
+    if rule == "top-eigenvalue":
+        return float(np.sqrt(n_bits / variances[0]))
+    return float(rule)

@@ -1,0 +1,270 @@
+"""Judging packed codes by the Hamming distance: distances, rankings, and measures that do not depend on row order.
+
+Hamming distances of L bits take L + 1 values, so a ranking is nearly all ties, and a measure that breaks them by row
+number judges the order of the file. Every measure here is the expectation over all orders of equal distances. It needs
+only two histograms per query, rows and relevant rows at each distance, which one popcount pass over the codes gives:
+10,000 queries against 60,000 codes take about a second.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from nearkin._check import check_integer
+
+QUERIES = 16  # per chunk of the distance matrix, so that it is built in the cache
+
+
+@dataclass(frozen=True)
+class RankHistograms:
+    """For each query, how many rows and how many relevant rows lie at each distance, nearest first."""
+
+    total: np.ndarray  # (q, D) int64
+    relevant: np.ndarray  # (q, D) int64
+
+    def average_precision(self) -> np.ndarray:
+        """Return the expected average precision (q,) over all orders of tied rows; 0 for queries without relevant rows.
+
+        In a group of t rows with r relevant ones, after n rows with R relevant ones, the row at place i is relevant
+        with probability r / t and has then R + 1 + (i - 1)(r - 1)/(t - 1) relevant rows up to itself on average. The
+        sum over i is a difference of harmonic numbers (McSherry & Najork 2008, section 3.2).
+        """
+        t, r = self.total.astype(np.float64), self.relevant.astype(np.float64)
+        rows_before, relevant_before = np.cumsum(t, axis=1) - t, np.cumsum(r, axis=1) - r
+        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(t.sum(axis=1).max(initial=0)) + 1))])
+        before = rows_before.astype(np.int64)
+        reciprocal = harmonic[before + self.total] - harmonic[before]  # sum of 1 / (n + i) over the group
+        gain = np.divide(r - 1, t - 1, out=np.zeros_like(t), where=t > 1)
+        expected = (relevant_before + 1 - gain * (rows_before + 1)) * reciprocal + gain * t
+        share = np.divide(r, t, out=np.zeros_like(t), where=t > 0)
+        return _divide((share * expected).sum(axis=1), r.sum(axis=1))
+
+    def precision_at(self, k: int) -> np.ndarray:
+        """Return the expected share (q,) of relevant rows among the first k (all rows, if they are fewer)."""
+        found, ranked = self._found(k)
+        return _divide(found, ranked)
+
+    def recall_at(self, k: int) -> np.ndarray:
+        """Return the expected share (q,) of the relevant rows that are among the first k."""
+        return _divide(self._found(k)[0], self.relevant.sum(axis=1))
+
+    def precision_within(self, radius: int) -> np.ndarray:
+        """Return the share (q,) of relevant rows among those in the first `radius` + 1 bins; 0 where there are none."""
+        radius = check_integer(radius, "radius", low=0)
+        return _divide(self.relevant[:, : radius + 1].sum(axis=1), self.total[:, : radius + 1].sum(axis=1))
+
+    def _found(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        k = check_integer(k, "k", low=1)
+        before = np.cumsum(self.total, axis=1) - self.total
+        taken = np.clip(k - before, 0, self.total)  # of each group of ties
+        share = _divide(self.relevant, self.total)
+        return (taken * share).sum(axis=1), taken.sum(axis=1)
+
+
+def hamming_distances(queries: np.ndarray, database: np.ndarray) -> np.ndarray:
+    """Return Hamming distances (q, n) int32 between packed codes (q, bytes) and (n, bytes) uint8."""
+    queries, database = _words(queries, database)
+    distances = np.zeros((len(queries), len(database)), np.int32)
+    for start in range(0, len(queries), QUERIES):
+        rows = slice(start, start + QUERIES)
+        for word in range(queries.shape[1]):
+            distances[rows] += np.bitwise_count(queries[rows, word, None] ^ database[None, :, word])
+    return distances
+
+
+def hamming_histograms(
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: Any = None,
+    database_labels: Any = None,
+    *,
+    neighbours: Any = None,
+) -> RankHistograms:
+    """Return the `RankHistograms` of packed codes queries (q, bytes) and database (n, bytes).
+
+    A row is relevant if its label equals the query's, `query_labels` (q,) and `database_labels` (n,); or, with
+    `neighbours` (q, k), if its number is among the query's exact neighbours.
+    """
+    words, rows = _words(queries, database)
+    n_bins = 8 * np.asarray(queries).shape[1] + 1
+    return _histograms(words, rows, np.arange(n_bins)[:, None], n_bins, query_labels, database_labels, neighbours)
+
+
+def spherical_histograms(
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: Any = None,
+    database_labels: Any = None,
+    *,
+    neighbours: Any = None,
+) -> RankHistograms:
+    """The same for the spherical Hamming distance |a xor b| / |a and b| (Heo et al. 2012); one bin for each value.
+
+    Codes without a common bit are infinitely far from each other. A bin is a value, so `precision_within` has no use.
+    """
+    words, rows = _words(queries, database)
+    size = 8 * np.asarray(queries).shape[1] + 1
+    xor, both = np.mgrid[0:size, 0:size]
+    ratios = np.divide(xor, both, out=np.full(xor.shape, np.inf), where=both > 0)
+    values, bins = np.unique(ratios, return_inverse=True)
+    table = bins.reshape(ratios.shape)
+    return _histograms(words, rows, table, len(values), query_labels, database_labels, neighbours)
+
+
+def hamming_mean_average_precision(
+    queries: np.ndarray, database: np.ndarray, query_labels: Any = None, database_labels: Any = None, **relevance: Any
+) -> float:
+    """Return the mean average precision over the whole ranking, ties in expectation; see `hamming_histograms`."""
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
+    return float(histograms.average_precision().mean())
+
+
+def hamming_precision_at_k(
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: Any = None,
+    database_labels: Any = None,
+    *,
+    k: int = 1000,
+    **relevance: Any,
+) -> float:
+    """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k)."""
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
+    return float(histograms.precision_at(k).mean())
+
+
+def hamming_radius_precision(
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: Any = None,
+    database_labels: Any = None,
+    *,
+    radius: int = 2,
+    **relevance: Any,
+) -> float:
+    """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
+    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
+    return float(histograms.precision_within(radius).mean())
+
+
+def stable_sort_average_precision(
+    queries: np.ndarray, database: np.ndarray, query_labels: np.ndarray, database_labels: np.ndarray
+) -> float:
+    """Return mAP as older MATLAB code computes it: ties by row number, area under precision by trapezoids.
+
+    Only to compare with figures printed that way: it changes when the database is shuffled. The curve starts at
+    precision 1, and between relevant rows number i and i + 1 it is the mean of the precision before and at the row.
+    """
+    results = np.zeros(len(queries))
+    for i, distances in enumerate(hamming_distances(queries, database)):
+        hits = np.asarray(database_labels)[np.argsort(distances, kind="stable")] == query_labels[i]
+        precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+        before = np.concatenate([[1.0], precision[:-1]])
+        results[i] = ((before + precision) / 2)[hits].sum() / max(hits.sum(), 1)
+    return float(results.mean())
+
+
+def _histograms(
+    queries: np.ndarray,
+    database: np.ndarray,
+    table: np.ndarray,  # (xor count, and count) -> bin; one column if only the first counts
+    n_bins: int,
+    query_labels: Any,
+    database_labels: Any,
+    neighbours: Any,
+) -> RankHistograms:
+    q, n = len(queries), len(database)
+    if neighbours is None:
+        query_codes, database_codes = _same_labels(query_labels, database_labels, q, n)
+    else:
+        query_codes, database_codes = np.zeros(q, np.int64), np.ones(n, np.int64)
+    total, relevant = np.zeros((q, n_bins), np.int64), np.zeros((q, n_bins), np.int64)
+    table = table.astype(np.int64)
+    _count(queries, database, table, query_codes, database_codes, total, relevant)
+    if neighbours is not None:
+        ids = _neighbour_ids(neighbours, q, n)
+        for i in range(q):
+            ones = np.zeros(ids.shape[1], np.int64)
+            spare = np.zeros((1, n_bins), np.int64)
+            _count(queries[i : i + 1], database[ids[i]], table, np.ones(1, np.int64), ones, relevant[i : i + 1], spare)
+    return RankHistograms(total, relevant)
+
+
+def _same_labels(query_labels: Any, database_labels: Any, q: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Integer labels for both sides from labels of any type."""
+    if query_labels is None or database_labels is None:
+        raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
+    left, right = np.asarray(query_labels), np.asarray(database_labels)
+    for name, labels, length in (("query_labels", left, q), ("database_labels", right, n)):
+        if labels.shape != (length,):
+            raise ValueError(f"{name} has shape {labels.shape}; it must be ({length},), one label for each code")
+    codes = np.unique(np.concatenate([left, right]), return_inverse=True)[1].astype(np.int64)
+    return codes[:q], codes[q:]
+
+
+def _neighbour_ids(neighbours: Any, q: int, n: int) -> np.ndarray:
+    ids = np.asarray(neighbours)
+    if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
+        raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
+    if ids.size and (ids.min() < 0 or ids.max() >= n):
+        raise ValueError(f"neighbours holds {ids.min()}..{ids.max()}; it must hold row numbers within 0..{n - 1}")
+    return ids.astype(np.int64)
+
+
+def _words(queries: Any, database: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Both sets of codes as 64-bit words, zero-padded."""
+    queries, database = np.asarray(queries), np.asarray(database)
+    for name, codes in (("queries", queries), ("database", database)):
+        if codes.dtype != np.uint8 or codes.ndim != 2:
+            raise TypeError(
+                f"{name} has dtype {codes.dtype} and shape {codes.shape}; it must be packed codes (n, bytes) of uint8"
+            )
+    if queries.shape[1] != database.shape[1]:
+        raise ValueError(
+            f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; they must have equal width"
+        )
+    return _as_words(queries), _as_words(database)
+
+
+def _as_words(codes: np.ndarray) -> np.ndarray:
+    padded = np.zeros((len(codes), -(-codes.shape[1] // 8) * 8), np.uint8)
+    padded[:, : codes.shape[1]] = codes
+    return padded.view(np.uint64)
+
+
+def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """numerator / denominator, 0 where the denominator is 0."""
+    return np.divide(numerator, denominator, out=np.zeros(numerator.shape, np.float64), where=denominator > 0)
+
+
+@intrinsic
+def _popcount(typingctx: Any, word: Any) -> Any:
+    """The processor's own instruction, which numba has no name for."""
+    del typingctx
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
+        del context, signature
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(cache=True, nogil=True)
+def _count(queries, database, table, query_labels, database_labels, total, relevant):
+    """Add each pair to the histogram of its bin, and to the relevant one if labels agree."""
+    plain = table.shape[1] == 1
+    for i in range(len(queries)):
+        for j in range(len(database)):
+            xor, both = np.uint64(0), np.uint64(0)
+            for word in range(queries.shape[1]):
+                xor += _popcount(queries[i, word] ^ database[j, word])  # pyright: ignore[reportCallIssue]
+                if not plain:
+                    both += _popcount(queries[i, word] & database[j, word])  # pyright: ignore[reportCallIssue]
+            bin = table[xor, both]
+            total[i, bin] += 1
+            if query_labels[i] == database_labels[j]:
+                relevant[i, bin] += 1

@@ -1,0 +1,188 @@
+"""One contract for every hasher."""
+
+import faiss
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.utils.estimator_checks import check_estimator
+
+import nearkin as nk
+from nearkin.hashing import load, unpack_signs
+from nearkin.metrics import hamming_distances
+
+FAMILY = {  # name -> maker; every hasher of the library stands here
+    "ITQ": nk.ITQ,
+    "OnE": nk.OnE,
+    "OnE-stiefel": lambda n_bits=32, **kw: nk.OnE(n_bits, solver="stiefel", **kw),
+    "OgE": nk.OgE,
+    "PCAHash": nk.PCAHash,
+    "RandomHyperplanes": nk.RandomHyperplanes,
+    "RandomHyperplanes-orthogonal": lambda n_bits=32, **kw: nk.RandomHyperplanes(n_bits, orthogonal=True, **kw),
+}
+LINEAR = tuple(FAMILY)
+ORTHOGONAL = ("ITQ", "OnE", "OnE-stiefel", "OgE", "PCAHash", "RandomHyperplanes-orthogonal")
+PLAIN_HAMMING = tuple(FAMILY)
+FOR_ALL = pytest.mark.parametrize("name", FAMILY)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().data.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    """Every hasher at 12 bits: padding is at work."""
+    return {name: make(12, random_state=0).fit(digits) for name, make in FAMILY.items()}
+
+
+@FOR_ALL
+def test_scikit_learn_rules(name):
+    check_estimator(FAMILY[name](2), on_skip=None)
+
+
+@FOR_ALL
+def test_codes_are_packed_signs_of_project(fitted, digits, name):
+    values, codes = fitted[name].project(digits), fitted[name].encode(digits)
+    assert values.shape == (len(digits), 12)
+    assert (codes.shape, codes.dtype) == ((len(digits), 2), np.uint8)
+    np.testing.assert_array_equal(np.packbits(values >= 0, axis=1, bitorder="little"), codes)
+    np.testing.assert_array_equal(unpack_signs(codes, 12), np.where(values >= 0, 1, -1))
+    np.testing.assert_array_equal(fitted[name].transform(digits), codes)
+
+
+@FOR_ALL
+def test_one_row_encodes_as_in_a_batch(fitted, digits, name):
+    codes = fitted[name].encode(digits[:300])
+    for i in (0, 1, 127, 128, 255, 299):
+        np.testing.assert_array_equal(fitted[name].encode(digits[i : i + 1])[0], codes[i])
+
+
+@FOR_ALL
+def test_codes_say_something_about_neighbours(fitted, digits, name):
+    """Every hasher's 20 nearest codes hold more true neighbours than chance would."""
+    queries, base = digits[:200], digits[200:]
+    exact = np.argsort(((queries[:, None] - base[None]) ** 2).sum(axis=2), axis=1)[:, :20]
+    ids = fitted[name].search(queries, fitted[name].encode(base), 20)[1]
+    found = np.mean([len(np.intersect1d(a, b)) / 20 for a, b in zip(ids, exact, strict=True)])
+    assert found > 10 * 20 / len(base), f"recall {found}"
+
+
+@FOR_ALL
+def test_same_seed_same_bits(fitted, digits, name):
+    again = FAMILY[name](12, random_state=0).fit(digits)
+    np.testing.assert_array_equal(again.encode(digits), fitted[name].encode(digits))
+    drawn = FAMILY[name](12, random_state=np.random.default_rng(0)).fit(digits)
+    np.testing.assert_array_equal(drawn.encode(digits), fitted[name].encode(digits))
+
+
+@FOR_ALL
+def test_history_never_increases(fitted, name):
+    hasher = fitted[name]
+    assert len(hasher.history_) == hasher.n_iter_
+    assert (np.diff(hasher.history_) <= 0).all()
+
+
+@FOR_ALL
+def test_callback_reports_each_iteration(digits, name):
+    steps = []
+    hasher = FAMILY[name](8, random_state=0).fit(
+        digits[:300], callback=lambda step, record: steps.append((step, record))
+    )
+    assert [step for step, _ in steps] == list(range(hasher.n_iter_))
+    np.testing.assert_allclose([record["loss"] for _, record in steps], hasher.history_)
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_are_orthogonal(digits, name, dtype):
+    P = FAMILY[name](12, random_state=1).fit(digits.astype(dtype)).projection_
+    assert (P.shape, P.dtype) == ((64, 12), dtype)
+    products = P.T @ P / np.linalg.norm(P, axis=0) / np.linalg.norm(P, axis=0)[:, None]
+    assert np.abs(products - np.eye(12)).max() < 1e-6
+    if name != "OgE":
+        np.testing.assert_allclose(np.linalg.norm(P, axis=0), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_project_is_the_stated_linear_map(fitted, digits, name):
+    h = fitted[name]
+    expected = h.scale_ * (digits - h.mean_) @ h.projection_ + h.intercept_
+    np.testing.assert_allclose(h.project(digits), expected, atol=1e-4)
+    assert 0 < h.retained_variance(digits) <= 1 + 1e-9
+    assert h.quantization_error(digits) > 0
+
+
+@pytest.mark.parametrize("name", PLAIN_HAMMING)
+def test_faiss_ranks_as_numpy(fitted, digits, name):
+    hasher = fitted[name]
+    codes, queries = hasher.encode(digits[100:]), hasher.encode(digits[:100])
+    expected = hamming_distances(queries, codes)
+    index = hasher.to_faiss()
+    assert isinstance(index, faiss.IndexBinary)
+    assert (index.is_trained, index.ntotal) == (True, 0)
+    index.add(codes)
+    for distances, ids in (index.search(queries, 50), hasher.search(digits[:100], codes, 50)):
+        np.testing.assert_array_equal(distances, np.sort(expected, axis=1)[:, :50])
+        np.testing.assert_array_equal(np.take_along_axis(expected, ids, axis=1), distances)
+
+
+@FOR_ALL
+def test_inverted_lists(fitted, digits, name):
+    codes = fitted[name].encode(digits)
+    index = fitted[name].to_faiss(n_lists=8, codes=codes)
+    assert (index.is_trained, index.ntotal, index.nlist) == (True, 0, 8)
+    index.nprobe = 8
+    index.add(codes)
+    np.testing.assert_array_equal(index.search(codes[:20], 1)[0], np.zeros((20, 1)))
+
+
+@FOR_ALL
+def test_save_and_load(fitted, digits, name, tmp_path):
+    hasher = fitted[name]
+    hasher.save(tmp_path / "hasher")
+    assert "little-endian" in (tmp_path / "hasher" / "config.json").read_text()
+    for other in (load(tmp_path / "hasher"), type(hasher).load(tmp_path / "hasher")):
+        assert type(other) is type(hasher)
+        assert other.get_params() == hasher.get_params()
+        assert vars(other).keys() == vars(hasher).keys()
+        np.testing.assert_array_equal(other.encode(digits), hasher.encode(digits))
+        np.testing.assert_array_equal(other.history_, hasher.history_)
+
+
+@FOR_ALL
+def test_bad_data_are_refused(name):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 10))
+    make = FAMILY[name]
+    with pytest.raises(ValueError, match="X is constant"):
+        make(2).fit(np.ones((50, 10)))
+    broken = X.copy()
+    broken[3, 4] = np.nan
+    with pytest.raises(ValueError, match="row 3"):
+        make(2).fit(broken)
+    hasher = make(2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="inf"):
+        hasher.encode(np.full((1, 10), np.inf))
+    with pytest.raises(ValueError, match="features"):
+        hasher.encode(X[:, :9])
+    with pytest.raises(ValueError, match="n_bits is 0"):
+        make(0).fit(X)
+
+
+@FOR_ALL
+def test_awkward_data_work(name):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 12))
+    flat = X.copy()
+    flat[:, [2, 5]] = 3.0  # columns without variance
+    wide = rng.standard_normal((20, 100))  # fewer rows than columns
+    for data in (flat, np.tile(X, (3, 1)), wide, X.astype(np.float32) + 1e4, (X * 40).astype(np.int64)):
+        codes = FAMILY[name](8, random_state=0).fit(data).encode(data)
+        assert len(np.unique(codes)) > 3
+
+
+@pytest.mark.parametrize("name", ["ITQ", "OnE", "OgE", "PCAHash"])
+def test_too_few_rows_are_named(name):
+    with pytest.raises(ValueError, match="minimum of 9"):
+        FAMILY[name](8).fit(np.random.default_rng(0).standard_normal((8, 20)))

@@ -1,0 +1,29 @@
+"""Bit order and polarity: the same as NumPy's little-endian packing and FAISS's IndexLSH."""
+
+import faiss
+import numpy as np
+import pytest
+
+from nearkin.hashing import pack_signs, unpack_bits, unpack_signs
+
+
+def test_bit_one_is_a_value_of_at_least_zero_and_the_first_is_the_lowest():
+    values = np.array([[0.5, -1, 0.0, -0.0, -2, -3, -4, -5, 7]])
+    np.testing.assert_array_equal(pack_signs(values), [[0b1101, 1]])
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 8, 12, 64])
+def test_round_trip(rng, n_bits):
+    values = rng.standard_normal((20, n_bits))
+    codes = pack_signs(values)
+    assert codes.shape == (20, -(-n_bits // 8))
+    np.testing.assert_array_equal(unpack_signs(codes, n_bits), np.sign(values))
+    np.testing.assert_array_equal(unpack_bits(codes, n_bits), values > 0)
+    padding = np.unpackbits(codes, axis=1, bitorder="little")[:, n_bits:]
+    assert not padding.any()
+
+
+def test_faiss_packs_the_same_bytes(rng):
+    values = rng.standard_normal((30, 24)).astype(np.float32)
+    index = faiss.IndexLSH(24, 24, False)
+    np.testing.assert_array_equal(index.sa_encode(values), pack_signs(values))

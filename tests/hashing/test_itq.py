@@ -1,0 +1,43 @@
+"""ITQ finds a planted cube and is the Procrustes alternation."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+
+
+def test_planted_cube_is_quantized_without_loss(rng):
+    """Points at the corners of a rotated cube, in a larger space: the right rotation leaves no loss at all."""
+    corners = rng.choice([-1.0, 1.0], (2000, 6))
+    X = corners @ np.linalg.qr(rng.standard_normal((20, 6)))[0].T + 5
+    best = min(nk.ITQ(6, max_iter=200, random_state=seed).fit(X).quantization_error(X) for seed in range(10))
+    assert best < 1e-2
+
+
+def test_equals_the_published_loop(rng):
+    X = rng.standard_normal((300, 10)) * np.geomspace(3, 1, 10)
+    itq = nk.ITQ(4, max_iter=20, random_state=0).fit(X)
+    centred = X - X.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:4].T
+    first = nk.ITQ(4, max_iter=1, random_state=0).fit(X)
+    Z, R = centred @ axes, axes.T @ first.projection_
+    for _ in range(19):
+        left, _, right = np.linalg.svd(Z.T @ np.where(Z @ R >= 0, 1.0, -1.0))
+        R = left @ right
+    np.testing.assert_allclose(axes @ R, itq.projection_, atol=1e-8)
+
+
+def test_scale_of_the_data_does_not_change_the_bits(rng):
+    X = rng.standard_normal((300, 10)).astype(np.float32)
+    small, large = nk.ITQ(8, random_state=0).fit(X), nk.ITQ(8, random_state=0).fit(X * 1024)
+    np.testing.assert_array_equal(small.encode(X), large.encode(X * 1024))
+
+
+def test_stops_early_when_told_to(rng):
+    X = rng.standard_normal((300, 10))
+    assert nk.ITQ(8, tol=1e-2, random_state=0).fit(X).n_iter_ < nk.ITQ(8, random_state=0).fit(X).n_iter_ <= 50
+
+
+def test_bad_tolerance_is_named(rng):
+    with pytest.raises(ValueError, match="tol is -1"):
+        nk.ITQ(2, tol=-1).fit(rng.standard_normal((9, 4)))

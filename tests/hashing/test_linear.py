@@ -1,0 +1,120 @@
+"""What linear hashers share: moments of Table 3, streams of blocks, FAISS indexes that take vectors, error texts."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.hashing.bits import unpack_signs
+
+
+@pytest.fixture
+def X(rng):
+    return (rng.standard_normal((600, 20)) * np.geomspace(3, 0.1, 20) + 2).astype(np.float32)
+
+
+def test_table_3_measures(X):
+    itq, one = nk.ITQ(8, random_state=0).fit(X), nk.OnE(8, random_state=0).fit(X)
+    assert itq.retained_variance(X) == pytest.approx(1)
+    assert one.retained_variance(X) < 0.99
+    assert one.quantization_error(X) < itq.quantization_error(X)
+    signs = unpack_signs(one.encode(X), 8)
+    assert one.quantization_error(X) == pytest.approx(((signs - one.project(X)) ** 2).mean(), rel=1e-5)
+    assert one.history_[-1] / 8 == pytest.approx(one.quantization_error(X), rel=2e-3)
+
+
+def test_retained_variance_follows_its_formula(X):
+    oge = nk.OgE(6, random_state=0).fit(X)
+    centred = (X - X.mean(axis=0)).astype(np.float64)
+    units = oge.projection_ / np.linalg.norm(oge.projection_, axis=0)
+    top = np.linalg.eigvalsh(centred.T @ centred)[::-1][:6].sum()
+    assert oge.retained_variance(X) == pytest.approx(((centred @ units) ** 2).sum() / top, rel=1e-4)
+
+
+@pytest.mark.parametrize("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
+def test_stream_of_blocks_equals_memory(X, make):
+    X = X.astype(np.float64)
+    memory = make(8, random_state=0).fit(X)
+    stream = make(8, random_state=0).fit_blocks(lambda: (X[i : i + 130] for i in range(0, 600, 130)))
+    np.testing.assert_allclose(stream.projection_, memory.projection_, atol=1e-8)
+    np.testing.assert_array_equal(stream.encode(X), memory.encode(X))
+    listed = make(8, random_state=0).fit_blocks([X[:100], X[100:]])
+    np.testing.assert_allclose(listed.projection_, memory.projection_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "error", "message"),
+    [
+        (iter([np.zeros((9, 3))]), TypeError, "can be read only once"),
+        ([], ValueError, "blocks is empty"),
+        ([np.eye(9), np.zeros((2, 8))], ValueError, "blocks has 8 columns; it must have 9"),
+        ([np.eye(9)[:2]], ValueError, "needs at least 5"),
+    ],
+)
+def test_bad_blocks_are_named(blocks, error, message):
+    with pytest.raises(error, match=message):
+        nk.OgE(4).fit_blocks(blocks)
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+def test_faiss_index_of_vectors(X, asymmetric):
+    hasher = nk.ITQ(12, random_state=0).fit(X)  # 12 bits: padding is at work
+    index = hasher.to_faiss_vectors(asymmetric=asymmetric)
+    index.add(X)
+    scores, ids = index.search(X[:9], 600)
+    signs = unpack_signs(hasher.encode(X), 12)
+    values = hasher.project(X[:9])
+    if asymmetric:
+        expected = values @ signs.T
+    else:
+        expected = (12 - np.where(values >= 0, 1, -1) @ signs.T) / 2
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-4)
+    filled = hasher.to_faiss_vectors(hasher.encode(X), asymmetric=asymmetric)
+    np.testing.assert_allclose(filled.search(X[:9], 600)[0], scores, atol=1e-4)
+
+
+def test_asymmetric_search_orders_by_inner_product(X):
+    hasher = nk.OgE(12, random_state=0).fit(X)
+    codes = hasher.encode(X)
+    scores, ids = hasher.search(X[:5], codes, 20, asymmetric=True)
+    expected = hasher.project(X[:5]) @ unpack_signs(codes, 12).T
+    np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :20], rtol=1e-5)
+    np.testing.assert_allclose(np.take_along_axis(expected, ids, axis=1), scores, rtol=1e-5)
+
+
+def test_asymmetric_and_rescored_search_find_more_neighbours(X):
+    hasher = nk.ITQ(16, random_state=0).fit(X[:500])
+    codes, queries = hasher.encode(X[:500]), X[500:]
+    exact = np.argsort(((queries[:, None] - X[None, :500]) ** 2).sum(axis=2), axis=1)[:, :10]
+    overlap = lambda ids: np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(ids, exact, strict=True)])  # noqa: E731
+    plain = overlap(hasher.search(queries, codes, 10)[1])
+    real_query = overlap(hasher.search(queries, codes, 10, asymmetric=True)[1])
+    rescored = overlap(hasher.search(queries, codes, 10, asymmetric=True, vectors=X[:500])[1])
+    assert plain < real_query < rescored, f"recall@10: {plain}, asymmetric {real_query}, rescored {rescored}"
+
+
+@pytest.mark.parametrize("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])
+@pytest.mark.parametrize("n_features", [5, 20])
+def test_more_bits_than_rank_names_the_rank(rng, make, n_features):
+    X = rng.standard_normal((100, 5)) @ rng.standard_normal((5, n_features))
+    with pytest.raises(ValueError, match="n_bits is 8; it must be at most 5, the rank of the centred X"):
+        make(8).fit(X)
+    with pytest.raises(ValueError, match="at most 5"):
+        make(8).fit_blocks([X])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_bits": 0}, ValueError, "n_bits is 0"),
+        ({"n_bits": 2.5}, TypeError, "n_bits is 2.5"),
+        ({"n_bits": 4, "scale": "eq26"}, ValueError, "scale is 'eq26'; it must be one of 'eq25', 'top-eigenvalue'"),
+        ({"n_bits": 4, "scale": -1.0}, ValueError, "scale is -1.0"),
+        ({"n_bits": 4, "n_components": 0}, ValueError, "n_components is 0"),
+        ({"n_bits": 4, "tol": -1.0}, ValueError, "tol is -1.0"),
+        ({"n_bits": 4, "max_iter": 0}, ValueError, "max_iter is 0"),
+    ],
+)
+@pytest.mark.parametrize("make", [nk.OnE, nk.OgE])
+def test_bad_parameters_are_named(X, make, parameters, error, message):
+    with pytest.raises(error, match=message):
+        make(**parameters).fit(X)

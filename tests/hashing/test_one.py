@@ -1,0 +1,120 @@
+"""OnE: fixed points, the two solvers, and the stopping rule."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import nearkin as nk
+from nearkin.hashing.alternation import alternate
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().data
+
+
+def kkt_residual(X, hasher):
+    """Eq. 8 and 13 at the returned columns, in the original coordinates; codes are those of the columns themselves.
+
+    Column k is stationary if C v_k - w_k + nu v_k lies in the span of the columns before it, for one nu.
+    """
+    centred = hasher.scale_ * (X - X.mean(axis=0))
+    V = hasher.projection_
+    B = np.where(centred @ V >= 0, 1.0, -1.0)
+    R = centred.T @ (centred @ V - B) / len(X)
+    worst = 0.0
+    for k in range(V.shape[1]):
+        r = R[:, k] - V[:, : k + 1] @ (V[:, : k + 1].T @ R[:, k])
+        worst = max(worst, float(np.linalg.norm(r) / np.linalg.norm(centred.T @ B[:, k] / len(X))))
+    return worst
+
+
+def test_kkt_at_the_fixed_point(rng):
+    X = rng.standard_normal((400, 30)) * np.geomspace(3, 0.3, 30)
+    one = nk.OnE(8, tol=0, max_iter=1000, random_state=0).fit(X)
+    assert one.n_iter_ < 1000, "codes stopped changing"
+    assert kkt_residual(X, one) < 1e-8
+    np.testing.assert_allclose(one.projection_.T @ one.projection_, np.eye(8), atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["columns", "stiefel"])
+def test_less_quantization_loss_than_itq(digits, solver):
+    one = nk.OnE(16, solver=solver, random_state=0).fit(digits)
+    itq = nk.ITQ(16, random_state=0).fit(digits)
+    assert one.quantization_error(digits) < 0.9 * itq.quantization_error(digits)
+
+
+def test_larger_scale_trades_variance_for_loss(digits):
+    """SCQ, section 2.3 and Figure 4."""
+    s = nk.OnE(16, random_state=0).fit(digits).scale_
+    fitted = [nk.OnE(16, scale=s * factor, random_state=0).fit(digits) for factor in (0.25, 0.5, 1, 2)]
+    variance = [one.retained_variance(digits) for one in fitted]
+    assert variance == sorted(variance, reverse=True), variance
+    assert variance[0] > 0.97, "a small scale makes OnE a PCA"
+    loss = [one.quantization_error(digits) for one in fitted]
+    assert loss == sorted(loss, reverse=True), loss
+
+
+def test_components_limit_the_projection(digits):
+    one = nk.OnE(8, n_components=12, random_state=0).fit(digits)
+    axes = np.linalg.svd(digits - digits.mean(axis=0), full_matrices=False)[2][:12]
+    np.testing.assert_allclose(axes.T @ (axes @ one.projection_), one.projection_, atol=1e-8)
+
+
+def test_at_least_n_bits_components_are_kept(digits):
+    assert nk.OnE(8, n_components=2, random_state=0).fit(digits).projection_.shape == (64, 8)
+
+
+class StepWithLosses:
+    """A column step whose solutions have given losses."""
+
+    def __init__(self, losses, descent):
+        self.losses, self.descent, self.value = iter(losses), descent, np.nan
+
+    def solve(self, W, V):
+        self.value = next(self.losses)
+        return V + 1
+
+    def descend(self, W, V):
+        self.value = self.descent
+        return V + 100
+
+    def loss(self, W, V):
+        return self.value
+
+
+def run(losses, descent=0.0, tol=1e-4):
+    steps = []
+    V, history = alternate(
+        lambda V: V, StepWithLosses(losses, descent), np.zeros(1),
+        tol=tol, max_iter=len(losses), callback=lambda step, record: steps.append((step, record)),
+    )  # fmt: skip
+    return V, history.tolist(), steps
+
+
+def test_loop_stops_at_a_small_change():
+    assert run([2.0, 1.0, 0.99999, 0.5])[1] == [2.0, 1.0, 0.99999]
+
+
+def test_a_large_rise_does_not_pass_for_convergence():
+    """The printed test (Q_{t-1} - Q_t)/Q_t < eps holds for every rise: it would stop here with the worse columns."""
+    V, history, _ = run([2.0, 1.0, 1.5, 0.5], descent=0.9)
+    assert history == [2.0, 1.0, 0.9, 0.5]
+    assert V[0] == 103, "the third step was the descent"
+
+
+def test_a_rise_within_the_tolerance_keeps_the_columns_before_it():
+    V, history, _ = run([2.0, 1.0, 1.00001, 0.5])
+    assert (V[0], history) == (2, [2.0, 1.0])
+
+
+def test_callback_sees_every_iteration():
+    steps = run([3.0, 2.0, 1.0])[2]
+    assert steps == [(i, {"loss": loss, "total": 3}) for i, loss in enumerate([3.0, 2.0, 1.0])]
+
+
+def test_unknown_solver_is_named(digits):
+    with pytest.raises(ValueError, match="solver is 'sgd'; it must be one of 'columns', 'stiefel'"):
+        nk.OnE(8, solver="sgd").fit(digits)
+    with pytest.raises(ValueError, match="n_inner is 0"):
+        nk.OnE(8, n_inner=0).fit(digits)

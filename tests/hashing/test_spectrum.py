@@ -1,0 +1,59 @@
+"""Principal axes against a plain SVD, the rank, and eq. 25's scale."""
+
+import numpy as np
+import pytest
+
+from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+
+
+@pytest.mark.parametrize("shape", [(200, 12), (12, 200), (13, 13)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_axes_are_those_of_the_svd(rng, shape, dtype):
+    X = (rng.standard_normal(shape) * np.linspace(3, 1, shape[1]) + 5).astype(dtype)
+    spectrum = principal_axes(lambda: row_blocks(X, 37))
+    centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
+    singular = np.linalg.svd(centred, compute_uv=False)
+    rank = min(shape[0] - 1, shape[1])
+    assert spectrum.rank == rank
+    np.testing.assert_allclose(spectrum.variances, singular[:rank] ** 2 / len(X), rtol=1e-7)
+    covariance = spectrum.axes.T @ (centred.T @ centred / len(X)) @ spectrum.axes
+    np.testing.assert_allclose(covariance, np.diag(spectrum.variances), atol=1e-9)
+    np.testing.assert_allclose(spectrum.axes.T @ spectrum.axes, np.eye(rank), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rank_of_products_of_thin_matrices(rng, dtype):
+    X = (rng.standard_normal((300, 7)) @ rng.standard_normal((7, 40))).astype(dtype)
+    assert principal_axes(lambda: [X]).rank == 7
+
+
+def test_features_a_thousand_times_smaller_count(rng):
+    X = (rng.standard_normal((500, 6)) * [1e3, 1e3, 1, 1, 0.1, 0.1]).astype(np.float32)
+    assert principal_axes(lambda: [X]).rank == 6
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e6])
+def test_constant_data_have_rank_zero(value):
+    assert principal_axes(lambda: [np.full((20, 4), value, np.float32)]).rank == 0
+
+
+def test_scale_uses_the_covariance_not_the_sum_of_squares(rng):
+    """SCQ eq. 25 names the eigenvalues of X^T X; with those the scale would depend on the number of rows."""
+    X = rng.standard_normal((100, 10)) * np.linspace(4, 1, 10)
+    once, twice = (principal_axes(lambda Y=Y: [Y]) for Y in (X, np.tile(X, (2, 1))))
+    s = scale_of("eq25", once.variances, 4)
+    assert s == pytest.approx(scale_of("eq25", twice.variances, 4))
+    centred = X - X.mean(axis=0)
+    top = np.linalg.eigvalsh(centred.T @ centred / 100)[::-1][:4]
+    assert s == pytest.approx(np.sqrt(4 / top.sum()))
+    scaled = s * centred @ once.axes[:, :4]
+    assert (scaled**2).sum() / 100 == pytest.approx(4), "input and output of the binarization have equal energy"
+
+
+def test_the_demos_scale_is_the_first_eigenvalue_alone(rng):
+    """sum(S(1:L)) of the authors' OgE demo indexes a diagonal matrix: its first column, so lambda_1 alone."""
+    variances = np.array([9.0, 4.0, 1.0])
+    S = np.diag(variances)
+    assert scale_of("top-eigenvalue", variances, 2) == pytest.approx(np.sqrt(2 / S.T.ravel()[:2].sum()))
+    assert scale_of("top-eigenvalue", variances, 2) == pytest.approx(np.sqrt(2 / 9))
+    assert scale_of(1.5, variances, 2) == 1.5

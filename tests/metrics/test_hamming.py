@@ -1,0 +1,139 @@
+"""Hamming measures against brute force: all orders of tied rows averaged one by one."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from nearkin.metrics import (
+    hamming_distances,
+    hamming_histograms,
+    hamming_mean_average_precision,
+    hamming_precision_at_k,
+    hamming_radius_precision,
+    spherical_histograms,
+    stable_sort_average_precision,
+)
+
+
+def random_codes(rng, n, width):
+    return rng.integers(0, 256, (n, width), dtype=np.uint8)
+
+
+def average_precision(hits):
+    precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+    return precision[hits].mean() if hits.any() else 0.0
+
+
+def orders_of_ties(distances):
+    """Every ranking of the rows by distance."""
+    for order in permutations(range(len(distances))):
+        if (np.diff(distances[list(order)]) >= 0).all():
+            yield list(order)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 9, 16])
+def test_distances_equal_unpacked_bits(rng, width):
+    a, b = random_codes(rng, 37, width), random_codes(rng, 21, width)
+    slow = (np.unpackbits(a, axis=1)[:, None] != np.unpackbits(b, axis=1)[None]).sum(axis=2)
+    np.testing.assert_array_equal(hamming_distances(a, b), slow)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_measures_are_the_mean_over_all_orders_of_ties(seed):
+    rng = np.random.default_rng(seed)
+    queries, database = random_codes(rng, 3, 1) & 7, random_codes(rng, 6, 1) & 7
+    query_labels, labels = rng.integers(0, 2, 3), rng.integers(0, 2, 6)
+    histograms = hamming_histograms(queries, database, query_labels, labels)
+    for i, distances in enumerate(hamming_distances(queries, database)):
+        relevant = labels == query_labels[i]
+        rankings = [relevant[order] for order in orders_of_ties(distances)]
+        expected = np.mean([average_precision(hits) for hits in rankings])
+        assert histograms.average_precision()[i] == pytest.approx(expected, abs=1e-12)
+        for k in (1, 3, 6):
+            assert histograms.precision_at(k)[i] == pytest.approx(np.mean([hits[:k].mean() for hits in rankings]))
+            recall = np.mean([hits[:k].sum() for hits in rankings]) / max(relevant.sum(), 1)
+            assert histograms.recall_at(k)[i] == pytest.approx(recall)
+
+
+def test_mean_average_precision_ignores_row_order(rng):
+    queries, database = random_codes(rng, 20, 2), random_codes(rng, 300, 2)
+    query_labels, labels = rng.integers(0, 3, 20), np.sort(rng.integers(0, 3, 300))
+    shuffle = rng.permutation(300)
+    value = hamming_mean_average_precision(queries, database, query_labels, labels)
+    shuffled = hamming_mean_average_precision(queries, database[shuffle], query_labels, labels[shuffle])
+    assert value == pytest.approx(shuffled, abs=1e-13)
+    sorted_file = stable_sort_average_precision(queries, database, query_labels, labels)
+    other_file = stable_sort_average_precision(queries, database[shuffle], query_labels, labels[shuffle])
+    assert abs(sorted_file - other_file) > 1e-4, f"stable sort gave {sorted_file} and {other_file}"
+
+
+def test_stable_sort_on_a_ranking_worked_by_hand():
+    database = np.array([[0], [1], [3], [7]], np.uint8)  # distances 0 1 2 3 from code 0
+    value = stable_sort_average_precision(np.zeros((1, 1), np.uint8), database, np.array([1]), np.array([1, 0, 1, 0]))
+    assert value == pytest.approx(((1 + 1) / 2 + (1 / 2 + 2 / 3) / 2) / 2)
+
+
+def test_radius_precision_counts_empty_answers_as_zero():
+    database = np.array([[0], [1], [255], [254]], np.uint8)
+    queries = np.array([[0], [0b00111100]], np.uint8)  # the second is 4 and more bits away from everything
+    assert hamming_radius_precision(queries, database, [5, 5], [5, 6, 5, 5], radius=2) == pytest.approx(0.5 / 2)
+
+
+def test_precision_beyond_the_database_uses_the_rows_there_are():
+    codes = np.zeros((4, 1), np.uint8)
+    assert hamming_precision_at_k(codes[:1], codes, [1], [1, 1, 0, 0], k=1000) == pytest.approx(0.5)
+
+
+def test_neighbours_are_relevant_rows(rng):
+    queries, database = random_codes(rng, 7, 2), random_codes(rng, 50, 2)
+    neighbours = np.array([rng.permutation(50)[:10] for _ in range(7)])
+    by_neighbours = hamming_histograms(queries, database, neighbours=neighbours)
+    for i in range(7):
+        labels = np.isin(np.arange(50), neighbours[i])
+        by_labels = hamming_histograms(queries[i : i + 1], database, [True], labels)
+        np.testing.assert_array_equal(by_neighbours.total[i], by_labels.total[0])
+        np.testing.assert_array_equal(by_neighbours.relevant[i], by_labels.relevant[0])
+
+
+def test_spherical_distance_orders_by_xor_over_and(rng):
+    queries, database = random_codes(rng, 5, 2), random_codes(rng, 40, 2)
+    query_labels, labels = rng.integers(0, 2, 5), rng.integers(0, 2, 40)
+    histograms = spherical_histograms(queries, database, query_labels, labels)
+    for i, query in enumerate(queries):
+        both = np.bitwise_count(query & database).sum(axis=1)
+        xor = np.bitwise_count(query ^ database).sum(axis=1)
+        ratios = np.divide(xor, both, out=np.full(len(database), np.inf), where=both > 0)
+        values, counts = np.unique(ratios, return_counts=True)
+        np.testing.assert_array_equal(histograms.total[i][histograms.total[i] > 0], counts)
+        hits = [(labels[ratios == value] == query_labels[i]).sum() for value in values]
+        np.testing.assert_array_equal(histograms.relevant[i][histograms.total[i] > 0], hits)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((np.zeros((2, 1)), np.zeros((2, 1), np.uint8), [0, 0], [0, 0]), TypeError, "queries has dtype float64"),
+        ((np.zeros((2, 1), np.uint8), np.zeros((2, 2), np.uint8), [0, 0], [0, 0]), ValueError, "equal width"),
+        ((np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8)), ValueError, "give both, or neighbours"),
+        ((np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8), [0], [0, 0]), ValueError, "query_labels has shape"),
+    ],
+)
+def test_bad_input_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        hamming_histograms(*arguments)
+
+
+@pytest.mark.parametrize(("neighbours", "message"), [([[0, 9]], "within 0..1"), ([[0.5]], "must be integers")])
+def test_bad_neighbours_are_named(neighbours, message):
+    codes = np.zeros((2, 1), np.uint8)
+    with pytest.raises(ValueError, match=message):
+        hamming_histograms(codes[:1], codes, neighbours=neighbours)
+
+
+def test_negative_radius_and_zero_k_are_refused():
+    histograms = hamming_histograms(np.zeros((1, 1), np.uint8), np.zeros((1, 1), np.uint8), [0], [0])
+    with pytest.raises(ValueError, match="radius is -1"):
+        histograms.precision_within(-1)
+    with pytest.raises(ValueError, match="k is 0"):
+        histograms.precision_at(0)
