@@ -94,10 +94,10 @@ def main() -> None:
         errors, det = optimizer_steps(build, options.d, steps, marks, options.angle)
         results[name] = {"errors": errors, "det": det}
         print(f"{name:40}{errors[-1]:10.1e}{det:10.6f}   {time.perf_counter() - start:.0f} s", flush=True)
-    options.out.mkdir(parents=True, exist_ok=True)
-    record = {"d": options.d, "steps": steps, "angle": options.angle, "marks": marks, "methods": results}
-    (options.out / "orthogonal_drift.json").write_text(json.dumps(record, indent=1))
-    draw(record, options.out / "orthogonal_drift.png")
+        record = {"d": options.d, "steps": steps, "angle": options.angle, "marks": marks, "methods": results}
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "orthogonal_drift.json").write_text(json.dumps(record, indent=1))
+        draw(record, options.out / "orthogonal_drift.png")
 
 
 def draw(record: dict, path: Path) -> None:
@@ -106,6 +106,7 @@ def draw(record: dict, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    plt.close("all")
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name, row in record["methods"].items():
         axes.loglog(record["marks"], row["errors"], "o-", ms=3, label=name)

@@ -46,7 +46,7 @@ def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
     def full_loss(weights: list[Tensor]) -> float:  # the expectation over batches, without the noise's share
         return float(((weights[0] - R) ** 2).sum()) / 2 / d
 
-    return Problem(seed, [start], batch_loss, full_loss, 0.01, -4, 1, check_every=5)
+    return Problem(seed, [start], batch_loss, full_loss, 0.01, -3, 0, check_every=5)
 
 
 def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> Problem:
@@ -65,7 +65,7 @@ def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> P
     def full_loss(weights: list[Tensor]) -> float:
         return 1 - float(((mixing @ weights[0]) ** 2).sum()) / most
 
-    return Problem(seed, [start], batch_loss, full_loss, 0.02, -3, 3, check_every=5)
+    return Problem(seed, [start], batch_loss, full_loss, 0.02, -2, 2, check_every=5)
 
 
 @lru_cache
@@ -108,10 +108,10 @@ def mlp(seed: int, data: Path, width: int = 100, batch: int = 128) -> Problem:
     def full_loss(weights: list[Tensor]) -> float:
         return float(F.cross_entropy(logits(weights, X[:4000]), y[:4000]))
 
-    return Problem(seed, starts, batch_loss, full_loss, 0.2, -5, 0, others=[head, *biases], check_every=20)
+    return Problem(seed, starts, batch_loss, full_loss, 0.25, -4, 0, others=[head, *biases], check_every=20)
 
 
-def conv(seed: int, data: Path, channels: int = 32, layers: int = 4, batch: int = 64) -> Problem:
+def conv(seed: int, data: Path, channels: int = 16, layers: int = 3, batch: int = 64) -> Problem:
     """A plain convolutional net without skips on scikit-learn's 8 x 8 digits, all inner kernels orthonormal."""
     del data
     digits = load_digits()
@@ -136,7 +136,7 @@ def conv(seed: int, data: Path, channels: int = 32, layers: int = 4, batch: int 
     def full_loss(weights: list[Tensor]) -> float:
         return float(F.cross_entropy(logits(weights, X[:600]), y[:600]))
 
-    return Problem(seed, starts, batch_loss, full_loss, 0.3, -2, 2, others=[first, head], check_every=10)
+    return Problem(seed, starts, batch_loss, full_loss, 0.8, -3, 0, others=[first, head], check_every=10)
 
 
 TASKS: dict[str, Callable[[int, Path], Problem]] = {"procrustes": procrustes, "pca": pca, "mlp": mlp, "conv": conv}

@@ -14,9 +14,10 @@ from nearkin.orthogonal import (
 )
 
 
-def test_choice() -> None:
-    small, large = nn.Parameter(torch.eye(4)), nn.Parameter(torch.eye(1024))
-    tall = nn.Parameter(torch.eye(1100, 1024))
+def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nearkin.orthogonal.auto.LARGE", 16)
+    small, large = nn.Parameter(torch.eye(4)), nn.Parameter(torch.eye(16))
+    tall = nn.Parameter(torch.eye(18, 16))
     assert isinstance(orthogonal_optimizer([small], 0.1), RiemannianDescent)
     assert isinstance(orthogonal_optimizer([large], 0.1), RiemannianDescent)
     assert isinstance(orthogonal_optimizer([large], 0.1, cheap_gradients=True), StochasticFlow)

@@ -7,8 +7,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {
-    "sorting_flow": ["--etas", "0.05,0.5", "--time", "2", "--runs", "2"],
-    "orthogonal_procrustes": ["--d", "8", "--steps", "20"],
+    "sorting_flow": ["--etas", "0.05,0.5", "--time", "1", "--runs", "1"],
+    "orthogonal_procrustes": ["--d", "10", "--steps", "20"],
     "orthogonal_pca": ["--k", "3", "--steps", "20"],
     "orthogonal_mlp": ["--epochs", "1"],
     "orthogonal_rnn": ["--steps", "3", "--delay", "3", "--width", "16"],

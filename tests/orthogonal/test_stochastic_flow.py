@@ -59,13 +59,13 @@ def test_one_component_is_the_exact_method() -> None:
 )
 def test_the_mean_step_is_the_exact_one(options: dict) -> None:
     X, G = problem(6, 6)
-    lr, n = 1e-5, 3000
+    lr, n = 1e-5, 800
     generator = torch.Generator().manual_seed(0)
     mean = torch.zeros_like(X)
     for _ in range(n):
         mean += stepped(X, G, lr, generator=generator, **options) / n
     exact = -lr * left_skew(X, G) @ X
-    assert float((mean - X - exact).norm()) < 0.1 * float(exact.norm())
+    assert float((mean - X - exact).norm()) < 0.2 * float(exact.norm())
 
 
 def test_families_are_kept_and_rebuilt() -> None:
