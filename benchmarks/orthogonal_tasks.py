@@ -5,8 +5,8 @@
 
 Each method's step length is chosen on seed 0 from a grid of powers of two, and momentum from 0 and 0.9 where it has
 one; then it runs on fresh seeds, and the median time to the target counts. The clock covers gradient and step and stops
-while the full loss is measured; it counts the process' seconds on one thread, which no busy neighbour lengthens. A point
-off the manifold (by more than 1e-2) ends the run. Writes results/orthogonal_tasks.json and a figure.
+while the full loss is measured; it counts the process' seconds on one thread, which no busy neighbour lengthens. A
+point off the manifold (by more than 1e-2) ends the run. Writes results/orthogonal_tasks.json and a figure.
 """
 
 import argparse

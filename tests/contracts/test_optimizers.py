@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,6 +252,20 @@ def test_integer_parameters(name: str) -> None:
 def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OPTIMIZERS[name]([nn.Parameter(torch.eye(4))], **options)
+
+
+@each_optimizer
+def test_state_survives_a_file_without_pickle_and_schedulers_work(name: str, tmp_path: Path) -> None:
+    p = nn.Parameter(point((6, 6), 1))
+    optimizer = OPTIMIZERS[name]([p], 0.1, betas=(0.9, 0.99))
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    train(optimizer, [p], [point((6, 6), 2)], 3)
+    lr = optimizer.param_groups[0]["lr"]
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(lr / 2)
+    torch.save(optimizer.state_dict(), tmp_path / "state.pt")
+    optimizer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    train(optimizer, [p], [point((6, 6), 2)], 1)
 
 
 def test_a_parameter_changed_from_outside_counts() -> None:

@@ -114,7 +114,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         """Return components (l, s) of one matrix and the scale of its entries."""
         d, sampling = len(X), group["sampling"]
         if sampling == "uniform":
-            components, scale = uniform_components(d, s, self.generator).to(X.device), uniform_scale(d, s)
+            components, scale = uniform_components(d, s, self.generator), uniform_scale(d, s)
         elif sampling == "importance":
             Omega = left_skew(X, M)
             colour = _family_of(Omega, group, state, number)
@@ -123,7 +123,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             H = WEIGHTS[sampling](left_skew(X, M))
             components = direct_components(H, s, self.generator)
             scale = regular_scale(H, components)
-        return components, scale if group["scale"] == "unbiased" else 1.0
+        return components.to(X.device), scale if group["scale"] == "unbiased" else 1.0
 
 
 def _family_of(Omega: Tensor, group: dict[str, Any], state: dict[str, Any], number: int) -> Tensor:
