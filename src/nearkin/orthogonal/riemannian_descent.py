@@ -25,7 +25,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
-        factorisation; "newton-schulz" uses products only (POGO's rule; a second product pair when a step is long);
+        factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
         notice. The fastest on square parameters; on tall ones it is "exp".
     momentum: heavy ball, in [0, 1].
