@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "Interactions": "nearkin.records",
     "ITQ": "nearkin.hashing.itq",
     "OgE": "nearkin.hashing.oge",
     "OnE": "nearkin.hashing.one",
@@ -18,6 +19,8 @@ _HOME = {  # public name -> the module that defines it
     "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "TwoTower": "nearkin.embedding.two_tower",
+    "read_interactions": "nearkin.data.interactions",
     "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
@@ -30,8 +33,10 @@ __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
     from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.oge import OgE as OgE
     from nearkin.hashing.one import OnE as OnE
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Interactions as Interactions
 
 
 def __getattr__(name: str) -> Any:
