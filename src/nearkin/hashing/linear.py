@@ -13,7 +13,7 @@ from nearkin._random import numpy_generator
 from nearkin.hashing.base import AbstractHasher, Callback
 from nearkin.hashing.product import affine_values
 from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
-from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns, rescore
+from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
 
 
@@ -55,11 +55,8 @@ class AbstractLinearHasher(AbstractHasher):
         """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
         if not asymmetric:
             return super().search(Q, codes, k, vectors=vectors, oversample=oversample)
-        if vectors is None:
-            return asymmetric_search(self.project(Q), codes, k)
-        found = asymmetric_search(self.project(Q), codes, k * check_integer(oversample, "oversample", low=1))[1]
-        width = self.n_features_in_
-        return rescore(check_vectors(Q, name="Q"), check_vectors(vectors, name="vectors", n_features=width), found, k)
+        values = self.project(Q)
+        return self._finish(Q, lambda count: asymmetric_search(values, codes, count), k, vectors, oversample)
 
     def linear_transform(self, padding: float = 0.0) -> Any:
         """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""
@@ -105,7 +102,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         X = validate_vectors(self, X, reset=True, min_rows=check_integer(self.n_bits, "n_bits", low=1) + 1)
         blocks: Blocks = lambda: row_blocks(X)  # noqa: E731
         spectrum = principal_axes(blocks, self._n_components())
-        self._check_rank(spectrum.rank, X.shape)
+        spectrum.check_rank(self.n_bits, X.shape[1])
         return self._learn(StoredRows.of(X, spectrum.truncate(self._width(spectrum.rank))), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
@@ -122,7 +119,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
             raise ValueError(
                 f"blocks hold {spectrum.n_rows} rows; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
             )
-        self._check_rank(spectrum.rank, (spectrum.n_rows, d))
+        spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
         return self._learn(StreamedRows(spectrum.truncate(self._width(spectrum.rank)), source), dtype, callback)
@@ -143,15 +140,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def _width(self, rank: int) -> int:
         """The number of principal components to learn in."""
         return rank
-
-    def _check_rank(self, rank: int, shape: tuple[int, ...]) -> None:
-        if rank == 0:
-            raise ValueError(f"X is constant: all of its {shape[0]} rows are equal; give data that vary")
-        if rank < self.n_bits:
-            raise ValueError(
-                f"n_bits is {self.n_bits}; it must be at most {rank}, the rank of the centred X "
-                f"(n_samples = {shape[0]}, n_features = {shape[1]}); type n_bits={rank} or use RandomHyperplanes"
-            )
 
     def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
         spectrum = rows.spectrum

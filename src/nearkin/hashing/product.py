@@ -1,5 +1,7 @@
 """Linear maps of rows whose signs are those of the row alone, whatever stands beside it in the batch."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -49,6 +51,23 @@ def _settle(centred, P, scale, shift, reach, floor, values):
                 for j in range(centred.shape[1]):
                     total += np.float64(centred[i, j]) * np.float64(P[j, k])
                 values[i, k] = scale * total + np.float64(shift[k])
+
+
+def settled_rows(
+    values: np.ndarray,  # (n, L) float64 from a product with BLAS
+    X: np.ndarray,  # (n, d) float64
+    reach: float,  # largest entry that a row's entries were multiplied with
+    exact: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Replace rows of values that are quadratic in X and hold one too near zero by `exact` of those rows.
+
+    What `affine_values` does for single values; `exact` (k, d) -> (k, L) must treat each row for itself.
+    """
+    sizes = np.abs(X).max(axis=1, initial=0) + reach
+    doubtful = (np.abs(values) <= (1e-14 * X.shape[1] ** 2 * sizes**2)[:, None]).any(axis=1)
+    if doubtful.any():
+        values[doubtful] = exact(np.ascontiguousarray(X[doubtful]))
+    return values
 
 
 @njit(cache=True)
