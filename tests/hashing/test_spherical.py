@@ -22,8 +22,8 @@ def test_bits_say_inside_or_outside(fitted, digits):
     inside = np.unpackbits(fitted.encode(digits), axis=1, bitorder="little")
     clear = np.abs(distances - fitted.radii_) > 1e-6
     np.testing.assert_array_equal(inside[clear], (distances < fitted.radii_)[clear])
-    ratio = fitted.project(digits) / (fitted.radii_**2 - distances**2)
-    np.testing.assert_allclose(ratio[clear], fitted.scale_, rtol=1e-3)
+    values = fitted.scale_ * (fitted.radii_**2 - distances**2)
+    np.testing.assert_allclose(fitted.project(digits), values, atol=1e-9)
 
 
 def test_each_ball_holds_half_and_each_pair_a_quarter(fitted, digits):

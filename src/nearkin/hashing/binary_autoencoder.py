@@ -44,7 +44,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         n_bits: int = 32,
         *,
         mu: float = 0.01,
-        margin_penalty: float = 1e-3,
+        margin_penalty: float = 1e-4,
         n_components: int | None = 512,
         max_iter: int = 12,
         random_state: Any = None,
