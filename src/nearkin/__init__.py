@@ -19,15 +19,22 @@ _HOME = {  # public name -> the module that defines it
     "PCAHash": "nearkin.hashing.pca_hash",
     "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
     "SphericalHashing": "nearkin.hashing.spherical",
+    "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
-_PACKAGES = ("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "quantization", "solvers")
+_PACKAGES = (
+    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("quantization", "report", "solvers"),
+)
 
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash

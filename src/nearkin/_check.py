@@ -46,7 +46,9 @@ def _check_range(value: Any, name: str, low: Any, high: Any, kind: str) -> None:
 
 def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first one's number."""
-    if np.isfinite(X.sum(dtype=np.float64)):  # one cheap pass; an overflow to inf only costs the exact look below
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum(dtype=np.float64)
+    if np.isfinite(total):  # one cheap pass; an overflow to inf only costs the exact look below
         return X
     rows = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
     if rows.any():

@@ -81,7 +81,7 @@ def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, A
             f"{path} has format version {version}, this nearkin reads up to {FORMAT_VERSION}: pip install -U nearkin"
         )
     if kind is not None and found != kind:
-        raise ValueError(f"{path} holds a {found}; a {kind} is needed")
+        raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
     return config
 
 

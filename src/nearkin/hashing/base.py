@@ -3,7 +3,6 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._persistence import load_estimator, save_estimator
+from nearkin._storage import read_config
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
 
@@ -84,46 +84,17 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a folder of `config.json`, which names class, parameters and bit order, and `arrays.safetensors`."""
-        check_is_fitted(self)
-        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        arrays = {name: value for name, value in fitted.items() if _is_numeric(value)}
-        scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        config = {"class": type(self).__name__, "params": params, "fitted": scalars, "bit_order": BIT_ORDER}
-        with saving_folder(path, "hasher", config) as folder:
-            write_arrays(folder / "arrays.safetensors", arrays)
+        save_estimator(self, path, "hasher", bit_order=BIT_ORDER)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
-        config = read_config(path, "hasher")
-        if config["class"] != cls.__name__:
-            raise ValueError(
-                f"{path} holds a {config['class']}, not a {cls.__name__}; use nearkin.hashing.load for any hasher"
-            )
-        if config.get("bit_order") != BIT_ORDER:
-            raise ValueError(f"{path} has bit order {config.get('bit_order')!r}; this nearkin writes {BIT_ORDER!r}")
-        hasher = cls(**config["params"])
-        for name, value in config["fitted"].items():
-            setattr(hasher, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-        for name, value in read_arrays(Path(path) / "arrays.safetensors").items():
-            setattr(hasher, name, value)
-        return hasher
+        order = read_config(path, "hasher").get("bit_order")
+        if order != BIT_ORDER:
+            raise ValueError(f"{path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
+        return load_estimator(cls, path, "hasher")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are always uint8
         return tags
-
-
-def _is_numeric(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON can hold it; a generator given as `random_state` has no such form and is left out."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    return value if isinstance(value, str | int | float | bool | None) else None

@@ -1,1 +1,10 @@
-"""Unconstrained optimization."""
+"""Unconstrained optimization: finite sums by SVRG, SGD, AdaGrad, and full gradients by descent and L-BFGS."""
+
+from nearkin.solvers.adagrad import AdaGrad as AdaGrad
+from nearkin.solvers.finite_sum import FiniteSum as FiniteSum
+from nearkin.solvers.finite_sum import Snapshot as Snapshot
+from nearkin.solvers.finite_sum import Solution as Solution
+from nearkin.solvers.gradient_descent import GradientDescent as GradientDescent
+from nearkin.solvers.lbfgs import LBFGS as LBFGS
+from nearkin.solvers.sgd import SGD as SGD
+from nearkin.solvers.svrg import SVRG as SVRG

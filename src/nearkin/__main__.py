@@ -1,0 +1,6 @@
+"""`python -m nearkin` is `nearkin`."""
+
+from nearkin.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Fitted scikit-learn estimators to a folder and back: numeric arrays to safetensors, everything else to JSON."""
+
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+
+Estimator = TypeVar("Estimator")
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: Any) -> None:
+    """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
+
+    `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a
+    parameter has no stored form and comes back as None.
+    """
+    check_is_fitted(estimator)
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    arrays = {name: value for name, value in fitted.items() if _is_numeric(value)}
+    scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
+    params = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
+    config = {"class": type(estimator).__name__, "params": params, "fitted": scalars, **about}
+    with saving_folder(path, kind, config) as folder:
+        write_arrays(folder / "arrays.safetensors", arrays)
+
+
+def load_estimator(cls: type[Estimator], path: str | os.PathLike, kind: str) -> Estimator:
+    """Read the estimator of class `cls` that `save_estimator` wrote; ValueError if the folder holds another."""
+    config = read_config(path, kind)
+    if config["class"] != cls.__name__:
+        raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
+    estimator = cls(**config["params"])
+    for name, value in config["fitted"].items():
+        setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
+    for name, value in read_arrays(Path(path) / "arrays.safetensors").items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it, None where it cannot."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else None

@@ -1,0 +1,3 @@
+"""The command line: parse, call, print. A command is one file here and one line in `app.py`."""
+
+from nearkin.cli.app import main as main

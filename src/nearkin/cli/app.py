@@ -1,0 +1,58 @@
+"""The list of commands."""
+
+from typing import Annotated
+
+import typer
+
+import nearkin
+from nearkin.cli.compress import compress
+from nearkin.cli.demo import demo
+from nearkin.cli.evaluate import evaluate
+from nearkin.cli.group import CommandGroup
+from nearkin.cli.report import report
+from nearkin.cli.search import search
+
+app = typer.Typer(
+    name="nearkin",
+    cls=CommandGroup,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    add_completion=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nearkin {nearkin.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Learn what is near, store it small, find it fast.
+
+    From vectors to a compact, searchable index, and back to the answers:
+
+    - nearkin demo
+    - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
+    - nearkin search idx Q.npy -k 10 --out hits.csv
+    - nearkin evaluate idx Q.npy --truth gt.npy
+    - nearkin report idx
+    """
+    del version
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+for command in (demo, compress, search, evaluate, report):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line and leave the process with its exit code."""
+    app(prog_name="nearkin")

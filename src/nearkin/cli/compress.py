@@ -1,0 +1,105 @@
+"""`nearkin compress`: vectors to a saved index of codes."""
+
+from typing import Annotated
+
+import typer
+
+import nearkin as nk
+from nearkin.cli.options import Json, Seed, Threads
+from nearkin.cli.screen import Screen, pairs
+
+
+def compress(
+    vectors: Annotated[
+        str,
+        typer.Argument(
+            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv. "
+            "They may exceed memory.",
+            metavar="VECTORS",
+        ),
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the index to; an index there is replaced.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley; "
+            "or bits by hashing: lsh, itq, one, oge, ...",
+        ),
+    ] = "procrustes",
+    n_bytes: Annotated[
+        int | None, typer.Option("--bytes", "-b", help="Bytes of a code.  [default: 16]", min=1, show_default=False)
+    ] = None,
+    bits: Annotated[int | None, typer.Option(help="Bits of a code, for hashing methods.", min=1)] = None,
+    centroids: Annotated[
+        int, typer.Option(help="Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).")
+    ] = 256,
+    coarse: Annotated[
+        int | None, typer.Option(help="Coarse cells of an inverted file: search looks into a few of them only.", min=1)
+    ] = None,
+    train: Annotated[
+        str | None, typer.Option(help="Other vectors to learn from, so that the indexed ones stay unseen.")
+    ] = None,
+    train_rows: Annotated[
+        int | None,
+        typer.Option(help="Rows to learn from, drawn at random.  [default: 65536]", min=1, show_default=False),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2]", show_default=False),
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers]", show_default=False),
+    ] = None,
+    keep_vectors: Annotated[
+        bool, typer.Option("--keep-vectors", help="Keep exact vectors beside the codes, for search --oversample.")
+    ] = False,
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Compress vectors into a small, searchable index.
+
+    Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory)
+    and writes a folder that `nearkin search`, `nk.Index.load` and, for its index.faiss, plain FAISS can open.
+
+    Examples:
+
+    - nearkin compress X.npy --bytes 16 --out idx
+    - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
+    - nearkin compress X.parquet --method itq --bits 64 --out idx
+    - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
+    """
+    screen = Screen(as_json)
+    pipeline = nk.pipeline
+    size = pipeline.CodeSize(n_bytes, bits, centroids, coarse)
+    chosen = pipeline.find_method(method)
+    quantizer = chosen.make(size, seed)
+    file = nk.data.open_vectors(vectors)
+    made = pipeline.compress_file(
+        file,
+        quantizer,
+        out,
+        train=None if train is None else nk.data.open_vectors(train),
+        train_rows=train_rows,
+        metric=pipeline.choose_metric(chosen, metric),
+        ids=None if ids is None else nk.data.read_column(ids),
+        keep_vectors=keep_vectors,
+        random_state=seed,
+        steps=pipeline.Steps(screen.watch),
+        about={"method": method, "seed": seed, "threads": threads, "train": train},
+    )
+    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), f"Next: nearkin search {out} QUERIES -k 10")
+
+
+def _for_people(record: dict) -> dict[str, object]:
+    seconds = record["seconds"]
+    return {
+        "vectors": f"{record['vectors']:,} × {record['dimensions']:,}",
+        "bytes per vector": record["bytes_per_vector"],
+        "smaller than float32": f"{record['compression']:.3g} times",
+        "distortion": record["distortion"],
+        "seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05),
+    }

@@ -1,0 +1,57 @@
+"""How every command ends: 0, 2 with one line on stderr for bad input, 130 for Ctrl-C; never a traceback."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class CommandGroup(TyperGroup):
+    """The commands, in the order in which they were added, and the one place where errors become exit codes."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> Any:
+        """Run a command and leave the process with its exit code.
+
+        What users can cause (ValueError, TypeError, OSError, a missing extra) becomes one line and code 2. Set
+        NEARKIN_TRACEBACK=1 to see where it came from.
+        """
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, *others, **extra)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:  # `nearkin ... | head`: the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except Exception as error:
+            if os.environ.get("NEARKIN_TRACEBACK"):
+                raise
+            code = _explain(error)
+        if code == INTERRUPTED:
+            typer.echo("nearkin: interrupted", err=True)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: Exception) -> int:
+    usage = getattr(error, "format_message", None)  # the parser's own errors, whichever package defines them
+    if usage is not None:
+        ctx = getattr(error, "ctx", None)
+        hint = f" (see {ctx.command_path} --help)" if ctx is not None else ""
+        typer.echo(f"nearkin: {_one_line(usage())}{hint}", err=True)
+        return BAD_INPUT
+    if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
+        typer.echo(f"nearkin: {_one_line(str(error) or type(error).__name__)}", err=True)
+        return BAD_INPUT
+    raise error
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

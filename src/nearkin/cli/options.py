@@ -1,0 +1,42 @@
+"""The options that commands share."""
+
+import os
+from typing import Annotated
+
+import typer
+
+
+def limit_threads(threads: int | None) -> int | None:
+    """Hold every numerical library to `threads`: those loaded already, and those that load later."""
+    if threads is not None:
+        for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
+            os.environ[f"{name}_NUM_THREADS"] = str(threads)
+        from threadpoolctl import threadpool_limits  # slow to import, needed by this option only
+
+        threadpool_limits(threads)
+    return threads
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON record on stdout and nothing else there.", show_default=False)
+]
+Seed = Annotated[int, typer.Option(help="Seed of everything random: the same seed gives the same result.", min=0)]
+Threads = Annotated[
+    int | None,
+    typer.Option(help="Threads to use.  [default: all cores]", min=1, callback=limit_threads, show_default=False),
+]
+Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
+Queries = Annotated[
+    str,
+    typer.Argument(
+        help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
+    ),
+]
+Oversample = Annotated[
+    int | None,
+    typer.Option(
+        help="Fetch this many times k candidates by their codes and rank them by exact vectors "
+        "(needs compress --keep-vectors).",
+        min=1,
+    ),
+]

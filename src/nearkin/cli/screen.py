@@ -1,0 +1,103 @@
+"""What a command shows: progress on stderr while it works, then a table, or one JSON record, on stdout."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+_NOTES = ("distortion", "objective", "loss", "value", "error")  # the first one in a record is shown beside the bar
+
+
+class Screen:
+    """Console of one command; with `as_json` stdout carries the record alone."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._out = Console(file=sys.stdout)
+        self._err = Console(file=sys.stderr)
+
+    @contextmanager
+    def watch(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
+        """Show a bar with the time left while the block runs; yields callback(steps done, record with "total")."""
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description:<10}"),
+            BarColumn(bar_width=32),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+        )
+        with Progress(*columns, console=self._err, transient=True, disable=not self._err.is_terminal) as bars:
+            task = bars.add_task(title, total=None, note="")
+
+            def callback(step: int, record: Mapping[str, Any]) -> None:
+                bars.update(task, completed=step, total=record.get("total"), note=_note(record))
+
+            yield callback
+
+    def say(self, text: str) -> None:
+        """A line for people, on stderr."""
+        self._err.print(text, highlight=False, soft_wrap=True)
+
+    def finish(self, record: Mapping[str, Any], *tables: Table | str) -> None:
+        """Print the record as JSON, or the tables (and lines) for people."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
+            return
+        for part in tables:
+            self._out.print(part, highlight=False)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
+    made = Table(
+        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for j, column in enumerate(columns):
+        text = all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)
+        made.add_column(column, justify="left" if text else "right", no_wrap=True)
+    for i, row in enumerate(rows):
+        repeated = i > 0 and rows[i - 1][0] == row[0]
+        if i and not repeated and len(rows) > len({row[0] for row in rows}):
+            made.add_section()
+        made.add_row("" if repeated else show(row[0]), *map(show, row[1:]))
+    return made
+
+
+def pairs(title: str, values: Mapping[str, Any]) -> Table:
+    """A two-column table of names and values."""
+    made = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
+    for name, value in values.items():
+        made.add_row(f"[dim]{name}", show(value))
+    return made
+
+
+def show(value: Any) -> str:
+    """A value as people read it: 12,345 and 0.1235."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return str(value)
+
+
+def _note(record: Mapping[str, Any]) -> str:
+    for name in _NOTES:
+        if isinstance(record.get(name), int | float):
+            return f"{name} {show(float(record[name]))}"
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    """NumPy numbers and arrays, and paths, as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,0 +1,67 @@
+"""`nearkin search`: the nearest indexed vectors of every query."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+import nearkin as nk
+from nearkin.cli.options import Folder, Json, Oversample, Queries, Threads
+from nearkin.cli.screen import Screen, table
+
+_SHOWN = 5  # queries in the table when no file takes the hits
+
+
+def search(
+    index: Folder,
+    queries: Queries,
+    k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
+    oversample: Oversample = None,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="File for the hits: .parquet, .csv, .tsv or .npz.")
+    ] = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Find the nearest indexed vectors of every query.
+
+    Without --out, the first queries' neighbours are shown (with --json, all of them).
+
+    Examples:
+
+    - nearkin search idx Q.npy -k 10 --out hits.csv
+    - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
+    - nearkin search idx data.npz:query -k 3 --json
+    """
+    screen = Screen(as_json)
+    if out is not None:
+        nk.pipeline.check_hits_path(out)
+    opened = nk.Index.load(index)
+    Q = nk.read_vectors(queries)
+    steps = nk.pipeline.Steps(screen.watch)
+    start = time.perf_counter()
+    with steps.step("search") as callback:
+        scores, ids = nk.pipeline.search_in_batches(opened, Q, k, oversample, callback)
+    seconds = time.perf_counter() - start
+    record: dict[str, Any] = {
+        "index": index,
+        "queries": len(Q),
+        "k": k,
+        "seconds": seconds,
+        "threads": threads,
+        "out": out,
+    }
+    if out is not None:
+        nk.pipeline.write_hits(out, scores, ids)
+        screen.finish(record, f"{len(Q):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
+        return
+    rows = [[q, *ids[q, :_SHOWN]] for q in range(min(len(Q), _SHOWN))]
+    columns = ["query", *(f"#{place}" for place in range(1, min(k, _SHOWN) + 1))]
+    record["hits"] = [{"ids": i.tolist(), "scores": _finite(s)} for i, s in zip(ids, scores, strict=True)] * as_json
+    more = "" if len(Q) <= _SHOWN and k <= _SHOWN else f"{len(Q):,} queries, {k} neighbours each; --out FILE keeps all."
+    screen.finish(record, table("Nearest ids", columns, rows), more)
+
+
+def _finite(scores: Any) -> list[float | None]:
+    """Scores as JSON has them: the empty places of a query that found fewer than k become null."""
+    return [float(score) if abs(score) < float("inf") else None for score in scores]

@@ -1,0 +1,30 @@
+"""File formats of vectors: one file each, looked up by the name's ending."""
+
+from collections.abc import Callable
+
+from nearkin.data.formats.npy import open_npy
+from nearkin.data.formats.npz import open_npz
+from nearkin.data.formats.parquet import open_parquet
+from nearkin.data.formats.rows import Rows as Rows
+from nearkin.data.formats.text import open_text
+from nearkin.data.formats.vecs import open_vecs
+from nearkin.data.locator import Locator
+
+FORMATS: dict[str, Callable[[Locator], Rows]] = {
+    ".npy": open_npy,
+    ".npz": open_npz,
+    ".fvecs": open_vecs,
+    ".bvecs": open_vecs,
+    ".ivecs": open_vecs,
+    ".parquet": open_parquet,
+    ".csv": open_text,
+    ".tsv": open_text,
+}
+
+
+def open_rows(where: Locator) -> Rows:
+    """Open the (n, d) array at `where` in the format that its ending names; ValueError for an unknown ending."""
+    if where.suffix not in FORMATS:
+        ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
+        raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
+    return FORMATS[where.suffix](where)

@@ -1,0 +1,130 @@
+"""Vectors from files: whole with `read_vectors`, or in chunks with `open_vectors` where they exceed memory."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from nearkin._check import check_integer
+from nearkin._random import numpy_generator
+from nearkin.data.formats import Rows, open_rows
+from nearkin.data.locator import locate
+
+CHUNK_BYTES = 32 * 2**20  # float32 bytes of a default chunk: long enough for full speed, small beside any index
+
+Callback = Callable[[int, dict[str, Any]], None]
+
+
+class VectorFile:
+    """The vectors of one file, read as float32 a chunk at a time; `open_vectors` makes it.
+
+    `shape` is (n, d) and `dtype` the type on disk. Integers are converted, never scaled. Nothing is kept in memory
+    between calls, whatever the file's length.
+    """
+
+    def __init__(self, name: str, rows: Rows) -> None:
+        self.name = name
+        self.shape = rows.shape
+        self.dtype = rows.dtype
+        self._rows = rows
+        self.chunk_rows = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"VectorFile({self.name!r}, shape={self.shape}, dtype={self.dtype})"
+
+    def chunks(self, rows: int | None = None) -> Iterator[np.ndarray]:
+        """Yield the vectors in order as (at most `rows`, d) float32; by default about 32 MB each."""
+        rows = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1)
+        for block in self._rows.blocks(rows):
+            yield _to_float32(block)
+
+    def read(self) -> np.ndarray:
+        """Return all vectors, (n, d) float32."""
+        X = np.empty(self.shape, np.float32)
+        start = 0
+        for chunk in self.chunks():
+            X[start : start + len(chunk)] = chunk
+            start += len(chunk)
+        return X
+
+    def sample(self, n: int, random_state: Any = None) -> np.ndarray:
+        """Return `n` different rows drawn at random, in the file's order, (min(n, len), d) float32.
+
+        Mapped formats fetch only those rows; the others take one pass over the file.
+        """
+        n = check_integer(n, "n", low=1)
+        if n >= len(self):
+            return self.read()
+        numbers = np.sort(numpy_generator(random_state).choice(len(self), n, replace=False, shuffle=False))
+        if self._rows.take is not None:
+            return _to_float32(self._rows.take(numbers))
+        X = np.empty((n, self.shape[1]), np.float32)
+        start = 0
+        for chunk in self.chunks():
+            low, high = np.searchsorted(numbers, [start, start + len(chunk)])
+            X[low:high] = chunk[numbers[low:high] - start]
+            start += len(chunk)
+        return X
+
+    def check_finite(self, callback: Callback | None = None) -> None:
+        """Raise ValueError if any row holds NaN or infinity, with their count and the first one's number.
+
+        Integers cannot, so those files are not read. `callback(rows_done, {"total": n})` follows the pass.
+        """
+        if self.dtype.kind in "iub":
+            return
+        bad, first, done = 0, -1, 0
+        for chunk in self.chunks():
+            if not np.isfinite(chunk.sum(dtype=np.float64)):
+                wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
+                if len(wrong) and first < 0:
+                    first = done + int(wrong[0])
+                bad += len(wrong)
+            done += len(chunk)
+            if callback is not None:
+                callback(done, {"total": len(self)})
+        if bad:
+            raise ValueError(
+                f"{self.name} contains NaN or infinity (as float32) in {bad} of {len(self)} rows, the first is row "
+                f"{first}; remove them: X[np.isfinite(X).all(axis=1)]"
+            )
+
+
+def _to_float32(block: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # beyond float32's range becomes inf, which check_finite reports
+        return np.ascontiguousarray(block, dtype=np.float32)
+
+
+def open_vectors(path: str | os.PathLike) -> VectorFile:
+    """Open a file of vectors without reading it.
+
+    Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
+    several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`). Pickled objects are never
+    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, or
+    one that does not hold numbers.
+    """
+    where = locate(path)
+    rows = open_rows(where)
+    if rows.dtype.kind not in "fiub":
+        raise ValueError(f"{where} has dtype {rows.dtype}; it must hold numbers")
+    return VectorFile(str(where), rows)
+
+
+def read_vectors(path: str | os.PathLike) -> np.ndarray:
+    """Read all vectors of a file, (n, d) float32; formats and errors as `open_vectors`, and ValueError for NaN or inf.
+
+    >>> import numpy as np, tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "X.npz"
+    >>> np.savez(file, base=np.eye(3, dtype=np.uint8), query=np.ones((1, 3)))
+    >>> read_vectors(f"{file}:base")
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    file = open_vectors(path)
+    file.check_finite()
+    return file.read()

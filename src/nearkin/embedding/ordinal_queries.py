@@ -1,0 +1,117 @@
+"""Which question to ask next: answers cost money, and most of them teach nothing."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nearkin.data.comparison_synthetic import distinct_rows
+from nearkin.records import Comparisons
+
+Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
+
+
+def uncertain_queries(
+    X: np.ndarray, comparisons: Comparisons, probability: Probability, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(k, 3) questions whose answer is least certain, among 50 k random ones that were not asked yet.
+
+    Between equally uncertain ones, heads with fewer answers come first: closeness to 1/2 is divided by the square root
+    of 1 + the answers known of the head.
+    """
+    rows = _fresh(distinct_rows(len(X), 50 * k, 3, rng), _triplets(comparisons), len(X))
+    p = probability(_squared(X, rows[:, 0], rows[:, 1]), _squared(X, rows[:, 0], rows[:, 2]))
+    known = np.bincount(comparisons.indices[:, 0], minlength=len(X))[rows[:, 0]]
+    score = p * (1 - p) / np.sqrt(1 + known)
+    return rows[np.argsort(-score, kind="stable")[:k]]
+
+
+def informative_queries(
+    X: np.ndarray,
+    comparisons: Comparisons,
+    probability: Probability,
+    k: int,
+    rng: np.random.Generator,
+    *,
+    n_pairs: int = 100,
+    n_places: int = 300,
+) -> np.ndarray:
+    """(k, 3) questions of the greatest expected information gain (the crowd kernel's rule, Tamuz et al. 2011).
+
+    For a head i, its place is uncertain: the posterior over `n_places` of the objects' own places, given all
+    answers with head i. The gain of asking (i, j, k) is H(tau) - p H(tau | j) - (1 - p) H(tau | k), equal to the mutual
+    information of place and answer, computed as h(p) - E_tau h(p(place)), h the entropy of a coin. Heads are visited at
+    random, rarely asked ones first, and each gives its best question of `n_pairs` until there are k.
+    """
+    n = len(X)
+    triplets = _triplets(comparisons)
+    by_head = np.argsort(triplets[:, 0], kind="stable")
+    heads_of = triplets[by_head, 0]
+    known = np.bincount(triplets[:, 0], minlength=n)
+    order = rng.permutation(n)
+    order = order[np.argsort(known[order], kind="stable")]
+    places = X[rng.permutation(n)[:n_places]]
+    found: list[np.ndarray] = []
+    gains: list[float] = []
+    rounds = -(-k // n)
+    for head in np.tile(order[: min(n, 4 * k)], rounds):
+        answers = triplets[by_head[slice(*np.searchsorted(heads_of, [head, head + 1]))]]
+        rows = distinct_rows(n, n_pairs, 3, rng)
+        rows[:, 0] = head
+        rows = _fresh(rows[(rows[:, 1] != head) & (rows[:, 2] != head)], answers, n)
+        if len(rows) == 0:
+            continue
+        gain = information_gain(places, X, answers, rows, probability)
+        best = int(gain.argmax())
+        found.append(rows[best])
+        gains.append(float(gain[best]))
+    top = np.argsort(-np.asarray(gains), kind="stable")[:k]
+    return np.asarray(found, np.int64).reshape(-1, 3)[top]
+
+
+def information_gain(
+    places: np.ndarray,  # (r, p) where the head may be
+    X: np.ndarray,  # (n, p)
+    answers: np.ndarray,  # (a, 3) triplets with the head first
+    rows: np.ndarray,  # (q, 3) questions with the head first
+    probability: Probability,
+) -> np.ndarray:
+    """(q,) the mutual information, in nats, of the answer to each question and the head's place."""
+
+    def chance(near: np.ndarray, far: np.ndarray) -> np.ndarray:  # (q or a, r)
+        to_near = ((X[near][:, None] - places) ** 2).sum(-1)
+        to_far = ((X[far][:, None] - places) ** 2).sum(-1)
+        return probability(to_near, to_far)
+
+    likelihood = np.log(np.maximum(chance(answers[:, 1], answers[:, 2]), 1e-300)).sum(axis=0)
+    tau = np.exp(likelihood - likelihood.max())
+    tau /= tau.sum()
+    p = chance(rows[:, 1], rows[:, 2])
+    return _coin_entropy(p @ tau) - _coin_entropy(p) @ tau
+
+
+def _coin_entropy(p: np.ndarray) -> np.ndarray:
+    p = np.clip(p, 1e-300, 1.0)
+    q = np.clip(1.0 - p, 1e-300, 1.0)
+    return -(p * np.log(p) + q * np.log(q))
+
+
+def _squared(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return ((X[a] - X[b]) ** 2).sum(axis=-1)
+
+
+def _triplets(comparisons: Comparisons) -> np.ndarray:
+    """The triplets among the comparisons; quadruplets were not asked of a head."""
+    return comparisons.indices if comparisons.n_columns == 3 else np.empty((0, 3), np.uint32)
+
+
+def _fresh(rows: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:
+    """`rows` (q, 3) without repetitions and without the questions of `asked` (a, 3), in whichever direction."""
+
+    def key(rows: np.ndarray) -> np.ndarray:
+        head, one, other = rows.T.astype(np.uint64)  # exact below 2^21 objects
+        return (head * np.uint64(n) + np.minimum(one, other)) * np.uint64(n) + np.maximum(one, other)
+
+    keys = key(rows)
+    _, first = np.unique(keys, return_index=True)
+    first = np.sort(first)
+    return rows[first][~np.isin(keys[first], key(asked))]

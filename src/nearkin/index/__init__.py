@@ -1,0 +1,3 @@
+"""Codes to answers, on FAISS."""
+
+from nearkin.index.index import Index as Index

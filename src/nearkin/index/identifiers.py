@@ -1,0 +1,58 @@
+"""The users' own names for rows: integers or strings, beside the positions that FAISS counts."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+
+def check_ids(ids: Any, n: int) -> np.ndarray:
+    """Return ids (n,) as int64 or as fixed-width strings; TypeError for other types, ValueError for a wrong count."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind == "O" and all(isinstance(value, str) for value in ids.ravel()):
+        ids = ids.astype(np.str_)
+    if ids.dtype.kind not in "iuU":
+        raise TypeError(f"ids have dtype {ids.dtype}; they must be integers or strings, pass ids.astype(str)")
+    if ids.shape != (n,):
+        raise ValueError(f"ids have shape {ids.shape}; they must be ({n},), one for each row")
+    if ids.dtype.kind == "u" and len(ids) and ids.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"ids hold {ids.max()}; integers must fit into 64 bits with a sign")
+    return ids if ids.dtype.kind == "U" else ids.astype(np.int64)
+
+
+def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Both in order; TypeError where one holds strings and the other integers, ValueError for an id met twice."""
+    if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
+        names = {"i": "integers", "U": "strings"}
+        raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
+    ids = np.concatenate([old, new]) if len(old) else new
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        twice = values[counts > 1]
+        raise ValueError(f"{len(twice)} ids occur more than once, the first is {twice[0].item()!r}; ids must be unique")
+    return ids
+
+
+def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+    """Ids at FAISS's positions (..., k); where FAISS found nothing (-1), the id is -1 or ''."""
+    if ids is None:
+        return positions
+    missing = -1 if ids.dtype.kind == "i" else ""
+    return np.where(positions < 0, missing, ids[np.maximum(positions, 0)])
+
+
+def to_arrays(ids: np.ndarray) -> dict[str, np.ndarray]:
+    """For a .safetensors file, which knows no strings: integers as they are, strings as UTF-8 bytes and offsets."""
+    if ids.dtype.kind == "i":
+        return {"ids": ids}
+    encoded = [str(value).encode() for value in ids]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return {"id_bytes": np.frombuffer(b"".join(encoded), np.uint8), "id_offsets": offsets}
+
+
+def from_arrays(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """What `to_arrays` wrote; None where there is nothing of the kind."""
+    if "id_offsets" not in arrays:
+        return arrays.get("ids")
+    text, offsets = arrays["id_bytes"].tobytes(), arrays["id_offsets"]
+    return np.array([text[a:b].decode() for a, b in pairwise(offsets)], dtype=np.str_)

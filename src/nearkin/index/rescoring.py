@@ -1,0 +1,78 @@
+"""Exact vectors kept beside the codes, and the re-ranking of the codes' candidates by them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_CHUNK = 65_536  # rows written at a time
+_QUERIES = 256  # queries re-ranked at a time
+
+
+class KeptVectors:
+    """The rows of an index, in the blocks in which they were added; a block may be a memory-mapped file."""
+
+    def __init__(self, blocks: list[np.ndarray] | None = None) -> None:
+        self.blocks = blocks or []
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def append(self, X: np.ndarray) -> None:
+        self.blocks.append(X)
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows (..., d) float32 at positions of any shape; each block is read once."""
+        flat = positions.ravel()
+        out = np.empty((len(flat), self.blocks[0].shape[1]), np.float32)
+        first = 0
+        for block in self.blocks:
+            here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
+            out[here] = block[flat[here] - first]
+            first += len(block)
+        return out.reshape(*positions.shape, -1)
+
+    def save(self, path: Path) -> None:
+        """Write one float32 .npy file, a chunk at a time."""
+        shape = (len(self), self.blocks[0].shape[1])
+        out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        first = 0
+        for block in self.blocks:
+            for start in range(0, len(block), _CHUNK):
+                chunk = block[start : start + _CHUNK]
+                out[first : first + len(chunk)] = chunk
+                first += len(chunk)
+        out.flush()
+
+    @classmethod
+    def load(cls, path: Path) -> "KeptVectors":
+        return cls([np.load(path, mmap_mode="r", allow_pickle=False)])
+
+
+def rescore(
+    Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)).
+
+    Scores are squared L2 distances for "l2", inner products for "ip" and "cosine" (Q already normalised, rows are
+    normalised here). Candidates of -1 (none) sort last. Equal scores keep the order of the codes.
+    """
+    scores = np.empty(candidates.shape, np.float32)
+    for first in range(0, len(Q), _QUERIES):
+        some = slice(first, first + _QUERIES)
+        rows = kept.rows(np.maximum(candidates[some], 0))  # (q, c, d)
+        if metric == "l2":
+            scores[some] = ((rows - Q[some, None]) ** 2).sum(axis=-1)
+        else:
+            rows = normalised(rows) if metric == "cosine" else rows
+            scores[some] = np.einsum("qcd,qd->qc", rows, Q[some])
+    worst = np.float32(np.inf if metric == "l2" else -np.inf)
+    scores[candidates < 0] = worst
+    order = np.argsort(scores if metric == "l2" else -scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
+
+
+def normalised(X: Any) -> np.ndarray:
+    """Rows divided by their norms; rows of zeros stay."""
+    norms = np.linalg.norm(X, axis=-1, keepdims=True)
+    return (X / np.where(norms > 0, norms, 1)).astype(np.float32)

@@ -1,0 +1,76 @@
+"""The nearest orthonormal matrix, and how far a matrix is from being one. NumPy arrays and torch tensors alike."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+Array = TypeVar("Array", np.ndarray, torch.Tensor)
+
+
+def _namespace(X: Any) -> Any:
+    return torch if isinstance(X, torch.Tensor) else np
+
+
+def _deviation(X: Any) -> Any:
+    """Return X^T X - I (..., k, k)."""
+    gram = X.mT @ X
+    k = gram.shape[-1]
+    diagonal = torch.eye(k, dtype=X.dtype, device=X.device) if isinstance(X, torch.Tensor) else np.eye(k, dtype=X.dtype)
+    return gram - diagonal
+
+
+def orthogonality_error(X: Any) -> float:
+    """Return ||X^T X - I||_F / sqrt(k), for a batch (..., d, k) its largest value; 0 for orthonormal columns.
+
+    The columns are the short side: a wide matrix is judged by its rows. Sums are taken in at least float32.
+    """
+    if X.ndim < 2:
+        raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
+    if isinstance(X, torch.Tensor):
+        X = X.detach()
+        X = X if X.dtype == torch.float64 else X.float()
+    X = X.mT if X.shape[-2] < X.shape[-1] else X
+    square = (_deviation(X) ** 2).sum((-2, -1)) / X.shape[-1]
+    return float(square.max()) ** 0.5
+
+
+def newton_schulz(X: Array, steps: int = 1) -> Array:
+    """Return X (..., d, k) after steps of X <- X (3 I - X^T X) / 2, which squares a small distance from orthonormality.
+
+    It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation.
+    """
+    for _ in range(steps):
+        X = X - X @ _deviation(X) / 2
+    return X
+
+
+def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
+    """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
+
+    With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
+    """
+    if special and X.shape[-2] != X.shape[-1]:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant"
+        )
+    xp = _namespace(X)
+    U, _, Vt = xp.linalg.svd(X, full_matrices=False)
+    if special:
+        sign = xp.sign(xp.linalg.det(U @ Vt))
+        U = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
+    return U @ Vt
+
+
+def procrustes(
+    A: Array,  # (n, d)
+    B: Array,  # (n, d)
+    *,
+    special: bool = False,
+) -> Array:
+    """Return the orthogonal R (d, d) that minimises ||A R - B||_F (Schoenemann 1966): the polar factor of A^T B."""
+    if A.shape != B.shape:
+        raise ValueError(
+            f"A has shape {tuple(A.shape)} and B {tuple(B.shape)}; they must be equal: rows of A go to rows of B"
+        )
+    return nearest_orthogonal(A.mT @ B, special=special)

@@ -1,0 +1,99 @@
+"""Skew gradients: a Euclidean gradient G at X seen as an element of the Lie algebra of SO(d).
+
+Two forms (flows, section 2.1.2). *Left*: Omega = G X^T - X G^T and X <- exp(-t Omega) X; X is (..., d, k), k <= d.
+*Right*, the paper's "reverse form": Omega = X^T G - G^T X and X <- X exp(-t Omega); X is square. Both signs are such
+that *minus* Omega descends: d/dt f(exp(-t Omega) X) = -||Omega||_F^2 / 2 at t = 0. The paper maximises, so it has
+plus. GCD's A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_ij = A_ij / sqrt(2).
+"""
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+
+def left_skew(
+    X: Tensor,  # (..., d, k), orthonormal columns
+    G: Tensor,  # (..., d, k), Euclidean gradient at X
+) -> Tensor:
+    """Return Omega = G X^T - X G^T (..., d, d) in O(d^2 k) (flows, eq. 2)."""
+    product = G @ X.mT
+    return product - product.mT
+
+
+def right_skew(
+    X: Tensor,  # (..., d, d), orthogonal
+    G: Tensor,  # (..., d, d), Euclidean gradient at X
+) -> Tensor:
+    """Return Omega = X^T G - G^T X (..., d, d) in O(d^3) (flows, section 2.1.2, "reverse form"; minus GCD's A)."""
+    product = X.mT @ G
+    return product - product.mT
+
+
+def left_skew_entries(
+    X: Tensor,  # (d, k)
+    G: Tensor,  # (d, k)
+    pairs: Tensor,  # (m, 2) integers: the rows i, j of each entry
+) -> Tensor:
+    """Return Omega[i, j] (m,) of the left form in O(m k), without the d x d matrix."""
+    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
+        return torch.from_numpy(_row_entries(X.detach().numpy(), G.detach().numpy(), pairs.numpy()))
+    i, j = pairs.unbind(-1)
+    return (G[i] * X[j] - X[i] * G[j]).sum(-1)
+
+
+def right_skew_entries(
+    X: Tensor,  # (d, d)
+    G: Tensor,  # (d, d)
+    pairs: Tensor,  # (m, 2) integers: the columns i, j of each entry
+) -> Tensor:
+    """Return Omega[i, j] (m,) of the right form in O(m d), without the product X^T G."""
+    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
+        return torch.from_numpy(_column_entries(X.detach().numpy(), G.detach().numpy(), pairs.numpy()))
+    i, j = pairs.unbind(-1)
+    return (X[:, i] * G[:, j] - G[:, i] * X[:, j]).sum(0)
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
+def _row_entries(X, G, pairs):
+    entries = np.empty(pairs.shape[0], X.dtype)
+    for p in range(pairs.shape[0]):
+        i, j = pairs[p, 0], pairs[p, 1]
+        total = X.dtype.type(0)
+        for c in range(X.shape[1]):
+            total += G[i, c] * X[j, c] - X[i, c] * G[j, c]
+        entries[p] = total
+    return entries
+
+
+@njit(cache=True)
+def _column_entries(X, G, pairs):  # row by row: a row of X and of G fits the cache, so each is read from memory once
+    entries = np.zeros(pairs.shape[0], X.dtype)
+    for r in range(X.shape[0]):
+        for p in range(pairs.shape[0]):
+            i, j = pairs[p, 0], pairs[p, 1]
+            entries[p] += X[r, i] * G[r, j] - G[r, i] * X[r, j]
+    return entries
+
+
+def tangent_gradient(
+    X: Tensor,  # (..., d, k)
+    G: Tensor,  # (..., d, k)
+) -> Tensor:
+    """Return Omega X = G - X G^T X (..., d, k), the gradient for the canonical metric, in O(d k^2)."""
+    return G - X @ (G.mT @ X)
+
+
+def drop_normal(
+    X: Tensor,  # (..., d, k)
+    V: Tensor,  # (..., d, k)
+) -> Tensor:
+    """Return V - X sym(X^T V): V without its part normal to the manifold at X. The left form of V does not change."""
+    product = X.mT @ V
+    return V - X @ ((product + product.mT) / 2)
+
+
+def random_skew(*shape: int, generator: torch.Generator | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    """Return a Gaussian skew matrix (..., d, d): entries above the diagonal are independent standard normal."""
+    upper = torch.randn(*shape, generator=generator, dtype=dtype).triu(1)
+    return upper - upper.mT

@@ -1,0 +1,88 @@
+"""Non-intersecting families of matchings: edge colourings of the complete graph on d axes (flows, 3.2, 9.7).
+
+A family is a matrix `colour` (d, d), symmetric: the number of the matching that holds the pair (i, j), -1 on the
+diagonal. Every pair has one colour, so the estimate of Omega from matching m is Omega[m] / p_m.
+
+Lemma 9.7 as printed, Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in its sum and twice in the
+norm. With both counted twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of
+e's matching.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice
+from nearkin.orthogonal.matching import greedy_matching, max_weight_matching
+
+
+def round_robin(d: int) -> Tensor:
+    """Return the schedule of a round-robin tournament: matchings (d - 1, d / 2, 2), for odd d (d, (d - 1) / 2, 2).
+
+    The circle method: in round r the players whose numbers sum to 2 r modulo an odd n meet, and r meets the last one.
+    """
+    n = d - 1 + d % 2  # odd: the number of rounds
+    rounds, offsets = torch.arange(n)[:, None], torch.arange(1, (n + 1) // 2)[None, :]
+    pairs = torch.stack([(rounds - offsets) % n, (rounds + offsets) % n], -1)
+    if d % 2 == 0:
+        last = torch.stack([rounds, torch.full_like(rounds, d - 1)], -1)
+        pairs = torch.cat([pairs, last], 1)
+    return pairs.sort(-1).values
+
+
+def round_robin_colouring(d: int) -> Tensor:
+    """Return the colouring (d, d) of `round_robin`."""
+    return _colour_of(list(round_robin(d)), d)
+
+
+def heavy_colouring(W: Tensor, method: str = "greedy") -> Tensor:
+    """Return a colouring (d, d) into heavy matchings: the heaviest, then the heaviest of the rest, and so on.
+
+    W (d, d) holds the weights |Omega|. `method` is "greedy" or "max-weight" (O(d^4) in all). Few heavy matchings mean a
+    low variance (flows, section 9.7.1), but the best family is NP-hard to find (Lemma 9.8) and this is not it.
+    """
+    matching = {"greedy": greedy_matching, "max-weight": max_weight_matching}[
+        check_choice(method, "method", ("greedy", "max-weight"))
+    ]
+    d = len(W)
+    rest = W.detach().cpu().double().numpy().copy()
+    np.fill_diagonal(rest, 0)
+    used = -1 - d * float(rest.max(initial=0.0))  # so low that no matching prefers a used edge to a free one
+    matchings, missing = [], d * (d - 1) // 2
+    while missing:
+        pairs = matching(rest)
+        pairs = pairs[rest[pairs[:, 0], pairs[:, 1]] >= 0]
+        rest[pairs[:, 0], pairs[:, 1]] = rest[pairs[:, 1], pairs[:, 0]] = used
+        matchings.append(torch.from_numpy(pairs))
+        missing -= len(pairs)
+    return _colour_of(matchings, d)
+
+
+def _colour_of(matchings: list[Tensor], d: int) -> Tensor:
+    colour = torch.full((d, d), -1)
+    for number, pairs in enumerate(matchings):
+        i, j = pairs.unbind(-1)
+        colour[i, j] = colour[j, i] = number
+    return colour
+
+
+def optimal_probabilities(Omega: Tensor, colour: Tensor) -> Tensor:
+    """Return p (n_colours,) proportional to sqrt(sum of w_e^2 over each matching): the least variance (Lemma 3.2)."""
+    index = colour.reshape(-1)
+    inside = index >= 0
+    squares = torch.zeros(int(index.max()) + 1, dtype=torch.float64, device=Omega.device)
+    squares.index_add_(0, index[inside], Omega.reshape(-1)[inside].double().square())
+    weights = squares.sqrt()
+    total = weights.sum()
+    return weights / total if float(total) > 0 else torch.full_like(weights, 1 / len(weights))
+
+
+def draw_matching(Omega: Tensor, colour: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+    """Return pairs (m, 2) of a matching drawn with the optimal probabilities, and the scale 1 / p_m."""
+    probabilities = optimal_probabilities(Omega, colour)
+    total = probabilities.cumsum(0)
+    mark = (
+        torch.rand((), generator=generator, dtype=torch.float64, device=generator.device).to(total.device) * total[-1]
+    )
+    number = int(torch.searchsorted(total, mark, right=True).clamp_max(len(total) - 1))
+    return (colour == number).triu(1).nonzero(), 1 / float(probabilities[number])

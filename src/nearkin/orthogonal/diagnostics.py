@@ -1,0 +1,92 @@
+"""Diagnostics for users: is it orthogonal, is the gradient right, what happened during training."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_real
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.skew import random_skew
+
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torch.bfloat16: 3e-2}
+
+
+def is_orthogonal(X: Any, tol: float | None = None) -> bool:
+    """Whether ||X^T X - I||_F / sqrt(k) <= tol for every matrix of X (..., d, k); a wide matrix is judged by its rows.
+
+    `tol` None: 1e-6 for float64, 1e-3 for float32, 3e-2 for bfloat16, so that a matrix rounded to its type passes.
+    """
+    if tol is None:
+        tol = TOLERANCE.get(X.dtype, 1e-6 if str(X.dtype) == "float64" else 1e-3)
+    return orthogonality_error(X) <= check_real(tol, "tol", low=0)
+
+
+def check_gradient(
+    f: Callable[[Tensor], Tensor],
+    X: Tensor,  # (..., d, k), orthonormal columns
+    *,
+    gradient: Callable[[Tensor], Tensor] | None = None,
+    random_state: int = 0,
+) -> tuple[bool, float]:
+    """Taylor test along a random geodesic: return (ok, slope).
+
+    For the right gradient the error |f(exp(t W) X) - f(X) - t <G, W X>| falls as t^2, so the slope of its logarithm
+    against log t is 2; a wrong gradient gives 1. `f` maps a matrix to a scalar tensor; `gradient` maps it to the
+    Euclidean gradient and is found by automatic differentiation if not given. Computed in float64. A function that is
+    linear along the curve to rounding passes with slope infinity.
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> X = torch.linalg.qr(torch.ones(4, 2).cumsum(0).cumsum(1) ** 2).Q
+    >>> ok, slope = nk.orthogonal.check_gradient(lambda X: (X**3).sum(), X)
+    >>> ok
+    True
+    >>> nk.orthogonal.check_gradient(lambda X: (X**3).sum(), X, gradient=lambda X: X**2)[0]
+    False
+    """
+    X = X.detach().double()
+    if not is_orthogonal(X, 1e-3):
+        raise ValueError(f"X is not orthonormal: ||X^T X - I||_F / sqrt(k) = {orthogonality_error(X):.3g}")
+    generator = torch.Generator().manual_seed(random_state)
+    W = random_skew(*X.shape[:-2], X.shape[-2], X.shape[-2], generator=generator, dtype=torch.float64).to(X.device)
+    W = W / torch.linalg.matrix_norm(W).max()
+    G = gradient(X) if gradient is not None else _automatic_gradient(f, X)
+    start, derivative = float(f(X)), float((G * (W @ X)).sum())
+    lengths = torch.logspace(-4, -1, 31, dtype=torch.float64)
+    errors = torch.tensor(
+        [abs(float(f(torch.matrix_exp(float(t) * W) @ X)) - start - float(t) * derivative) for t in lengths],
+        dtype=torch.float64,
+    )
+    above_rounding = errors > 1e-13 * max(1.0, abs(start))
+    if int(above_rounding.sum()) < 5:
+        return True, float("inf")
+    x, y = lengths[above_rounding].log(), errors[above_rounding].log()
+    steps = (y[1:] - y[:-1]) / (x[1:] - x[:-1])
+    slope = float(steps.median())
+    return slope > 1.9, slope
+
+
+def _automatic_gradient(f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
+    with torch.enable_grad():
+        point = X.clone().requires_grad_()
+        (G,) = torch.autograd.grad(f(point), point)
+    return G
+
+
+class History:
+    """A callback that keeps what it is told: pass it as `callback=` and read `history["loss"]` afterwards."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, float]] = []
+
+    def __call__(self, step: int, record: dict[str, float]) -> None:
+        self.records.append({"step": step, **record})
+
+    def __getitem__(self, name: str) -> list[float]:
+        return [record[name] for record in self.records]
+
+    def __len__(self) -> int:
+        return len(self.records)

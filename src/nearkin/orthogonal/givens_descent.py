@@ -1,0 +1,167 @@
+"""Givens coordinate descent: disjoint pairs of axes turn, each by its own directional derivative (GCD, Algorithm 2)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice, check_integer
+from nearkin.linalg.givens import rotate_columns, rotate_rows
+from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
+from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
+from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
+
+SIDES = ("auto", "left", "right")
+
+
+class GivensDescent(AbstractOrthogonalOptimizer):
+    """X <- X R_{i1,j1}(theta_1) ... R_{im,jm}(theta_m) for disjoint pairs of axes (GCD, Algorithm 2).
+
+    theta_ij = lr * Omega_ij, the descent along the pair's directional derivative. GCD divides that derivative by
+    sqrt(2) (its g_ij), so its lambda is lr * sqrt(2). Square parameters turn from the right (columns), tall ones from
+    the left (rows). Rotations are exact and written in Rutishauser's stable form: det stays +1 and the drift after 1e5
+    float32 steps is about 1e-5.
+
+    Parameters
+    ----------
+    params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
+    lr: step length, > 0.
+    selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product), "2opt"
+        (greedy improved by exchanges), "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
+    n_matchings: how many edge-disjoint matchings turn, one after the other, from one gradient. 1 is the paper's method;
+        d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
+    side: "right", "left" (rows: the same method in the other frame, faster for "random"), "auto" as said above.
+    angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
+        circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
+        objective (PCA, sorting) decreases in every step without a step length to choose.
+    momentum: heavy ball, in [0, 1]; the buffer is turned with the point.
+    betas: None, or two numbers in [0, 1) that turn on the Adam-like step (one second moment per matrix).
+    maximize: ascend instead.
+    stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
+    layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
+    generator: seed, numpy or torch generator of the selection. The default is a fixed seed, so that the replicas of
+        data-parallel training turn the same pairs.
+    callback: called after each step with (step, {"loss", "orthogonality_error", "gradient_norm"}).
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> X = torch.nn.Parameter(torch.eye(4))
+    >>> B = torch.eye(4)[[1, 0, 3, 2]] * torch.tensor([1.0, -1, 1, -1])
+    >>> optimizer = nk.orthogonal.GivensDescent([X], lr=0.2, selection="greedy")
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     loss = -((X + 0.1) * B).sum()
+    ...     loss.backward()
+    ...     _ = optimizer.step()
+    >>> bool(torch.allclose(X, B, atol=1e-3)), nk.orthogonal.is_orthogonal(X, 1e-6)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float,
+        selection: str = "greedy",
+        *,
+        n_matchings: int = 1,
+        side: str = "auto",
+        angle: str = "gradient",
+        momentum: float = 0.0,
+        betas: tuple[float, float] | None = None,
+        eps: float = 1e-8,
+        maximize: bool = False,
+        stabilize_every: int = 0,
+        layout: str = "matrix",
+        generator: Any = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        defaults = common_defaults(lr, momentum, betas, eps, maximize, stabilize_every, layout)
+        own = {"selection": selection, "n_matchings": n_matchings, "side": side, "angle": angle}
+        super().__init__(params, {**defaults, **own}, generator, callback)
+
+    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+        check_choice(group["selection"], "selection", SELECTIONS)
+        check_choice(group["side"], "side", SIDES)
+        check_choice(group["angle"], "angle", ("gradient", "exact"))
+        d, k = X.shape[-2:]
+        if group["side"] == "right" and d != k:
+            raise ValueError(f"side is 'right' for a matrix of shape {(d, k)}; it must be square, type side='left'")
+        if group["angle"] == "exact" and (group["momentum"] or group["betas"]):
+            raise ValueError("angle is 'exact' with momentum or betas; it needs the gradient itself, give neither")
+        if check_integer(group["n_matchings"], "n_matchings", low=1) > most_matchings(d):
+            raise ValueError(
+                f"n_matchings is {group['n_matchings']}; it must be at most {most_matchings(d)}, the number of "
+                f"edge-disjoint matchings of {d} axes"
+            )
+
+    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        M = first_moment(G, group, state)
+        frame = _RightFrame if group["side"] == "right" or (group["side"] == "auto" and _is_square(X)) else _LeftFrame
+        chosen = [self._choose(frame, X[b], G[b], M[b], group) for b in range(len(X))]
+        mean_square = torch.stack([raw.square().mean() for _, _, raw in chosen])
+        length = step_length(mean_square, group, state)
+        for b, (matchings, values, _) in enumerate(chosen):
+            theta = values * (length[b] if isinstance(length, Tensor) else length)
+            for pairs, angles in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
+                frame.rotate(X[b], pairs, angles)
+                if M is not G:
+                    frame.rotate(M[b], pairs, angles)
+        return X
+
+    def _choose(
+        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: dict[str, Any]
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
+        d, count = len(X), group["n_matchings"]
+        if group["selection"] == "random":
+            matchings = [pairs.to(X.device) for pairs in random_matchings(d, count, self.generator)]
+            pairs = torch.cat(matchings)
+            values = frame.entries(X, M, pairs)
+        else:
+            Omega = frame.skew(X, M)
+            matchings = heavy_matchings(Omega.abs(), count, group["selection"])
+            pairs = torch.cat(matchings)
+            values = Omega[pairs[:, 0], pairs[:, 1]]
+        raw = values if M is G or group["betas"] is None else frame.entries(X, G, pairs)
+        if group["angle"] == "exact":
+            values = _circle_minimum(values, frame.inner(X, G), pairs)
+        return matchings, values, raw
+
+
+def _is_square(X: Tensor) -> bool:
+    return X.shape[-2] == X.shape[-1]
+
+
+def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:
+    """Return the theta that minimise <G, X turned by theta> = cos(theta) (a_i + a_j) - sin(theta) Omega_ij + const.
+
+    `inner` (d,) holds a_i, the inner product of G's and X's row (or column) i.
+    """
+    cosine = inner[pairs[:, 0]] + inner[pairs[:, 1]]
+    return torch.atan2(omega, -cosine)
+
+
+class _RightFrame:
+    """Columns turn: X <- X R."""
+
+    skew = staticmethod(right_skew)
+    entries = staticmethod(right_skew_entries)
+    rotate = staticmethod(rotate_columns)
+
+    @staticmethod
+    def inner(X: Tensor, G: Tensor) -> Tensor:
+        return (X * G).sum(0)
+
+
+class _LeftFrame:
+    """Rows turn: X <- R X."""
+
+    skew = staticmethod(left_skew)
+    entries = staticmethod(left_skew_entries)
+    rotate = staticmethod(rotate_rows)
+
+    @staticmethod
+    def inner(X: Tensor, G: Tensor) -> Tensor:
+        return (X * G).sum(1)

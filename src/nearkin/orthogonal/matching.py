@@ -1,0 +1,231 @@
+"""Matchings on the complete graph of axes: which disjoint pairs rotate together.
+
+GCD (section 2.3) calls them bipartite matchings; the pairs come from the complete graph, so they are (perfect, for even
+n) matchings. Every function returns pairs (floor(n/2), 2) with i < j in each row, sorted by i; for odd n one index is
+left out. Weights W are symmetric; the callers pass |A| or the gains of the pairs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import rustworkx
+import torch
+from numba import njit
+
+from nearkin._check import check_integer
+from nearkin._random import numpy_generator
+
+
+def random_matching(n: int, generator: Any = None) -> Any:
+    """GCD-R: pair up a shuffled list of the axes 0..n-1.
+
+    `generator`: a torch.Generator (the pairs are then a tensor on its device), or anything that `random_state` may be.
+    """
+    n = check_integer(n, "n", low=1)
+    if isinstance(generator, torch.Generator):
+        order = torch.randperm(n, generator=generator, device=generator.device)[: n - n % 2]
+        return _sorted_pairs_torch(order.reshape(-1, 2))
+    return _sorted_pairs(numpy_generator(generator).permutation(n)[: n - n % 2].reshape(-1, 2))
+
+
+def greedy_matching(W: Any, *, check_input: bool = True) -> Any:
+    """GCD-G (GCD, Algorithm 1): repeatedly take the heaviest pair of free axes; ties go to the smallest (i, j).
+
+    Computed without a sort, as the locally dominant matching: every free axis points at its heaviest free partner, and
+    axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
+    dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor is answered by a tensor on its device.
+    """
+    if check_input:
+        _check_weights(W)
+    if isinstance(W, torch.Tensor):
+        if W.device.type != "cpu":
+            return _greedy_torch(W)
+        return _through_numpy(greedy_matching, W)
+    if W.ndim > 2:
+        return _each(greedy_matching, W)
+    dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
+    return _sorted_pairs(_greedy_kernel(np.ascontiguousarray(W, dtype)))
+
+
+def two_opt_matching(W: Any, *, check_input: bool = True) -> Any:
+    """Greedy matching, improved by exchanging partners between two pairs until no exchange adds weight.
+
+    Not from the papers: it closes most of the gap between GCD-G and GCD-S at a small multiple of the greedy time. For
+    odd n the axis left out may be exchanged too. W as in `greedy_matching`.
+    """
+    if check_input:
+        _check_weights(W)
+    if isinstance(W, torch.Tensor):
+        return _through_numpy(two_opt_matching, W)
+    if W.ndim > 2:
+        return _each(two_opt_matching, W)
+    pairs = greedy_matching(W, check_input=False)
+    rest = np.setdiff1d(np.arange(len(W)), pairs)  # the axis left out by an odd n
+    return _sorted_pairs(_two_opt_kernel(np.ascontiguousarray(W), pairs, rest))
+
+
+def max_weight_matching(W: Any, *, check_input: bool = True) -> Any:
+    """GCD-S: the matching of the largest total weight, by the blossom algorithm (rustworkx), O(n^3).
+
+    The slow upper bound: about a second at n = 512. W as in `greedy_matching`.
+    """
+    if check_input:
+        _check_weights(W)
+    if isinstance(W, torch.Tensor):
+        return _through_numpy(max_weight_matching, W)
+    if W.ndim > 2:
+        return _each(max_weight_matching, W)
+    n = len(W)
+    scale = float(np.abs(W).max(initial=0.0)) or 1.0
+    weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx wants integers
+    i, j = np.triu_indices(n, 1)
+    graph = rustworkx.PyGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(list(zip(i.tolist(), j.tolist(), weights[i, j].tolist(), strict=True)))
+    found = rustworkx.max_weight_matching(graph, max_cardinality=True, weight_fn=int)
+    return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
+
+
+def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
+    """bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact."""
+    return torch.float64 if W.dtype == torch.float64 else torch.float32
+
+
+def _through_numpy(matching: Callable, W: torch.Tensor) -> torch.Tensor:
+    pairs = matching(W.detach().to(_cpu_dtype(W)).cpu().numpy(), check_input=False)
+    return torch.from_numpy(pairs).to(W.device)
+
+
+def _each(matching: Callable, W: np.ndarray) -> np.ndarray:
+    """The matching of every matrix of a batch (..., n, n)."""
+    flat = [matching(w, check_input=False) for w in W.reshape(-1, *W.shape[-2:])]
+    return np.stack(flat).reshape(*W.shape[:-2], -1, 2)
+
+
+def _check_weights(W: Any) -> None:
+    if not isinstance(W, np.ndarray | torch.Tensor):
+        raise TypeError(f"W is of type {type(W).__name__}; it must be a NumPy array or a torch tensor (..., n, n)")
+    if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
+        raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
+    finite = torch.isfinite(W).all() if isinstance(W, torch.Tensor) else np.isfinite(W).all()
+    if not finite:
+        raise ValueError("W contains NaN or infinity; every weight must be finite")
+    if not bool((W.swapaxes(-1, -2) == W).all()):
+        raise ValueError("W is not symmetric; pass the weights of unordered pairs, for example abs(A) of a skew A")
+
+
+def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
+    pairs = np.sort(pairs.astype(np.int64, copy=False), axis=-1)
+    return pairs[np.argsort(pairs[:, 0])]
+
+
+def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
+    pairs = pairs.sort(dim=-1).values
+    order = pairs[..., 0].argsort(dim=-1)
+    return pairs.take_along_dim(order.unsqueeze(-1), dim=-2)
+
+
+@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
+def _largest(row, bar):  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
+    best = row[0] + bar[0]
+    for j in range(1, row.shape[0]):
+        best = max(best, row[j] + bar[j])
+    return best
+
+
+@njit(cache=True)
+def _heaviest_partner(W, i, bar):
+    """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones."""
+    bar[i] = -np.inf
+    best = _largest(W[i], bar)
+    j = 0
+    while W[i, j] + bar[j] != best:
+        j += 1
+    bar[i] = 0.0
+    return j
+
+
+@njit(cache=True)
+def _greedy_kernel(W):  # W (n, n) is only read
+    n = W.shape[0]
+    pairs = np.empty((n // 2, 2), np.int64)
+    pointer = np.full(n, -1)
+    bar = np.zeros(n, W.dtype)
+    queue = np.empty(n, np.int64)  # matched axes, whose admirers must look again
+    count, tail = 0, 0
+    for i in range(n if n > 1 else 0):  # while no axis is barred: every pointer to a free partner is the heaviest
+        pointer[i] = _heaviest_partner(W, i, bar)
+    for i in range(n):
+        j = pointer[i]
+        if i < j and pointer[j] == i:
+            pairs[count, 0], pairs[count, 1] = i, j
+            bar[i] = bar[j] = -np.inf
+            queue[tail], queue[tail + 1] = i, j
+            count, tail = count + 1, tail + 2
+    head = 0
+    while count < n // 2:
+        taken = queue[head]
+        head += 1
+        for i in range(n):
+            if bar[i] != 0.0 or pointer[i] != taken:
+                continue
+            j = _heaviest_partner(W, i, bar)
+            pointer[i] = j
+            if pointer[j] == i:
+                pairs[count, 0], pairs[count, 1] = i, j
+                bar[i] = bar[j] = -np.inf
+                queue[tail], queue[tail + 1] = i, j
+                count, tail = count + 1, tail + 2
+                if count == n // 2:
+                    break
+    return pairs
+
+
+def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
+    """The same rounds as batched tensor operations: no sort, no host loop over axes."""
+    batch, n = W.shape[:-2], W.shape[-1]
+    work = W.detach().reshape(-1, n, n).to(_cpu_dtype(W), copy=True)
+    axes = torch.arange(n, device=W.device)
+    partner = torch.full((len(work), n), -1, device=W.device)
+    work[:, axes, axes] = -torch.inf
+    for _ in range(n // 2):
+        best = work.amax(-1, keepdim=True)
+        # the smallest index among ties, which argmax does not promise on every device
+        pointer = torch.where(work == best, axes, n).amin(-1)
+        mutual = (pointer.gather(-1, pointer) == axes) & (partner < 0) & (best.squeeze(-1) > -torch.inf)
+        partner = torch.where(mutual, pointer, partner)
+        taken = partner >= 0
+        work.masked_fill_(taken.unsqueeze(-1) | taken.unsqueeze(-2), -torch.inf)
+        if int(taken.sum(-1).min()) >= n - n % 2:
+            break
+    lower = (partner > axes).nonzero()  # rows (b, i), sorted by b, then i
+    pairs = torch.stack([lower[:, 1], partner[lower[:, 0], lower[:, 1]]], dim=-1)
+    return pairs.reshape(*batch, n // 2, 2)
+
+
+@njit(cache=True)
+def _two_opt_kernel(W, pairs, rest):
+    p = pairs.shape[0]
+    improved = True
+    while improved:  # the total weight strictly grows, so this ends
+        improved = False
+        for k in range(p):
+            for m in range(k + 1, p):
+                a, b, c, d = pairs[k, 0], pairs[k, 1], pairs[m, 0], pairs[m, 1]
+                now, straight, cross = W[a, b] + W[c, d], W[a, c] + W[b, d], W[a, d] + W[b, c]
+                if straight > now and straight >= cross:
+                    pairs[k, 1], pairs[m, 0], pairs[m, 1] = c, b, d
+                    improved = True
+                elif cross > now:
+                    pairs[k, 1], pairs[m, 0], pairs[m, 1] = d, b, c
+                    improved = True
+            if rest.shape[0] > 0:
+                a, b, c = pairs[k, 0], pairs[k, 1], rest[0]
+                if W[a, c] > W[a, b] and W[a, c] >= W[b, c]:
+                    pairs[k, 1], rest[0] = c, b
+                    improved = True
+                elif W[b, c] > W[a, b]:
+                    pairs[k, 0], rest[0] = c, a
+                    improved = True
+    return pairs

@@ -1,0 +1,40 @@
+"""Momentum and the Adam-like step size of methods that turn rows or columns by a known rotation.
+
+The buffer M has the gradient's shape and is turned with the point: X <- R X, M <- R M. The rotation is an isometry that
+maps tangent vectors at X to tangent vectors at R X, so nothing is lost or projected and the skew form of M is carried
+along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The second moment is one number per matrix, since a single basis
+would be singled out by more, and this one does not change when axes are turned.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def first_moment(G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    """Return the direction-giving matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
+    if group["betas"] is None and not group["momentum"]:
+        return G
+    if "momentum" not in state:
+        state["momentum"] = torch.zeros_like(G)
+    if group["betas"] is None:
+        return state["momentum"].mul_(group["momentum"]).add_(G)
+    beta = group["betas"][0]
+    return state["momentum"].mul_(beta).add_(G, alpha=1 - beta)
+
+
+def step_length(
+    mean_square: Tensor,  # (b,) of the raw gradient's skew entries
+    group: dict[str, Any],
+    state: dict[str, Any],
+) -> Tensor | float:
+    """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections, v the average of `mean_square`."""
+    if group["betas"] is None:
+        return group["lr"]
+    beta1, beta2 = group["betas"]
+    if "second_moment" not in state:
+        state["second_moment"] = torch.zeros_like(mean_square)
+    v = state["second_moment"].mul_(beta2).add_(mean_square, alpha=1 - beta2)
+    unbiased = v / (1 - beta2 ** state["step"])
+    return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])

@@ -1,0 +1,192 @@
+"""What all optimizers on the manifold share: checks, the walk over parameters, moments, stabilizing, saving."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice, check_integer, check_real
+from nearkin._random import torch_generator
+from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
+from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, write_back
+
+Callback = Callable[[int, dict[str, float]], None]
+
+
+class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
+    """A torch optimizer whose parameters stay on O(d) or St(d, k): direction x selection x retraction.
+
+    Subclasses move one batch of tall matrices (`_move`) and check their own options (`_check_group`). Here a parameter
+    is checked, seen as tall float32/float64 matrices, moved, stabilized and written back. 16-bit parameters keep a
+    float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any], generator: Any, callback: Callback | None) -> None:
+        self.generator = torch_generator(generator)
+        self.callback = callback
+        self._steps = 0
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own; each is checked to be orthogonal now."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        try:
+            _check_common(group)
+            for number, p in enumerate(group["params"]):
+                name = f"parameter {number} of group {len(self.param_groups) - 1}"
+                check_layout(p, name, group["layout"])
+                _check_start(as_tall(p.detach(), group["layout"]), p.dtype, name)
+                self._check_group(group, as_tall(p.detach(), group["layout"]))
+        except Exception:
+            self.param_groups.pop()
+            raise
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """Move every parameter that has a gradient; returns the closure's loss.
+
+        ValueError if a gradient is not finite: then no parameter of this step is changed.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
+        for number, (_, p) in enumerate(active):
+            _check_gradient_of(p, number)
+        for group, p in active:
+            self._step_parameter(p, group)
+        self._steps += 1
+        if self.callback is not None:
+            self.callback(self._steps, _record(active, loss))
+        return loss
+
+    def _step_parameter(self, p: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[p]
+        X = _working_copy(p, state, group["layout"])
+        G = as_tall(p.grad, group["layout"]).to(X.dtype).contiguous()  # type: ignore[arg-type]
+        if group["maximize"]:
+            G = -G
+        state["step"] = state.get("step", 0) + 1
+        moved = self._move(X, G, group, state)
+        if group["stabilize_every"] and state["step"] % group["stabilize_every"] == 0:
+            moved = newton_schulz(moved)
+        if "master" in state:
+            state["master"].copy_(moved)
+        if moved.data_ptr() != p.data_ptr():
+            write_back(p, moved, group["layout"])
+
+    @abstractmethod
+    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        """Return the next point (b, d, k) from X, which may be changed in place, and the gradient G, which may not."""
+
+    @abstractmethod
+    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+        """Raise ValueError if the group's options do not fit its parameter, seen as tall matrices X (b, d, k)."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return state and options, with the generator's state under "selection"; all of it loads with weights_only."""
+        return {**super().state_dict(), "selection": self.generator.get_state(), "steps": self._steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped."""
+        super().load_state_dict({name: state_dict[name] for name in ("state", "param_groups")})
+        saved_ids = [i for group in state_dict["param_groups"] for i in group["params"]]
+        params = [p for group in self.param_groups for p in group["params"]]
+        for saved, p in zip(saved_ids, params, strict=True):
+            for name, value in state_dict["state"].get(saved, {}).items():
+                if isinstance(value, Tensor):  # torch would round a 16-bit parameter's float32 state to 16 bits
+                    self.state[p][name] = value.to(device=p.device, copy=True)
+        self.generator.set_state(state_dict["selection"].cpu())
+        self._steps = state_dict["steps"]
+
+
+def common_defaults(
+    lr: float,
+    momentum: float,
+    betas: tuple[float, float] | None,
+    eps: float,
+    maximize: bool,
+    stabilize_every: int,
+    layout: str,
+) -> dict[str, Any]:
+    """The options that every optimizer has, as the defaults of its groups."""
+    return {
+        "lr": lr,
+        "momentum": momentum,
+        "betas": betas,
+        "eps": eps,
+        "maximize": maximize,
+        "stabilize_every": stabilize_every,
+        "layout": layout,
+    }
+
+
+def _check_common(group: dict[str, Any]) -> None:
+    check_real(group["lr"], "lr", above=0)
+    check_real(group["momentum"], "momentum", low=0, high=1)
+    check_real(group["eps"], "eps", above=0)
+    check_integer(group["stabilize_every"], "stabilize_every", low=0)
+    check_choice(group["layout"], "layout", LAYOUTS)
+    if group["betas"] is None:
+        return
+    if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
+        raise ValueError(f"betas is {group['betas']!r}; it must be None or two numbers such as (0.9, 0.99)")
+    for number, beta in enumerate(group["betas"]):
+        check_real(beta, f"betas[{number}]", low=0)
+        if beta >= 1:
+            raise ValueError(f"betas[{number}] is {beta!r}; it must be less than 1")
+    if group["momentum"]:
+        raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")
+
+
+def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError(
+            f"{name} contains NaN or infinity; initialise it by nearkin.orthogonal.orthogonal_(module, name)"
+        )
+    if not is_orthogonal(X.to(dtype)):
+        raise ValueError(
+            f"{name}, as matrices of shape {tuple(X.shape[1:])}, is not orthogonal: ||X^T X - I||_F / sqrt(k) is "
+            f"{orthogonality_error(X):.3g}; initialise it by nearkin.orthogonal.orthogonal_(module, name), and give a "
+            "convolution kernel's group layout='convolution'"
+        )
+
+
+def _check_gradient_of(p: Tensor, number: int) -> None:
+    grad = p.grad
+    if grad is None:
+        return
+    if grad.layout != torch.strided:
+        raise TypeError(f"the gradient of parameter {number} is sparse ({grad.layout}); it must be dense")
+    if not bool(torch.isfinite(grad.sum())) and not bool(torch.isfinite(grad).all()):
+        raise ValueError(
+            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "
+            "no parameter was changed. Lower lr or skip the batch"
+        )
+
+
+def _working_copy(p: Tensor, state: dict[str, Any], layout: str) -> Tensor:
+    """Return p as contiguous tall matrices in float32 or float64: p's own memory where that is possible."""
+    X = as_tall(p.detach(), layout)
+    if p.dtype in (torch.float32, torch.float64):
+        return X.contiguous()
+    master = state.get("master")
+    # a parameter changed from outside since the last step counts, not our copy of it
+    if master is None or not torch.equal(master.to(p.dtype), X):
+        state["master"] = master = nearest_orthogonal(X.float()).contiguous()
+    return master.clone()
+
+
+def _record(active: list[tuple[dict[str, Any], Tensor]], loss: Any) -> dict[str, float]:
+    record = {
+        "orthogonality_error": max((orthogonality_error(as_tall(p, g["layout"])) for g, p in active), default=0.0),
+        "gradient_norm": sum(float(p.grad.float().square().sum()) for _, p in active if p.grad is not None) ** 0.5,
+    }
+    if loss is None:
+        return record
+    return {"loss": float(loss.detach() if isinstance(loss, Tensor) else loss), **record}

@@ -1,0 +1,96 @@
+"""Riemannian gradient descent: the whole skew gradient in every step, five retractions."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice
+from nearkin.linalg.skew import drop_normal, right_skew
+from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
+from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step
+
+
+class RiemannianDescent(AbstractOrthogonalOptimizer):
+    """X <- f(-lr Omega) X with the full Omega = G X^T - X G^T (flows, eq. 4): the exact methods.
+
+    Square parameters move from the right, X f(-lr A) with A = X^T G - G^T X (the same curve), and keep momentum and
+    Adam's moments entry by entry in A's coordinates: all of them in one Lie algebra, so there is nothing to transport.
+    Tall parameters (d > k) move in the span of [X, G] in O(d k^2); their momentum is transported by projection, and the
+    Adam-like second moment is one number per matrix.
+
+    Parameters
+    ----------
+    params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
+    lr: step length, > 0.
+    retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
+        factorisation; "newton-schulz" uses products only (POGO's rule; a second product pair when a step is long).
+    momentum: heavy ball, in [0, 1].
+    betas: None, or two numbers in [0, 1) that turn on the Adam-like step.
+    stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
+    maximize, layout, callback, generator: see `GivensDescent`.
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> B = torch.linalg.qr(torch.arange(9.0).reshape(3, 3) + torch.eye(3)).Q
+    >>> X = torch.nn.Parameter(torch.diag(torch.tensor([1.0, 1.0, torch.det(B).sign()])))
+    >>> optimizer = nk.orthogonal.RiemannianDescent([X], lr=0.3)
+    >>> for _ in range(200):
+    ...     optimizer.zero_grad()
+    ...     loss = ((X - B) ** 2).sum() / 2
+    ...     loss.backward()
+    ...     _ = optimizer.step()
+    >>> bool(torch.allclose(X, B, atol=1e-3))
+    True
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float,
+        retraction: str = "exp",
+        *,
+        momentum: float = 0.0,
+        betas: tuple[float, float] | None = None,
+        eps: float = 1e-8,
+        maximize: bool = False,
+        stabilize_every: int = 100,
+        layout: str = "matrix",
+        generator: Any = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        defaults = common_defaults(lr, momentum, betas, eps, maximize, stabilize_every, layout)
+        super().__init__(params, {**defaults, "retraction": retraction}, generator, callback)
+
+    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+        check_choice(group["retraction"], "retraction", RETRACTIONS)
+
+    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+        if X.shape[-2] == X.shape[-1]:
+            direction, length = _skew_direction(right_skew(X, G), group, state)
+            return right_step(X, direction, length, group["retraction"])
+        if group["betas"] is None and not group["momentum"]:
+            return left_step(X, G, group["lr"], group["retraction"])
+        G = drop_normal(X, G)
+        if "momentum" in state:
+            state["momentum"] = drop_normal(X, state["momentum"])
+        M = first_moment(G, group, state)
+        length = step_length(G.square().mean((-2, -1)), group, state)
+        if isinstance(length, Tensor):
+            return left_step(X, M * length[:, None, None], 1.0, group["retraction"])
+        return left_step(X, M, length, group["retraction"])
+
+
+def _skew_direction(A: Tensor, group: dict[str, Any], state: dict[str, Any]) -> tuple[Tensor, float]:
+    """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
+    M = first_moment(A, group, state)
+    if group["betas"] is None:
+        return M, group["lr"]
+    beta1, beta2 = group["betas"]
+    if "second_moment" not in state:
+        state["second_moment"] = torch.zeros_like(A)
+    v = state["second_moment"].mul_(beta2).addcmul_(A, A, value=1 - beta2)
+    scale = (1 - beta2 ** state["step"]) ** 0.5
+    return M / (v.sqrt() / scale + group["eps"]), group["lr"] / (1 - beta1 ** state["step"])

@@ -1,0 +1,53 @@
+"""Which pairs of axes a Givens step turns: k edge-disjoint matchings from one gradient."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from nearkin.orthogonal.colouring import round_robin
+from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
+
+WEIGHTED: dict[str, Callable] = {
+    "greedy": greedy_matching,
+    "2opt": two_opt_matching,
+    "steepest": max_weight_matching,
+}
+SELECTIONS = ("random", *WEIGHTED)
+
+
+def most_matchings(d: int) -> int:
+    """Return how many edge-disjoint matchings cover the complete graph: d - 1 for even d, d for odd."""
+    return d - 1 + d % 2
+
+
+def random_matchings(d: int, count: int, generator: torch.Generator) -> list[Tensor]:
+    """Return `count` edge-disjoint matchings (floor(d/2), 2): rounds of a round-robin of shuffled players."""
+    if count == 1:
+        return [random_matching(d, generator)]
+    players = torch.randperm(d, generator=generator, device=generator.device)
+    schedule = round_robin(d)
+    rounds = torch.randperm(len(schedule), generator=generator, device=generator.device)[:count]
+    return list(players[schedule[rounds.cpu()].to(players.device)])
+
+
+def heavy_matchings(
+    W: Tensor,  # (d, d) weights, symmetric
+    count: int,
+    selection: str,
+) -> list[Tensor]:
+    """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left."""
+    matching = WEIGHTED[selection]
+    if count == 1:
+        return [matching(W, check_input=False)]
+    rest = W.clone()
+    used = -1 - len(W) * float(W.max())  # so low that no matching prefers a used edge to a free one
+    matchings = []
+    for _ in range(count):
+        pairs = matching(rest, check_input=False)
+        i, j = pairs.unbind(-1)
+        pairs = pairs[rest[i, j] >= 0]
+        i, j = pairs.unbind(-1)
+        rest[i, j] = rest[j, i] = used
+        matchings.append(pairs)
+    return matchings

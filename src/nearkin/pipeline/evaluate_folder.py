@@ -1,0 +1,111 @@
+"""The whole of `nearkin evaluate`: load, search, judge, keep the record."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from nearkin import metrics
+from nearkin.data import VectorFile
+from nearkin.pipeline.evaluate import exact_neighbors, judge_labels, judge_neighbors, search_in_batches
+from nearkin.pipeline.folder import RUN, read_record, save_evaluation
+from nearkin.pipeline.steps import Callback, Steps
+
+FULL_RANKING = 100_000  # rows up to which mAP by label ranks the whole index; above, the first FULL_RANKING // 100
+
+
+def evaluate_folder(
+    folder: str | os.PathLike,
+    Q: np.ndarray,
+    *,
+    truth: np.ndarray | None = None,
+    base: VectorFile | None = None,
+    labels: np.ndarray | None = None,
+    query_labels: np.ndarray | None = None,
+    k: int = 100,
+    oversample: int | None = None,
+    steps: Steps | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Judge the saved index by queries Q (n, d); returns the record, which is kept as evaluation.json beside it.
+
+    `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
+    order) and `query_labels` (n,) judge by label. ValueError where lengths do not agree.
+    """
+    steps = steps or Steps()
+    index = nk.Index.load(folder)
+    _check_lengths(index, Q, truth, base, labels, query_labels)
+    if base is not None and truth is None:
+        with steps.step("exact search") as callback:
+            truth = _exact_ids(index, base, Q, k, callback)
+    with steps.step("search") as callback:
+        start = time.perf_counter()
+        _, found = search_in_batches(index, Q, k, oversample, callback)
+        rate = len(Q) / (time.perf_counter() - start)
+    run = read_record(folder, RUN) or {}
+    record: dict[str, Any] = {"index": str(folder), "vectors": len(index), "queries": len(Q), "k": k}
+    record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
+    if truth is not None:
+        record |= judge_neighbors(found, truth)
+    if labels is not None and query_labels is not None:
+        record |= _by_label(index, Q, labels, query_labels, steps)
+    record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
+    save_evaluation(folder, record)
+    return record
+
+
+def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any, query_labels: Any) -> None:
+    if truth is not None and len(truth) != len(Q):
+        raise ValueError(f"truth has {len(truth)} rows and there are {len(Q)} queries; give one row a query")
+    if base is not None and len(base) != len(index):
+        raise ValueError(
+            f"{base.name} has {len(base)} rows and the index {len(index)}; give the vectors it was made of"
+        )
+    if (labels is None) != (query_labels is None):
+        raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
+    if labels is not None and len(labels) != len(index):
+        raise ValueError(f"labels has {len(labels)} values and the index {len(index)} rows; give one for each row")
+    if query_labels is not None and len(query_labels) != len(Q):
+        raise ValueError(
+            f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
+        )
+
+
+def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
+    """Ids of the k exact nearest rows, (n, k): by cosine or inner product where the index has them, by L2 otherwise."""
+    metric = index.metric if index.metric in ("ip", "cosine") else "l2"
+    rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)
+    return rows if index.ids is None else index.ids[rows]
+
+
+def _label_hits(index: Any, found: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> np.ndarray:
+    """Which found ids (n, K) have their query's label, (n, K) bool; places where nothing was found have none."""
+    rows, missing = found, found == ("" if found.dtype.kind == "U" else -1)
+    if index.ids is not None:
+        order = np.argsort(index.ids, kind="stable")
+        rows = order[np.searchsorted(index.ids[order], found).clip(max=len(order) - 1)]
+    return metrics.label_relevance(labels[rows], query_labels) & ~missing
+
+
+def _by_label(
+    index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, steps: Steps
+) -> dict[str, float]:
+    """mAP and precision by label, batch by batch: a whole ranking is n times the index."""
+    K = len(index) if len(index) <= FULL_RANKING else FULL_RANKING // 100
+    names, counts = np.unique(labels, return_counts=True)
+    places = np.searchsorted(names, query_labels).clip(max=len(names) - 1)
+    totals = np.where(names[places] == query_labels, counts[places], 0)
+    rows = max(1, 4_000_000 // K)
+    sums: dict[str, float] = {}
+    with steps.step("rank") as callback:
+        for start in range(0, len(Q), rows):
+            part = slice(start, start + rows)
+            found = index.search(Q[part], K)[1]
+            hits = _label_hits(index, found, labels, query_labels[part])
+            for name, value in judge_labels(hits, totals[part]).items():
+                sums[name] = sums.get(name, 0.0) + value * len(found)
+            callback(min(start + rows, len(Q)), {"total": len(Q)})
+    return {name: value / len(Q) for name, value in sums.items()}

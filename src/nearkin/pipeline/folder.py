@@ -1,0 +1,74 @@
+"""A saved index and what lies beside it: run.json, how it was made, and evaluation.json, how it was judged."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin._storage import read_config, replacing
+from nearkin.data import VectorFile
+from nearkin.pipeline.steps import Callback, ignore
+
+RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: the name that Index.load looks for
+
+
+def check_target(out: str | os.PathLike) -> None:
+    """Raise ValueError, before hours of work, if `out` cannot become an index's folder."""
+    path = Path(out)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is a file; give the name of a folder")
+    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").is_file():
+        raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
+
+
+def save_index(
+    index: Any,
+    out: str | os.PathLike,
+    run: Mapping[str, Any],
+    vectors: VectorFile | None = None,
+    callback: Callback = ignore,
+) -> None:
+    """Save an index together with the record of its making, whole or not at all.
+
+    `vectors` are the exact rows to keep for rescoring; they are copied a chunk at a time, never all in memory.
+    """
+    check_target(out)
+    with replacing(out) as fresh:
+        index.save(fresh)
+        _write(fresh / RUN, run)
+        if vectors is not None:
+            kept = np.lib.format.open_memmap(fresh / KEPT, mode="w+", dtype=np.float32, shape=vectors.shape)
+            done = 0
+            for chunk in vectors.chunks():
+                kept[done : done + len(chunk)] = chunk
+                done += len(chunk)
+                callback(done, {"total": len(vectors)})
+            kept.flush()
+
+
+def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:
+    """Read run.json or evaluation.json of a saved index; None if there is none, ValueError if it is damaged."""
+    read_config(folder)
+    file = Path(folder) / name
+    if not file.is_file():
+        return None
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
+
+
+def save_evaluation(folder: str | os.PathLike, record: Mapping[str, Any]) -> None:
+    """Keep an evaluation beside the index that it judged, for the report."""
+    with replacing(Path(folder) / EVALUATION) as fresh:
+        _write(fresh, record)
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    text = json.dumps(
+        record, indent=2, allow_nan=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v)
+    )
+    path.write_text(text + "\n", encoding="utf-8")

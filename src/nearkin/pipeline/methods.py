@@ -1,0 +1,120 @@
+"""The methods that turn vectors into codes, by the names that the command line and reports use."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import nearkin as nk
+from nearkin._check import check_choice, check_integer
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to make an unfitted quantizer of a given code size."""
+
+    name: str
+    summary: str
+    make: Callable[["CodeSize", Any], Any]  # (size, random_state) -> estimator
+    metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
+
+
+@dataclass(frozen=True)
+class CodeSize:
+    """What the user asked a code to be; methods read what concerns them."""
+
+    n_bytes: int | None = None
+    n_bits: int | None = None
+    n_centroids: int = 256
+    n_coarse: int | None = None
+
+
+def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
+    def make(size: CodeSize, random_state: Any) -> Any:
+        if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
+            raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
+        n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
+        n_subspaces = subspaces(n_bytes, size.n_centroids)
+        return nk.ProductQuantizer(
+            n_subspaces, size.n_centroids, rotation=rotation, coarse=size.n_coarse or 0, random_state=random_state
+        )
+
+    return make
+
+
+def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
+    def make(size: CodeSize, random_state: Any) -> Any:
+        if size.n_coarse is not None:
+            raise ValueError("coarse cells are for product quantization; leave coarse out with a hashing method")
+        if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
+            raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
+        n_bits = size.n_bits if size.n_bits is not None else 8 * (size.n_bytes or 16)
+        return getattr(nk, public_name)(n_bits=n_bits, random_state=random_state)
+
+    return make
+
+
+def subspaces(n_bytes: int, n_centroids: int) -> int:
+    """How many subspaces fill `n_bytes` when each is coded by one of `n_centroids`; ValueError if none does exactly.
+
+    >>> subspaces(8, 256), subspaces(8, 16)
+    (8, 16)
+    """
+    n_bytes = check_integer(n_bytes, "bytes", low=1)
+    bits = math.ceil(math.log2(check_integer(n_centroids, "centroids", low=2, high=65536)))
+    if 8 * n_bytes % bits:
+        raise ValueError(
+            f"{n_bytes} bytes are no whole number of {bits}-bit codes ({n_centroids} centroids); "
+            f"give a multiple of {bits // math.gcd(bits, 8)} bytes, or 16 or 256 centroids"
+        )
+    return 8 * n_bytes // bits
+
+
+_BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
+_ROTATIONS = {
+    "none": (None, "product quantization as it is (PQ)"),
+    "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
+    "givens-random": ("givens-random", "rotation by Givens steps on random pairs of axes"),
+    "givens-greedy": ("givens-greedy", "Givens steps on the pairs that gain most, greedily matched"),
+    "givens-2opt": ("givens-2opt", "greedy matching improved by pair exchanges"),
+    "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
+    "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
+}
+_HASHES = {
+    "lsh": ("RandomHyperplanes", "bits: signs of random projections (data-blind)"),
+    "pca-hash": ("PCAHash", "bits: signs of the principal components"),
+    "itq": ("ITQ", "bits: principal components under a learned rotation"),
+    "one": ("OnE", "bits: orthonormal encoder, compression and quantization learned together"),
+    "oge": ("OgE", "bits: orthogonal encoder, compression and quantization learned together"),
+    "spherical": ("SphericalHashing", "bits: inside or outside of learned spheres"),
+    "kmeans-hash": ("KMeansHash", "bits: k-means cells named so that near cells share bits"),
+    "bae": ("BinaryAutoencoder", "bits: binary autoencoder"),
+}
+
+
+def methods() -> dict[str, Method]:
+    """All methods of this installation, by name, product quantization first."""
+    products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
+    hashes = {
+        name: Method(name, text, _hash(public), _BITS)
+        for name, (public, text) in _HASHES.items()
+        if public in nk.__all__
+    }
+    return products | hashes
+
+
+def find_method(name: str) -> Method:
+    """A method by its name; ValueError that lists all for an unknown one."""
+    found = methods()
+    return found[check_choice(name, "method", found)]
+
+
+def choose_metric(method: Method, metric: str | None) -> str:
+    """The metric asked for, or the method's usual one; ValueError for one that its codes cannot be searched by."""
+    if metric is None:
+        return method.metrics[0]
+    if metric not in method.metrics:
+        raise ValueError(
+            f"metric is {metric!r}; the codes of {method.name} are searched by {', '.join(method.metrics)}"
+        )
+    return metric

@@ -1,0 +1,32 @@
+"""The steps of a job: named, timed, and open to whoever wants to watch."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+Callback = Callable[[int, Mapping[str, Any]], None]
+Watch = Callable[[str], AbstractContextManager[Callback]]
+
+
+def ignore(step: int, record: Mapping[str, Any]) -> None:
+    """A callback for jobs that nobody watches."""
+
+
+class Steps:
+    """Runs the named steps of a job; `seconds` says how long each took.
+
+    `watch(name)` is entered around every step and yields the callback that it reports to; by default nobody watches.
+    """
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self._watch = watch or (lambda name: nullcontext(ignore))
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callback]:
+        """Time the block under `name`; yields the callback to feed."""
+        start = time.perf_counter()
+        with self._watch(name) as callback:
+            yield callback
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

@@ -1,0 +1,51 @@
+"""How codes get better: distortion while a rotation is learned, and any measure against the size of the code."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from nearkin.plots.style import FAINT, legend, new_axes, series_style
+
+
+def plot_convergence(
+    curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training rows"
+) -> Axes:
+    """Draw one curve per method: a value (distortion) after every outer iteration."""
+    ax = new_axes() if ax is None else ax
+    for name, style in series_style(curves).items():
+        values = curves[name]
+        ax.plot(range(1, len(values) + 1), values, color=style["color"], linewidth=1.8, label=name)
+    ax.set_xlabel("iteration")
+    ax.set_ylabel(ylabel)
+    ax.set_xlim(left=1)
+    if len(curves) > 1:
+        legend(ax)
+    return ax
+
+
+def plot_against_bytes(
+    series: Mapping[str, Mapping[float, float]],
+    ylabel: str,
+    ax: Axes | None = None,
+    reference: tuple[str, float] | None = None,
+) -> Axes:
+    """Draw one line per method: {bytes per vector: value}, the bytes on a logarithmic axis.
+
+    `reference` is a name and a value that holds at every size, such as the exact search's.
+    """
+    ax = new_axes() if ax is None else ax
+    for name, style in series_style(series).items():
+        sizes = sorted(series[name])
+        ax.plot(sizes, [series[name][size] for size in sizes], label=name, linewidth=1.8, markersize=5, **style)
+    if reference is not None:
+        ax.axhline(reference[1], color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=reference[0])
+    every = sorted({size for values in series.values() for size in values})
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(every)
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("bytes per vector")
+    ax.set_ylabel(ylabel)
+    legend(ax)
+    return ax

@@ -1,0 +1,83 @@
+"""One look for all figures, and figures as inline SVG that follows the page's light or dark colours."""
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
+# Distinguishable with any colour vision and in grey; the page has a lighter twin of each for dark mode.
+SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+_VARIABLE = {INK: "--ink", FAINT: "--faint", GRID: "--line"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
+_SVG: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "nearkin",
+}  # text stays text, and the same figure is the same file
+
+
+def new_axes(width: float = 5.2, height: float = 3.4) -> Axes:
+    """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
+    ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
+    return dress(ax)
+
+
+def dress(ax: Axes) -> Axes:
+    """Put the house style on `ax`: quiet frame, horizontal grid, small labels."""
+    figure = ax.get_figure()
+    if figure is not None:
+        figure.patch.set_alpha(0)
+    ax.patch.set_alpha(0)
+    for side, spine in ax.spines.items():
+        spine.set_visible(side == "bottom")
+        spine.set_color(FAINT)
+    ax.grid(axis="y", color=GRID, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(colors=FAINT, labelsize=9, length=0, which="both")
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_color(FAINT)
+        label.set_size(9.5)
+    ax.title.set_color(INK)
+    ax.title.set_size(11)
+    return ax
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """A legend without a box, in the text's colour."""
+    ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, **options)
+
+
+def series_style(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Colour and marker of every series, by its place in `names`, so that figures of one page agree."""
+    return {
+        name: {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)
+    }
+
+
+def to_svg(ax: Axes, name: str) -> str:
+    """The figure of `ax` as an <svg> element for a page; `name` keeps its ids apart from those of other figures.
+
+    House colours become CSS variables with the light colour as fallback, so that dark mode reaches the lines.
+    """
+    buffer = io.StringIO()
+    figure = ax.get_figure()
+    if figure is None:
+        raise ValueError("ax belongs to no figure; make it with new_axes()")
+    with matplotlib.rc_context(_SVG):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
+    svg = re.sub(
+        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1
+    )
+    svg = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", svg)  # the page's own typeface
+    for colour, variable in _VARIABLE.items():
+        svg = svg.replace(colour, f"var({variable}, {colour})")
+    return svg

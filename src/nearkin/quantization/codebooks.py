@@ -1,0 +1,141 @@
+"""Codebooks of a product quantizer: assignment and k-means by FAISS, and the sums through which data enters a fit.
+
+Names are the field's: M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M).
+"""
+
+from dataclasses import dataclass, field
+
+import faiss
+import numpy as np
+from numba import njit
+
+
+def assign(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+    """Nearest centroid in every subspace: codes (n, M) int32 for rotated rows Z (n, d), codebooks (M, K, d/M).
+
+    One flat FAISS index for each subspace: its fused kernel is up to eight times faster than the encoder of FAISS's
+    own product quantizer. The two may differ where centroids tie to the last bit, so this one serves training only.
+    """
+    M, _, width = codebooks.shape
+    codes = np.empty((len(Z), M), np.int32)
+    for m, centroids in enumerate(codebooks):
+        flat = faiss.IndexFlatL2(width)
+        flat.add(centroids)
+        codes[:, m] = flat.assign(np.ascontiguousarray(Z[:, m * width : (m + 1) * width]), 1)[:, 0]
+    return codes
+
+
+def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+    """Rows (n, d) in the rotated space that the codes (n, M) stand for."""
+    M, _, width = codebooks.shape
+    Y = np.empty((len(codes), M * width), codebooks.dtype)
+    for m in range(M):
+        Y[:, m * width : (m + 1) * width] = codebooks[m][codes[:, m]]
+    return Y
+
+
+def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> float:
+    """Mean over the rows of ||z - decode(code)||^2."""
+    difference = Z - decode(codes, codebooks)
+    return float(np.einsum("ij,ij->i", difference, difference).mean(dtype=np.float64))
+
+
+def kmeans(Z: np.ndarray, n_subspaces: int, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
+    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32."""
+    width = Z.shape[1] // n_subspaces
+    codebooks = np.empty((n_subspaces, n_centroids, width), np.float32)
+    for m in range(n_subspaces):
+        block = np.ascontiguousarray(Z[:, m * width : (m + 1) * width])
+        codebooks[m] = centroids_of(block, n_centroids, n_iter, seed + m)
+    return codebooks
+
+
+def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
+    """FAISS k-means of the rows of X (n, d), n >= K, on all of them; returns (K, d) float32."""
+    clustering = faiss.Kmeans(
+        X.shape[1],
+        n_centroids,
+        niter=n_iter,
+        seed=seed & 0x7FFFFFFF,
+        min_points_per_centroid=1,
+        max_points_per_centroid=max(1, -(-len(X) // n_centroids)),
+    )
+    clustering.train(X)
+    return np.asarray(clustering.centroids)
+
+
+@dataclass
+class ClusterSums:
+    """What the data contributes to one update of codebooks and rotation: sums that merge.
+
+    `sums[m, k]` (d,) is the sum of the *unrotated* rows that subspace m assigns to its centroid k, `counts[m, k]` their
+    number. Centroids under any rotation, and M = X^T Y, follow from them without another look at the data, so the
+    inner updates cost nothing that grows with n.
+    """
+
+    n_subspaces: int
+    n_centroids: int
+    d: int
+    sums: np.ndarray = field(init=False)  # (M, K, d)
+    counts: np.ndarray = field(init=False)  # (M, K)
+
+    def __post_init__(self) -> None:
+        self.sums = np.zeros((self.n_subspaces, self.n_centroids, self.d), np.float32)
+        self.counts = np.zeros((self.n_subspaces, self.n_centroids), np.float64)
+
+    def update(self, X: np.ndarray, codes: np.ndarray) -> "ClusterSums":
+        """Add rows X (n, d) with their codes (n, M)."""
+        _add_rows(X, codes, self.sums, self.counts)
+        return self
+
+    def merge(self, other: "ClusterSums") -> "ClusterSums":
+        """Add what another part of the data contributed."""
+        self.sums += other.sums
+        self.counts += other.counts
+        return self
+
+    def decay(self, factor: float) -> "ClusterSums":
+        """Weigh everything seen so far by `factor`: an exponential average once a batch is added."""
+        self.sums *= np.float32(factor)
+        self.counts *= factor
+        return self
+
+    def centred(self) -> tuple["ClusterSums", np.ndarray]:
+        """The sums that the rows less their mean would give, and that mean (d,) float32."""
+        mean = (self.sums[0].sum(axis=0, dtype=np.float64) / max(self.counts[0].sum(), 1)).astype(np.float32)
+        moved = ClusterSums(self.n_subspaces, self.n_centroids, self.d)
+        moved.sums = self.sums - self.counts[..., None].astype(np.float32) * mean
+        moved.counts = self.counts
+        return moved, mean
+
+    def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
+        """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
+
+        A centroid that at most `fewest` rows chose moves beside one of the most chosen, so that it wins rows next time.
+        """
+        width = self.d // self.n_subspaces
+        codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
+        for m in range(self.n_subspaces):
+            counts = self.counts[m]
+            chosen = counts > fewest
+            block = self.sums[m] @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
+            codebooks[m] = block / np.where(chosen, counts, 1)[:, None]
+            if not chosen.all():
+                donors = np.argsort(-counts, kind="stable")[: max(1, chosen.sum())]
+                codebooks[m, ~chosen] = codebooks[m, np.resize(donors, (~chosen).sum())] * np.float32(1 + 1 / 1024)
+        return codebooks
+
+    def cross_product(self, codebooks: np.ndarray) -> np.ndarray:
+        """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
+        return np.concatenate([self.sums[m].T @ codebooks[m] for m in range(self.n_subspaces)], axis=1)
+
+
+@njit(cache=True)
+def _add_rows(X, codes, sums, counts):
+    n, d = X.shape
+    for i in range(n):
+        for m in range(codes.shape[1]):
+            k = codes[i, m]
+            counts[m, k] += 1
+            for t in range(d):
+                sums[m, k, t] += X[i, t]

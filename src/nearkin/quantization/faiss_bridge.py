@@ -1,0 +1,141 @@
+"""Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
+
+from typing import Any
+
+import faiss
+import numpy as np
+
+METRICS = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
+MAX_BITS = 16  # of one code, FAISS's own limit
+
+
+def code_bits(n_centroids: int) -> int:
+    """Bits of one subspace's code."""
+    return max(1, (n_centroids - 1).bit_length())
+
+
+def faiss_product_quantizer(codebooks: np.ndarray) -> faiss.ProductQuantizer:
+    """FAISS's codec with our centroids (M, K, d/M). FAISS wants a power of two of them: copies of the first fill up,
+    and are never chosen, since the lower of two equal centroids wins."""
+    M, K, width = codebooks.shape
+    codec = faiss.ProductQuantizer(M * width, M, code_bits(K))
+    faiss.copy_array_to_vector(_padded(codebooks).ravel(), codec.centroids)
+    return codec
+
+
+def compute_codes(codec: faiss.ProductQuantizer, Z: np.ndarray) -> np.ndarray:
+    """Codes (n, M) of rotated rows Z (n, d): uint8 up to 8 bits, uint16 above.
+
+    Each row is encoded by itself inside FAISS, so neither the batch nor the number of threads can change a code.
+    """
+    packed = codec.compute_codes(np.ascontiguousarray(Z, np.float32))
+    if codec.nbits == 8:
+        return packed
+    if codec.nbits == 16:
+        return packed.view(np.uint16)
+    codes = faiss.unpack_bitstrings(packed, codec.M, codec.nbits)
+    return codes.astype(np.uint8 if codec.nbits < 8 else np.uint16)
+
+
+def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
+    """Codes of `ProductQuantizer.encode` as FAISS stores them: the list's bytes as they are, then M codes of `bits`."""
+    if bits == 8:
+        return codes
+    lists, codes = codes[:, :-n_subspaces], codes[:, -n_subspaces:]
+    return np.hstack([lists.astype(np.uint8), faiss.pack_bitstrings(codes.astype(np.int32), bits)])
+
+
+def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
+    """x -> x R for FAISS, which stores A = R^T and computes A x."""
+    d = len(rotation)
+    transform = faiss.LinearTransform(d, d, False)
+    faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
+    transform.is_trained = True
+    transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
+    return transform
+
+
+def empty_index(
+    rotation: np.ndarray | None,
+    codebooks: np.ndarray,
+    coarse_centroids: np.ndarray | None,
+    metric: str,
+    fast_scan: bool,
+) -> faiss.Index:
+    """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space."""
+    M, K, width = codebooks.shape
+    d, bits, code = M * width, code_bits(K), METRICS[metric]
+    if coarse_centroids is None:
+        index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
+    else:
+        lists = faiss.IndexFlat(d, code)
+        lists.add(np.ascontiguousarray(coarse_centroids, np.float32))
+        kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
+        index = kind(lists, d, len(coarse_centroids), M, bits, code)
+        index.own_fields = True
+        lists.this.disown()
+    faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
+    index.is_trained = True
+    if coarse_centroids is not None and not fast_scan and metric == "l2":
+        index.precompute_table()
+    if rotation is None:
+        return index
+    transform = linear_transform(rotation)
+    chain = faiss.IndexPreTransform(transform, index)
+    chain.own_fields = True
+    for part in (transform, index):  # the chain deletes them
+        part.this.disown()
+    return chain
+
+
+def read_index(index: Any) -> dict[str, np.ndarray]:
+    """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
+    "coarse_centroids" (L, d), which FAISS keeps rotated and which are turned back here.
+
+    Understands PQ and IVF + PQ, behind any chain of square linear transforms without a bias. TypeError for an index of
+    another kind, ValueError for one that is not trained or whose transform is not a rotation.
+    """
+    index = faiss.downcast_index(index)
+    if isinstance(index, faiss.IndexIDMap):
+        return read_index(index.index)
+    if not index.is_trained:
+        raise ValueError("the FAISS index is not trained; call index.train(X) first")
+    if isinstance(index, faiss.IndexPreTransform):
+        arrays, rotation = read_index(index.index), _chain_matrix(index)
+        if "rotation" in arrays:
+            raise TypeError("index is a chain within a chain of transforms; it must be one IndexPreTransform")
+        if "coarse_centroids" in arrays:
+            arrays["coarse_centroids"] = arrays["coarse_centroids"] @ rotation.T
+        return {**arrays, "rotation": rotation}
+    kinds = (faiss.IndexPQ, faiss.IndexIVFPQ, faiss.IndexPQFastScan, faiss.IndexIVFPQFastScan)
+    if not isinstance(index, kinds):
+        raise TypeError(f"index is a faiss.{type(index).__name__}; it must be a PQ or IVF + PQ index, rotated or not")
+    codec = index.pq
+    arrays = {"codebooks": faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)}
+    if isinstance(index, faiss.IndexIVF):
+        if not index.by_residual:
+            raise ValueError("index has by_residual=False; only IVF + PQ on residuals can be read")
+        arrays["coarse_centroids"] = index.quantizer.reconstruct_n(0, index.nlist)
+    return arrays
+
+
+def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
+    rotation = np.eye(index.d, dtype=np.float32)
+    for i in range(index.chain.size()):
+        part = faiss.downcast_VectorTransform(index.chain.at(i))
+        if not isinstance(part, faiss.LinearTransform):
+            raise TypeError(f"index holds a faiss.{type(part).__name__}; its transforms must be linear")
+        if part.d_in != part.d_out:
+            raise ValueError(f"index maps {part.d_in} to {part.d_out} dimensions; its transform must be a rotation")
+        if part.have_bias and faiss.vector_to_array(part.b).any():
+            raise ValueError("index has a transform with a bias; it must be a rotation alone")
+        rotation = rotation @ faiss.vector_to_array(part.A).reshape(part.d_out, part.d_in).T
+    if np.abs(rotation.T @ rotation - np.eye(index.d)).max() > 1e-3:
+        raise ValueError("index has a linear transform that is not orthogonal; distances would not be kept")
+    return np.ascontiguousarray(rotation)
+
+
+def _padded(codebooks: np.ndarray) -> np.ndarray:
+    missing = (1 << code_bits(codebooks.shape[1])) - codebooks.shape[1]
+    filled = np.concatenate([codebooks, np.repeat(codebooks[:, :1], missing, axis=1)], axis=1)
+    return np.ascontiguousarray(filled, np.float32)

@@ -1,0 +1,263 @@
+"""The contract of every optimizer on the manifold, run over optimizers x shapes x dtypes."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.skew import random_skew
+from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, is_orthogonal
+
+Build = Callable[..., Any]
+
+OPTIMIZERS: dict[str, Build] = {
+    "givens-random": lambda p, lr, **o: GivensDescent(p, lr, selection="random", **o),
+    "givens-random-left": lambda p, lr, **o: GivensDescent(p, lr, selection="random", side="left", **o),
+    "givens-random-3": lambda p, lr, **o: GivensDescent(p, lr, selection="random", n_matchings=3, **o),
+    "givens-greedy": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", **o),
+    "givens-greedy-2": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", n_matchings=2, **o),
+    "givens-2opt": lambda p, lr, **o: GivensDescent(p, lr, selection="2opt", **o),
+    "givens-steepest": lambda p, lr, **o: GivensDescent(p, lr, selection="steepest", **o),
+    "flow-2": lambda p, lr, **o: StochasticFlow(p, lr, scale="none", **o),
+    "flow-2-unbiased": lambda p, lr, **o: StochasticFlow(p, lr / 6, **o),
+    "flow-3": lambda p, lr, **o: StochasticFlow(p, lr / 2, component_size=3, **o),
+    "flow-d/log d": lambda p, lr, **o: StochasticFlow(p, lr / 2, component_size="d/log d", **o),
+    "flow-abs": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="abs", **o),
+    "flow-square": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="square", **o),
+    "flow-importance": lambda p, lr, **o: StochasticFlow(p, lr / 6, sampling="importance", **o),
+    "flow-importance-greedy": lambda p, lr, **o: StochasticFlow(
+        p, lr / 6, sampling="importance", family="greedy", rebuild_every=5, **o
+    ),
+    "riemannian-exp": lambda p, lr, **o: RiemannianDescent(p, lr, "exp", **o),
+    "riemannian-cayley": lambda p, lr, **o: RiemannianDescent(p, lr, "cayley", **o),
+    "riemannian-qr": lambda p, lr, **o: RiemannianDescent(p, lr, "qr", **o),
+    "riemannian-polar": lambda p, lr, **o: RiemannianDescent(p, lr, "polar", **o),
+    "riemannian-newton-schulz": lambda p, lr, **o: RiemannianDescent(p, lr, "newton-schulz", **o),
+}
+MOMENTS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "momentum": {"momentum": 0.7},
+    "adam": {"betas": (0.8, 0.95)},
+}
+SHAPES = [(6, 6), (7, 7), (9, 4), (8, 5), (4, 9), (2, 6, 6), (2, 3, 7, 3)]
+each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
+
+
+def tall(X: Tensor) -> Tensor:
+    return X.mT if X.shape[-2] < X.shape[-1] else X
+
+
+def point(shape: tuple[int, ...], seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    *batch, d, k = shape
+    X = haar_orthogonal(*batch, max(d, k), min(d, k), random_state=seed, dtype=torch.float64)
+    return (X if d >= k else X.mT.contiguous()).to(dtype)
+
+
+def nearby(X: Tensor) -> Tensor:
+    """The point at the end of a geodesic of length about 2 from X."""
+    T = tall(X)
+    W = random_skew(*T.shape[:-1], T.shape[-2], generator=torch.Generator().manual_seed(3), dtype=X.dtype)
+    T = torch.matrix_exp(1.5 * W / torch.linalg.matrix_norm(W)[..., None, None]) @ T
+    return T if X.shape[-2] >= X.shape[-1] else T.mT
+
+
+def quadratic(p: Tensor, target: Tensor) -> Tensor:
+    return 0.5 * ((p - target) ** 2).sum()
+
+
+def train(optimizer: Any, params: list[nn.Parameter], targets: list[Tensor], steps: int) -> list[float]:
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = sum((quadratic(p, t) for p, t in zip(params, targets, strict=True)), torch.zeros(()))
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+@each_optimizer
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    p = nn.Parameter(point(shape, 1, dtype))
+    target = point(shape, 2, dtype)
+    optimizer = OPTIMIZERS[name]([p], 0.1)
+    bound = {torch.float32: 2e-6, torch.float64: 1e-11, torch.bfloat16: 4e-3}[dtype]
+    for step in range(12):
+        before = p.detach().clone()
+        train(optimizer, [p], [target], 1)
+        error = orthogonality_error(p)
+        assert error <= bound, f"{error:.2e} after step {step}"
+        assert not torch.equal(p, before)
+    assert p.dtype == dtype
+
+
+@each_optimizer
+@pytest.mark.parametrize("moments", MOMENTS)
+@pytest.mark.parametrize("shape", [(6, 6), (7, 7), (9, 4), (4, 9), (2, 7, 3)], ids=str)
+def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None:
+    start = point(shape, 1)
+    p = nn.Parameter(start.clone())
+    target = nearby(start)
+    lr = {"plain": 0.2, "momentum": 0.06, "adam": 0.04}[moments]
+    losses = train(OPTIMIZERS[name]([p], lr, **MOMENTS[moments]), [p], [target], 150)
+    assert losses[-1] < 0.5 * losses[0], f"{losses[0]:.4g} to {losses[-1]:.4g}"
+    assert is_orthogonal(p, 1e-9)
+
+
+@each_optimizer
+@pytest.mark.parametrize("moments", MOMENTS)
+@pytest.mark.parametrize("shape", [(6, 6), (7, 4)], ids=str)
+def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> None:
+    starts, targets = point((3, *shape), 1), point((3, *shape), 2)
+    batch = nn.Parameter(starts.clone())
+    single = [nn.Parameter(X.clone()) for X in starts]
+    train(OPTIMIZERS[name]([batch], 0.05, **MOMENTS[moments]), [batch], [targets], 6)
+    train(OPTIMIZERS[name](single, 0.05, **MOMENTS[moments]), single, list(targets), 6)
+    torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-12)
+
+
+@each_optimizer
+@pytest.mark.parametrize("moments", MOMENTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_resuming_is_going_on_bit_for_bit(name: str, moments: str, dtype: torch.dtype) -> None:
+    def fresh() -> tuple[list[nn.Parameter], Any]:
+        params = [nn.Parameter(point((6, 6), 1, dtype)), nn.Parameter(point((9, 4), 2, dtype))]
+        return params, OPTIMIZERS[name](params, 0.05, stabilize_every=4, **MOMENTS[moments])
+
+    targets = [point((6, 6), 3, dtype), point((9, 4), 4, dtype)]
+    params, optimizer = fresh()
+    train(optimizer, params, targets, 7)
+    saved, values = copy.deepcopy(optimizer.state_dict()), [p.detach().clone() for p in params]
+    train(optimizer, params, targets, 7)
+
+    resumed, other = fresh()
+    with torch.no_grad():
+        for p, value in zip(resumed, values, strict=True):
+            p.copy_(value)
+    other.load_state_dict(saved)
+    train(other, resumed, targets, 7)
+    for a, b in zip(params, resumed, strict=True):
+        assert torch.equal(a, b)
+
+
+@each_optimizer
+def test_maximize_is_minimizing_the_negative(name: str) -> None:
+    target = point((7, 5), 2)
+    up, down = nn.Parameter(point((7, 5), 1)), nn.Parameter(point((7, 5), 1))
+    ascent, descent = OPTIMIZERS[name]([up], 0.1, maximize=True), OPTIMIZERS[name]([down], 0.1)
+    for _ in range(5):
+        for p, optimizer, sign in ((up, ascent, 1.0), (down, descent, -1.0)):
+            optimizer.zero_grad()
+            (sign * (p * target).sum()).backward()
+            optimizer.step()
+    torch.testing.assert_close(up, down, rtol=0, atol=1e-14)
+
+
+@each_optimizer
+def test_groups_closures_and_missing_gradients(name: str) -> None:
+    params = [nn.Parameter(point((6, 6), seed)) for seed in (1, 2, 3)]
+    optimizer = OPTIMIZERS[name]([{"params": params[:1], "lr": 1e-6}, {"params": params[1:]}], 0.5)
+    before = [p.detach().clone() for p in params]
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = quadratic(params[0], point((6, 6), 4)) + quadratic(params[1], point((6, 6), 5))
+        loss.backward()
+        return loss
+
+    loss = optimizer.step(closure)
+    moved = [float((p.detach() - b).abs().max()) for p, b in zip(params, before, strict=True)]
+    assert float(loss.detach()) > 0
+    assert 0 < moved[0] < 1e-4 < moved[1], moved
+    assert moved[2] == 0
+
+
+@each_optimizer
+def test_a_gradient_that_is_not_finite_changes_nothing(name: str) -> None:
+    params = [nn.Parameter(point((6, 6), 1)), nn.Parameter(point((6, 6), 2))]
+    optimizer = OPTIMIZERS[name](params, 0.1)
+    before = [p.detach().clone() for p in params]
+    params[0].grad, params[1].grad = torch.ones(6, 6).double(), torch.full((6, 6), torch.nan).double()
+    with pytest.raises(ValueError, match=r"gradient of parameter 1.*NaN"):
+        optimizer.step()
+    assert all(torch.equal(p, b) for p, b in zip(params, before, strict=True))
+
+
+@each_optimizer
+def test_determinant_stays(name: str) -> None:
+    X = haar_orthogonal(5, 5, special=True, random_state=0, dtype=torch.float64)
+    p = nn.Parameter(X)
+    train(OPTIMIZERS[name]([p], 0.3), [p], [-torch.eye(5, dtype=torch.float64)], 30)
+    assert float(torch.linalg.det(p.detach())) == pytest.approx(1, abs=1e-10)
+
+
+@each_optimizer
+def test_convolution_kernels(name: str) -> None:
+    kernel = point((4, 18), 1).reshape(4, 2, 3, 3)
+    p = nn.Parameter(kernel.clone())
+    optimizer = OPTIMIZERS[name]([p], 0.1, layout="convolution")
+    losses = train(optimizer, [p], [point((4, 18), 2).reshape(4, 2, 3, 3)], 20)
+    assert losses[-1] < losses[0]
+    assert orthogonality_error(p.flatten(1)) < 1e-11
+
+
+@each_optimizer
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (torch.ones(3, 3), ValueError, r"not orthogonal.*orthogonal_"),
+        (torch.eye(3).to_sparse(), TypeError, "sparse"),
+        (torch.eye(3, dtype=torch.complex64), TypeError, "complex"),
+        (torch.ones(4), ValueError, r"shape \(4,\).*batch of matrices"),
+        (torch.full((3, 3), torch.nan), ValueError, "NaN"),
+    ],
+    ids=["not orthogonal", "sparse", "complex", "vector", "nan"],
+)
+def test_bad_parameters(name: str, value: Tensor, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        OPTIMIZERS[name]([nn.Parameter(value, requires_grad=True)], 0.1)
+
+
+@each_optimizer
+def test_integer_parameters(name: str) -> None:
+    with pytest.raises(TypeError, match=r"int64.*floating"):
+        OPTIMIZERS[name]([nn.Parameter(torch.eye(3, dtype=torch.int64), requires_grad=False)], 0.1)
+
+
+@each_optimizer
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lr": 0.0}, "lr is 0.0"),
+        ({"lr": -1.0}, "lr is -"),
+        ({"lr": 0.1, "momentum": 1.5}, "momentum is 1.5"),
+        ({"lr": 0.1, "betas": (0.9, 1.0)}, r"betas\[1\] is 1.0"),
+        ({"lr": 0.1, "betas": 0.9}, "betas is 0.9"),
+        ({"lr": 0.1, "betas": (0.9, 0.9), "momentum": 0.5}, "give one of them"),
+        ({"lr": 0.1, "layout": "image"}, "layout is 'image'"),
+        ({"lr": 0.1, "stabilize_every": -1}, "stabilize_every is -1"),
+    ],
+    ids=str,
+)
+def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        OPTIMIZERS[name]([nn.Parameter(torch.eye(4))], **options)
+
+
+def test_a_parameter_changed_from_outside_counts() -> None:
+    p = nn.Parameter(point((6, 6), 1, torch.bfloat16))
+    optimizer = RiemannianDescent([p], 0.1)
+    train(optimizer, [p], [point((6, 6), 2, torch.bfloat16)], 2)
+    other = point((6, 6), 3, torch.bfloat16)
+    with torch.no_grad():
+        p.copy_(other)
+    p.grad = torch.zeros_like(p)
+    optimizer.step()
+    torch.testing.assert_close(p.detach(), other, rtol=0, atol=1e-2)

@@ -1,0 +1,87 @@
+"""What every solver promises: the same optimum, its input unchanged, the same result for the same seed, a report."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data.comparison_synthetic import comparisons_from_vectors
+from nearkin.embedding.ordinal_solve import SOLVERS
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
+from tests.solvers.problems import least_squares
+
+ON_SUMS = {
+    "svrg-sbb": SVRG(),
+    "svrg-sbb b=7": SVRG(batch_size=7),
+    "svrg-sbb0": SVRG(epsilon=0.0),
+    "svrg-sbb-modular": SVRG(restart=4),
+    "svrg": SVRG(step=0.3),
+    "sgd": SGD(),
+    "adagrad": AdaGrad(),
+    "gd": GradientDescent(),
+    "gd fixed": GradientDescent(step=0.3),
+    "l-bfgs": LBFGS(),
+}
+
+
+@pytest.mark.parametrize("name", ON_SUMS)
+def test_reaches_the_minimum_of_a_convex_sum(name):
+    problem = least_squares()  # consistent equations: SGD's noise vanishes at the minimum
+    solution = ON_SUMS[name].minimize(problem, np.zeros((4, 1)), max_epochs=200, tol=1e-9)
+    far = np.linalg.norm(solution.x - problem.minimum) / np.linalg.norm(problem.minimum)
+    assert far < 1e-3, f"{name}: {far:.1e} from the minimum after {solution.n_epochs} epochs ({solution.status})"
+
+
+@pytest.mark.parametrize("name", ON_SUMS)
+def test_leaves_the_start_alone_and_reports_each_epoch(name):
+    start, seen = np.ones((4, 1)), []
+    solution = ON_SUMS[name].minimize(
+        least_squares(), start, max_epochs=6, tol=0.0, callback=lambda step, record: seen.append((step, record))
+    )
+    assert (start == 1).all()
+    assert [step for step, _ in seen] == list(range(solution.n_epochs + 1))
+    assert all(record["total"] == 6 for _, record in seen)
+    assert seen[-1][1]["value"] < seen[0][1]["value"]
+    assert [entry["value"] for entry in solution.history] == [record["value"] for _, record in seen]
+
+
+@pytest.mark.parametrize("name", ON_SUMS)
+def test_watching_changes_nothing(name):
+    alone = ON_SUMS[name].minimize(least_squares(noise=0.3), np.ones((4, 1)), max_epochs=30)
+    watched = ON_SUMS[name].minimize(
+        least_squares(noise=0.3), np.ones((4, 1)), max_epochs=30, callback=lambda step, record: None
+    )
+    np.testing.assert_array_equal(alone.x, watched.x)
+    assert alone.n_epochs == watched.n_epochs
+
+
+@pytest.fixture(scope="module")
+def answers():
+    points = np.random.default_rng(11).normal(size=(30, 2))
+    return comparisons_from_vectors(points, 3000, random_state=12), comparisons_from_vectors(
+        points, 3000, random_state=13
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_embeds_and_repeats_itself(solver, answers):
+    train, test = answers
+    options = {"solver": solver, "random_state": 3, "max_iter": 60}
+    model = nk.OrdinalEmbedding(2, **options).fit(train)
+    again = nk.OrdinalEmbedding(2, **options).fit(train)
+    assert model.score(test) > 0.88, f"{solver}: {1 - model.score(test):.3f} of held-out answers wrong"
+    np.testing.assert_array_equal(model.embedding_, again.embedding_)
+    other = nk.OrdinalEmbedding(2, **{**options, "random_state": 4}).fit(train)
+    assert not np.array_equal(model.embedding_, other.embedding_)
+
+
+def test_convex_solvers_find_one_optimum():
+    """With p = n, STE over points and over Gram matrices has one minimum, which noisy answers make finite."""
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(6, 2))
+    answers = comparisons_from_vectors(points, 400, noise=0.25, random_state=3)
+    values = {}
+    for solver in ("projected-gram", "l-bfgs", "svrg-sbb", "gd"):
+        model = nk.OrdinalEmbedding(6, solver=solver, max_iter=3000, tol=1e-9, random_state=1).fit(answers)
+        values[solver] = model.objective_
+    best = min(values.values())
+    assert max(values.values()) < best * 1.002, values

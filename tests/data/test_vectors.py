@@ -1,0 +1,214 @@
+"""Vectors from files: every format gives the same rows, in chunks as in one piece, and bad files say what is wrong."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nearkin as nk
+from nearkin.data import open_vectors, read_vectors
+
+N, D = 37, 5
+
+
+def write_vecs(path: Path, X: np.ndarray) -> Path:
+    widths = np.full((len(X), 1), X.shape[1], "<i4").view(np.uint8)
+    path.write_bytes(np.hstack([widths, np.ascontiguousarray(X).view(np.uint8).reshape(len(X), -1)]).tobytes())
+    return path
+
+
+def write(path: Path, X: np.ndarray) -> str:
+    """Write X (whole numbers up to 255) in the format of the path's ending; returns what to pass to the reader."""
+    kind = path.suffix
+    if kind == ".npy":
+        np.save(path, X.astype(np.float64))
+    elif kind == ".npz":
+        np.savez_compressed(path, first=X[:1], base=X.astype(np.uint8))
+        return f"{path}:base"
+    elif kind in (".fvecs", ".bvecs", ".ivecs"):
+        write_vecs(path, X.astype({".fvecs": "<f4", ".bvecs": "u1", ".ivecs": "<i4"}[kind]))
+    elif kind == ".parquet":
+        lists = pa.array(list(X.astype(np.float32)), pa.list_(pa.float32()))
+        pq.write_table(pa.table({"name": [str(i) for i in range(len(X))], "vector": lists}), path, row_group_size=10)
+    else:
+        np.savetxt(path, X, delimiter="," if kind == ".csv" else "\t", header="a b c d e", comments="")
+        text = path.read_text().replace("a b c d e", ("," if kind == ".csv" else "\t").join("abcde"))
+        path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    return rng.integers(0, 256, (N, D)).astype(np.float32)
+
+
+FORMATS = ["npy", "npz", "fvecs", "bvecs", "ivecs", "parquet", "csv", "tsv"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_gives_the_same_rows(tmp_path: Path, X: np.ndarray, kind: str) -> None:
+    source = write(tmp_path / f"X.{kind}", X)
+    read = read_vectors(source)
+    assert read.dtype == np.float32
+    np.testing.assert_array_equal(read, X)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("rows", [1, 10, N, 1000])
+def test_chunks_are_the_file_in_order(tmp_path: Path, X: np.ndarray, kind: str, rows: int) -> None:
+    file = open_vectors(write(tmp_path / f"X.{kind}", X))
+    assert (file.shape, len(file)) == ((N, D), N)
+    chunks = list(file.chunks(rows))
+    assert max(map(len, chunks)) <= rows
+    np.testing.assert_array_equal(np.concatenate(chunks), X)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_sample_is_different_rows_in_order_and_repeats_by_seed(tmp_path: Path, kind: str) -> None:
+    X = np.tile(np.arange(N, dtype=np.float32)[:, None], D)  # a row tells its number
+    file = open_vectors(write(tmp_path / f"X.{kind}", X))
+    sample = file.sample(12, 3)
+    assert sample.shape == (12, D)
+    assert (np.diff(sample[:, 0]) > 0).all()
+    np.testing.assert_array_equal(sample, file.sample(12, 3))
+    assert (sample != file.sample(12, 4)).any()
+    np.testing.assert_array_equal(file.sample(1000, 0), X)
+
+
+def test_mapped_and_streamed_files_give_the_same_sample(tmp_path: Path, X: np.ndarray) -> None:
+    samples = [open_vectors(write(tmp_path / f"X.{kind}", X)).sample(9, 1) for kind in FORMATS]
+    for sample in samples[1:]:
+        np.testing.assert_array_equal(sample, samples[0])
+
+
+def test_fortran_order(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    np.savez(tmp_path / "X.npz", X=np.asfortranarray(X))
+    for name in ("X.npy", "X.npz"):
+        np.testing.assert_array_equal(np.concatenate(list(open_vectors(tmp_path / name).chunks(10))), X)
+
+
+def test_the_only_array_of_an_archive_needs_no_name(tmp_path: Path, X: np.ndarray) -> None:
+    np.savez(tmp_path / "X.npz", X=X)
+    np.testing.assert_array_equal(nk.read_vectors(tmp_path / "X.npz"), X)
+
+
+def test_a_colon_in_a_file_name_is_a_colon(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "a:b.npy", X)
+    assert open_vectors(tmp_path / "a:b.npy").shape == (N, D)
+
+
+def test_numeric_columns_of_parquet(tmp_path: Path, X: np.ndarray) -> None:
+    pq.write_table(pa.table({f"x{i}": X[:, i] for i in range(D)}), tmp_path / "X.parquet")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "X.parquet"), X)
+
+
+def test_the_column_numbers_of_pandas_are_a_header(tmp_path: Path) -> None:
+    (tmp_path / "X.csv").write_text("0,1,2\n5,6,7\n")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "X.csv"), [[5, 6, 7]])
+
+
+def test_blank_lines_of_a_table_are_skipped(tmp_path: Path) -> None:
+    (tmp_path / "X.csv").write_text("1,2\n\n3,4\n\n")
+    np.testing.assert_array_equal(read_vectors(tmp_path / "X.csv"), [[1, 2], [3, 4]])
+
+
+def test_bad_rows_are_counted(tmp_path: Path, X: np.ndarray) -> None:
+    X[[4, 9], 2] = np.nan, np.inf
+    np.save(tmp_path / "X.npy", X)
+    seen = []
+    with pytest.raises(ValueError, match=r"X.npy contains NaN or infinity .* in 2 of 37 rows, the first is row 4"):
+        open_vectors(tmp_path / "X.npy").check_finite(lambda step, record: seen.append((step, record["total"])))
+    assert seen == [(37, 37)]
+    with pytest.raises(ValueError, match="in 2 of 37 rows"):
+        read_vectors(tmp_path / "X.npy")
+
+
+def test_beyond_float32_is_infinity(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.array([[1.0, 1e300]]))
+    with pytest.raises(ValueError, match="in 1 of 1 rows"):
+        read_vectors(tmp_path / "X.npy")
+
+
+def bad_file(folder: Path, kind: str) -> str:
+    X = np.ones((4, 3), np.float32)
+    make = {
+        "missing.npy": lambda p: None,
+        "folder.npy": lambda p: p.mkdir(),
+        "empty.npy": lambda p: p.touch(),
+        "text.npy": lambda p: p.write_text("no array"),
+        "cut.npy": lambda p: (np.save(p, X), p.write_bytes(p.read_bytes()[:-5])),
+        "object.npy": lambda p: np.save(p, np.array([[1, None]], dtype=object), allow_pickle=True),
+        "complex.npy": lambda p: np.save(p, X * 1j),
+        "text-array.npy": lambda p: np.save(p, np.array([["a"]])),
+        "flat.npy": lambda p: np.save(p, X[0]),
+        "none.npy": lambda p: np.save(p, X[:0]),
+        "two.npz": lambda p: np.savez(p, base=X, query=X),
+        "two.npz:other": lambda p: np.savez(p.with_name("two.npz"), base=X, query=X),
+        "bad.npz": lambda p: p.write_bytes(b"PK no archive"),
+        "cut.fvecs": lambda p: (write_vecs(p, X), p.write_bytes(p.read_bytes()[:-2])),
+        "wide.fvecs": lambda p: p.write_bytes(np.array([2, 0, 0, 3, 0, 0], "<i4").tobytes()),
+        "float.fvecs": lambda p: p.write_bytes(np.array([0.5, 0.5], "<f4").tobytes()),
+        "word.csv": lambda p: p.write_text("a,b\n1,2\n\n3,x\n"),
+        "hole.csv": lambda p: p.write_text("1,2\n3,\n"),
+        "short.csv": lambda p: p.write_text("1,2\n3,4\n5\n"),
+        "index.csv": lambda p: p.write_text(",a\n0,5\n"),
+        "header.csv": lambda p: p.write_text("a,b\n"),
+        "bad.parquet": lambda p: p.write_bytes(b"no parquet"),
+        "lists.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0]], "b": [[1.0]]}), p),
+        "uneven.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p),
+        "null.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
+        "word.parquet": lambda p: pq.write_table(pa.table({"a": [1.0], "b": ["x"]}), p),
+        "what.txt": lambda p: p.write_text("1"),
+    }
+    make[kind](folder / kind)
+    return str(folder / kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("missing.npy", "does not exist"),
+        ("folder.npy", "is a folder"),
+        ("empty.npy", "is an empty file"),
+        ("text.npy", "is no NumPy file"),
+        ("cut.npy", "is truncated: it has 171 bytes, its header announces 176"),
+        ("object.npy", "holds Python objects"),
+        ("complex.npy", "complex"),
+        ("text-array.npy", "must hold numbers"),
+        ("flat.npy", r"has shape \(3,\); it must be 2-D"),
+        ("none.npy", r"has shape \(0, 3\); it needs at least one row"),
+        ("two.npz", "holds 2 arrays; name one of .*two.npz:base, .*two.npz:query"),
+        ("two.npz:other", "has no array 'other'; it holds base, query"),
+        ("bad.npz", "is no .npz archive"),
+        ("cut.fvecs", "is truncated or its rows differ in width: 62 bytes are 3 rows of 16 bytes"),
+        ("wide.fvecs", "row 1 has the width 3, row 0 has 2"),
+        ("float.fvecs", "is no .fvecs file"),
+        ("word.csv", "line 4, column 2: 'x' is no number"),
+        ("hole.csv", "line 2, column 2: the cell is empty"),
+        ("short.csv", "line 3: 1 cells where the first line has 2"),
+        ("index.csv", "to_csv.index=False"),
+        ("header.csv", r"has shape \(0, 2\)"),
+        ("bad.parquet", "is no Parquet file"),
+        ("lists.parquet", "has 2 list columns; name one of .*:a, .*:b"),
+        ("uneven.parquet", "have lengths"),
+        ("null.parquet", "has nulls"),
+        ("word.parquet", "column 'b' is of type string, no number"),
+        ("what.txt", "the formats read are .npy"),
+    ],
+)
+def test_a_bad_file_says_what_is_wrong(tmp_path: Path, kind: str, text: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=text):
+        read_vectors(bad_file(tmp_path, kind))
+
+
+def test_a_damaged_archive_is_noticed(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "X.npz"
+    np.savez(path, X=rng.normal(size=(200, 10)))
+    data = bytearray(path.read_bytes())
+    data[5000] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="is damaged"):
+        read_vectors(path)

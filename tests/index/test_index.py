@@ -1,0 +1,205 @@
+import json
+
+import faiss
+import numpy as np
+import pytest
+
+from nearkin import Index, ProductQuantizer
+
+X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
+Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
+
+QUANTIZERS = {
+    "exact": None,
+    "pq": ProductQuantizer(8, 32, rotation=None, random_state=0),
+    "opq": ProductQuantizer(8, 32, random_state=0, max_iter=3),
+    "4 bits, fast scan": ProductQuantizer(8, 16, random_state=0, max_iter=3),
+    "ivf": ProductQuantizer(8, 16, coarse=8, random_state=0, max_iter=3),
+}
+IDS = {"none": None, "integers": np.arange(600) * 7 - 50, "strings": np.array([f"row-é{i}" for i in range(600)])}
+
+
+@pytest.fixture(params=QUANTIZERS)
+def quantizer(request):
+    return QUANTIZERS[request.param]
+
+
+def brute_force(metric: str) -> tuple[np.ndarray, np.ndarray]:
+    if metric == "l2":
+        scores = ((Q[:, None] - X) ** 2).sum(-1)
+        order = np.argsort(scores, axis=1)
+    else:
+        A, B = (Q, X) if metric == "ip" else (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (Q, X))
+        scores = A @ B.T
+        order = np.argsort(-scores, axis=1)
+    return np.take_along_axis(scores, order, 1)[:, :10], order[:, :10]
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_exact_search_is_brute_force(metric):
+    scores, ids = Index.build(X, metric=metric).search(Q, 10)
+    expected, order = brute_force(metric)
+    np.testing.assert_array_equal(ids, order)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_rescoring_all_candidates_is_exact_search(metric, quantizer):
+    index = Index.build(X, quantizer, metric=metric, keep_vectors=True, n_probe=100)
+    scores, ids = index.search(Q, 10, oversample=60)
+    expected, order = brute_force(metric)
+    np.testing.assert_array_equal(ids, order)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
+
+
+def test_rescoring_helps(quantizer):
+    index = Index.build(X, quantizer, keep_vectors=True)
+    order = brute_force("l2")[1]
+
+    def hits(oversample):
+        found = index.search(Q, 10, oversample=oversample)[1]
+        return sum(len(np.intersect1d(a, b)) for a, b in zip(found, order, strict=True))
+
+    assert hits(4) >= hits(1) >= hits(None) - 3, (hits(None), hits(1), hits(4))
+
+
+@pytest.mark.parametrize("ids", IDS)
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_save_and_load_answer_alike(ids, metric, quantizer, tmp_path):
+    index = Index.build(X, quantizer, IDS[ids], metric, keep_vectors=True)
+    index.save(tmp_path / "idx")
+    again = Index.load(tmp_path / "idx")
+    for options in ({}, {"oversample": 3}):
+        for a, b in zip(index.search(Q, 5, **options), again.search(Q, 5, **options), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert len(again) == 600
+    assert again.bytes_per_vector == index.bytes_per_vector
+    if quantizer is not None:
+        np.testing.assert_array_equal(again.quantizer.encode(X), index.quantizer.encode(X))
+        assert again.quantizer.history_ == index.quantizer.history_
+
+
+def test_plain_faiss_opens_the_file_with_the_same_ids(quantizer, tmp_path):
+    for name in ("none", "integers"):
+        index = Index.build(X, quantizer, IDS[name])
+        index.save(tmp_path / name)
+        plain = faiss.read_index(str(tmp_path / name / "index.faiss"))
+        np.testing.assert_array_equal(plain.search(Q, 5)[1], index.search(Q, 5)[1])
+
+
+def test_adding_in_parts_is_building_at_once(quantizer):
+    whole = Index.build(X, quantizer, IDS["strings"])
+    parts = Index.build(X[:1], whole.quantizer, IDS["strings"][:1])
+    for i in (1, 2, 300):
+        parts.add(X[i : {1: 2, 2: 300, 300: 600}[i]], IDS["strings"][i : {1: 2, 2: 300, 300: 600}[i]])
+    assert len(parts) == len(whole) == 600
+    for a, b in zip(parts.search(Q, 7), whole.search(Q, 7), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_index_holds_the_codes_that_encode_gives():
+    pq = ProductQuantizer(8, 256, random_state=0, max_iter=2).fit(X)
+    index = Index.build(X, pq)
+    inner = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index)
+    np.testing.assert_array_equal(faiss.vector_to_array(inner.codes).reshape(600, 8), pq.encode(X))
+
+
+def test_more_neighbours_than_rows():
+    scores, ids = Index.build(X[:3], ids=["a", "b", "c"]).search(Q, 10)
+    assert scores.shape == ids.shape == (20, 3)
+    assert set(ids.ravel()) == {"a", "b", "c"}
+
+
+def test_inverted_lists_that_hold_too_few_say_so():
+    pq = ProductQuantizer(8, 16, coarse=100, random_state=0, max_iter=1)
+    for ids, missing in ((None, -1), (IDS["strings"], "")):
+        scores, found = Index.build(X, pq, ids, n_probe=1).search(Q, 50)
+        assert (found == missing).any()
+        assert np.isinf(scores[found == missing]).all()
+        assert np.isfinite(scores[found != missing]).all()
+
+
+def test_empty_search_and_single_row():
+    index = Index.build(X)
+    assert index.search(Q[:1], 1)[1].shape == (1, 1)
+    assert index.search(Q[0][None], 3)[0].shape == (1, 3)
+    assert Index.empty(16).search(Q, 5)[1].shape == (20, 0)
+
+
+def test_an_interrupted_save_leaves_the_old_folder_whole(tmp_path, monkeypatch):
+    Index.build(X[:5]).save(tmp_path / "idx")
+
+    def fails(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("nearkin.index.index.write_arrays", fails)
+    with pytest.raises(OSError, match="No space"):
+        Index.build(X).save(tmp_path / "idx")
+    assert len(Index.load(tmp_path / "idx")) == 5
+    assert [p.name for p in tmp_path.iterdir()] == ["idx"], "no temporary files stay behind"
+
+
+def test_bad_folders(tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Index.load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"has no config.json"):
+        Index.load(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="other content"):
+        Index.build(X[:5]).save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    Index.build(X[:5]).save(tmp_path / "idx")
+    config = tmp_path / "idx" / "config.json"
+    text = config.read_text()
+    config.write_text(text.replace('"format_version": 1', '"format_version": 99'))
+    with pytest.raises(ValueError, match=r"format version 99.*pip install -U nearkin"):
+        Index.load(tmp_path / "idx")
+    config.write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        Index.load(tmp_path / "idx")
+    config.write_text(json.dumps({**json.loads(text), "kind": "hasher"}))
+    with pytest.raises(ValueError, match="holds the kind 'hasher'; 'index' is needed"):
+        Index.load(tmp_path / "idx")
+    config.write_text(text)
+    (tmp_path / "idx" / "index.faiss").write_bytes(b"short")
+    with pytest.raises(ValueError, match="damaged"):
+        Index.load(tmp_path / "idx")
+
+
+BAD = [
+    (lambda i: i.search(Q[:, :5]), ValueError, "Q has 5 columns; it must have 16"),
+    (lambda i: i.search(Q[0]), ValueError, "must be 2-D"),
+    (lambda i: i.search(Q, 0), ValueError, "k is 0"),
+    (lambda i: i.search(Q, oversample=2), ValueError, "keep_vectors=True"),
+    (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
+    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index has no ids"),
+    (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "occur more than once, the first is 0"),
+    (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
+    (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
+    (lambda i: Index.build(X, metric="euclid"), ValueError, "metric is 'euclid'; it must be one of 'l2'"),
+    (lambda i: Index.build(X, metric="hamming"), ValueError, "needs a quantizer that gives bits"),
+    (lambda i: Index.build(X.astype(object)), TypeError, "dtype object"),
+    (lambda i: Index.build(X.astype(complex)), ValueError, "complex"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), BAD)
+def test_bad_input(call, error, match):
+    with pytest.raises(error, match=match):
+        call(Index.build(X))
+
+
+def test_a_failed_add_changes_nothing():
+    index = Index.build(X, ids=IDS["strings"])
+    with pytest.raises(ValueError, match="more than once"):
+        index.add(X[:2], ids=["new", "row-é0"])
+    with pytest.raises(TypeError, match="new ids are integers, the index has strings"):
+        index.add(X[:2], ids=[1, 2])
+    assert len(index) == len(index.ids) == 600
+
+
+def test_progress_is_reported():
+    seen = []
+    index = Index.build(X, callback=lambda done, record: seen.append((done, record["total"])))
+    index.search(Q, callback=lambda done, record: seen.append((done, record["total"])))
+    assert seen == [(600, 600), (20, 20)]

@@ -1,0 +1,72 @@
+"""Nearest orthonormal matrices: known by construction, for NumPy arrays and torch tensors alike."""
+
+import numpy as np
+import pytest
+import torch
+
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error, procrustes
+
+
+@pytest.mark.parametrize(("d", "k"), [(5, 5), (7, 3)])
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_nearest_orthogonal_undoes_a_symmetric_stretch(d: int, k: int, kind: str, rng: np.random.Generator) -> None:
+    Q = haar_orthogonal(d, k, random_state=0, dtype=torch.float64)
+    A = torch.from_numpy(rng.normal(size=(k, k)))
+    stretched = Q @ (A.T @ A + torch.eye(k))  # Q is its polar factor
+    X = stretched.numpy() if kind == "numpy" else stretched
+    found = nearest_orthogonal(X)
+    assert type(found) is type(X)
+    np.testing.assert_allclose(np.asarray(found), Q.numpy(), atol=1e-12)
+
+
+def test_no_orthogonal_matrix_is_nearer(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(4, 4))
+    best = np.linalg.norm(nearest_orthogonal(X) - X)
+    others = haar_orthogonal(200, 4, 4, random_state=1, dtype=torch.float64).numpy()
+    assert best < np.linalg.norm(others - X, axis=(1, 2)).min()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_special_gives_the_nearest_rotation(sign: int, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(3, 4, 4))
+    X[:, 0] *= sign
+    R = nearest_orthogonal(X, special=True)
+    np.testing.assert_allclose(np.linalg.det(R), 1)
+    rotations = haar_orthogonal(300, 4, 4, special=True, random_state=1, dtype=torch.float64).numpy()
+    for matrix, found in zip(X, R, strict=True):
+        assert np.linalg.norm(found - matrix) < np.linalg.norm(rotations - matrix, axis=(1, 2)).min()
+
+
+def test_procrustes_finds_the_hidden_rotation(rng: np.random.Generator) -> None:
+    R = haar_orthogonal(6, 6, special=True, random_state=3, dtype=torch.float64).numpy()
+    A = rng.normal(size=(40, 6))
+    np.testing.assert_allclose(procrustes(A, A @ R), R, atol=1e-12)
+    np.testing.assert_allclose(procrustes(A, A @ R, special=True), R, atol=1e-12)
+
+
+def test_newton_schulz_squares_the_distance() -> None:
+    X = haar_orthogonal(8, 5, random_state=0, dtype=torch.float64)
+    noise = torch.randn(8, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before = orthogonality_error(X + 1e-3 * noise)
+    after = orthogonality_error(newton_schulz(X + 1e-3 * noise))
+    assert after < 3 * before**2, f"{before:.2e} to {after:.2e}"
+    assert orthogonality_error(newton_schulz(X + 1e-3 * noise, steps=3)) < 1e-14
+
+
+def test_orthogonality_error_judges_the_short_side_and_the_worst_of_a_batch() -> None:
+    X = haar_orthogonal(6, 2, random_state=0)
+    assert orthogonality_error(X) < 1e-6
+    assert orthogonality_error(X.mT) < 1e-6
+    assert orthogonality_error(torch.stack([X, 2 * X])) == pytest.approx(3, rel=1e-5)  # ||4 I - I||_F / sqrt(2)
+    assert orthogonality_error(X.bfloat16()) < 1e-2
+    assert orthogonality_error(X.numpy()) < 1e-6
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="square"):
+        nearest_orthogonal(np.ones((3, 2)), special=True)
+    with pytest.raises(ValueError, match="rows of A go to rows of B"):
+        procrustes(np.ones((3, 2)), np.ones((4, 2)))
+    with pytest.raises(ValueError, match="matrix or a batch"):
+        orthogonality_error(np.ones(3))

@@ -1,0 +1,70 @@
+"""Skew gradients: f falls by ||Omega||^2 / 2 along exp(-t Omega) in both forms; single entries agree."""
+
+import pytest
+import torch
+
+from nearkin.linalg.givens import directional_derivatives
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.skew import (
+    drop_normal,
+    left_skew,
+    left_skew_entries,
+    random_skew,
+    right_skew,
+    right_skew_entries,
+    tangent_gradient,
+)
+
+
+def problem(d: int, k: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(d * k)
+    return haar_orthogonal(d, k, random_state=d, dtype=dtype), torch.randn(d, k, generator=generator, dtype=dtype)
+
+
+@pytest.mark.parametrize(("d", "k"), [(6, 6), (7, 3), (5, 1)])
+def test_left_form_is_the_derivative_along_its_flow(d: int, k: int) -> None:
+    X, G = problem(d, k)
+    Omega, t = left_skew(X, G), 1e-5
+    ahead, behind = (float((G * (torch.matrix_exp(-s * Omega) @ X)).sum()) for s in (t, -t))
+    assert (ahead - behind) / (2 * t) == pytest.approx(-float(Omega.square().sum()) / 2, rel=1e-6)
+    torch.testing.assert_close(tangent_gradient(X, G), Omega @ X)
+
+
+def test_right_form_is_the_derivative_along_its_flow_and_minus_gcds_matrix() -> None:
+    X, G = problem(6, 6)
+    A, t = right_skew(X, G), 1e-5
+    ahead, behind = (float((G * (X @ torch.matrix_exp(-s * A))).sum()) for s in (t, -t))
+    assert (ahead - behind) / (2 * t) == pytest.approx(-float(A.square().sum()) / 2, rel=1e-6)
+    torch.testing.assert_close(A, -directional_derivatives(G, X))
+    torch.testing.assert_close(X @ A, left_skew(X, G) @ X)  # one curve, two frames
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_entries_agree_with_the_matrix(dtype: torch.dtype) -> None:
+    pairs = torch.tensor([[0, 3], [2, 1], [5, 4], [0, 0]])
+    tolerance = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 0.1}[dtype]
+    for (d, k), full, entries in (((6, 3), left_skew, left_skew_entries), ((6, 6), right_skew, right_skew_entries)):
+        X, G = problem(d, k, dtype)
+        found = entries(X, G, pairs)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found, full(X, G)[pairs[:, 0], pairs[:, 1]], rtol=0, atol=tolerance)
+
+
+def test_not_finite_gradients_reach_the_entries() -> None:
+    X, G = problem(6, 6)
+    G[2, 3] = torch.nan
+    assert left_skew_entries(X, G, torch.tensor([[2, 1]])).isnan().all()
+    assert right_skew_entries(X, G, torch.tensor([[3, 1]])).isnan().all()
+
+
+def test_normal_parts_do_not_count() -> None:
+    X, G = problem(7, 3)
+    tangent = drop_normal(X, G)
+    torch.testing.assert_close(left_skew(X, tangent), left_skew(X, G))
+    torch.testing.assert_close(X.T @ tangent, -tangent.T @ X)
+
+
+def test_random_skew_is_skew() -> None:
+    W = random_skew(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(W, -W.mT)
+    assert float(W.square().sum()) > 0

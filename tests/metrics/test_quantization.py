@@ -1,0 +1,37 @@
+"""Distortion and compression by hand."""
+
+import numpy as np
+import pytest
+
+from nearkin import metrics
+
+
+def test_distortion_by_hand() -> None:
+    X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert metrics.distortion(X, X + np.array([3, 4])) == pytest.approx(25)
+
+
+def test_distortion_is_summed_in_double(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(9000, 3)).astype(np.float32)
+    Y = X + np.float32(1e-3)
+    exact = np.square(X.astype(np.float64) - Y).sum(axis=1).mean()
+    assert metrics.distortion(X, Y) == pytest.approx(exact, rel=1e-12)
+
+
+def test_relative_distortion_is_one_for_the_mean_and_zero_for_the_vectors(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(100, 4)) + 50
+    assert metrics.relative_distortion(X, np.tile(X.mean(axis=0), (100, 1))) == pytest.approx(1)
+    assert metrics.relative_distortion(X, X) == 0
+    assert metrics.relative_distortion(np.ones((3, 2)), np.ones((3, 2))) == 0
+
+
+def test_compression_ratio() -> None:
+    assert metrics.compression_ratio(128, 8) == 64
+    assert metrics.compression_ratio(128, 8, itemsize=1) == 16
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match=r"reconstructed has shape \(2, 2\); X has \(3, 2\)"):
+        metrics.distortion(np.ones((3, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="bytes_per_vector is 0; it must be greater than 0"):
+        metrics.compression_ratio(8, 0)

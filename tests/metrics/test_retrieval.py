@@ -1,0 +1,109 @@
+"""Retrieval measures against answers worked out by hand and against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, ndcg_score
+
+from nearkin import metrics
+
+RETRIEVED = np.array([[5, 1, 9, 2], [7, 8, 3, 4]])
+RELEVANT = np.array([[1, 2, 6], [4, -1, -1]])  # -1 pads the second query's list
+
+
+def test_relevance_by_hand() -> None:
+    assert metrics.relevance(RETRIEVED, RELEVANT).tolist() == [[False, True, False, True], [False, False, False, True]]
+
+
+def test_relevance_counts_a_repeated_id_once_and_padding_never() -> None:
+    assert metrics.relevance([[3, 3, -1]], [[3, -1, -1]]).tolist() == [[True, False, False]]
+
+
+def test_relevance_of_strings_and_of_uneven_lists() -> None:
+    assert metrics.relevance([["a", "b"], ["c", ""]], [["b", "x"], ["a", ""]]).tolist() == [[0, 1], [0, 0]]
+    assert metrics.recall([[1, 2], [3]], [[2], [3, 4]]) == pytest.approx((1 + 1 / 2) / 2)
+
+
+def test_relevance_agrees_with_sets(rng: np.random.Generator) -> None:
+    retrieved = np.stack([rng.permutation(50)[:10] for _ in range(40)])
+    relevant = np.stack([rng.permutation(50)[:7] for _ in range(40)])
+    expected = [[i in set(row) for i in ids] for ids, row in zip(retrieved, relevant, strict=True)]
+    assert metrics.relevance(retrieved, relevant).tolist() == expected
+
+
+def test_recall_by_hand() -> None:
+    assert metrics.recall(RETRIEVED, RELEVANT) == pytest.approx((2 / 3 + 1) / 2)
+    assert metrics.recall(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 3 + 0) / 2)
+
+
+def test_the_two_recalls_at_k_differ() -> None:
+    neighbors = np.array([[1, 2, 3], [4, 5, 6]])
+    retrieved = np.array([[3, 2, 9], [5, 4, 6]])
+    assert metrics.recall_1_at_k(retrieved, neighbors, k=2) == pytest.approx(1 / 2)  # 1 is missed, 4 is found
+    assert metrics.recall_k_at_k(retrieved, neighbors, k=2) == pytest.approx((1 / 2 + 2 / 2) / 2)
+
+
+def test_precision_counts_empty_places_as_misses() -> None:
+    assert metrics.precision(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 2 + 0) / 2)
+    assert metrics.precision([[1, -1]], [[1, 2]], k=4) == pytest.approx(1 / 4)
+
+
+def test_average_precision_by_hand() -> None:
+    hits = np.array([[1, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
+    assert metrics.average_precision(hits) == pytest.approx([(1 / 1 + 2 / 3) / 2, 0])
+    assert metrics.average_precision(hits, n_relevant=4) == pytest.approx([(1 / 1 + 2 / 3) / 4, 0])
+
+
+def test_mean_average_precision_agrees_with_scikit_learn(rng: np.random.Generator) -> None:
+    labels = rng.integers(0, 4, 60)
+    queries = rng.integers(0, 4, 25)
+    scores = rng.normal(size=(25, 60))
+    order = np.argsort(-scores, axis=1)
+    expected = np.mean([average_precision_score(labels == q, s) for q, s in zip(queries, scores, strict=True)])
+    assert metrics.label_mean_average_precision(labels[order], queries) == pytest.approx(expected, rel=1e-12)
+    relevant = [np.flatnonzero(labels == q) for q in queries]
+    assert metrics.mean_average_precision(order, relevant) == pytest.approx(expected, rel=1e-12)
+
+
+def test_mean_average_precision_at_k_divides_by_what_k_allows() -> None:
+    assert metrics.mean_average_precision([[1, 2]], [[1, 2, 3, 4]], k=2) == 1
+    assert metrics.mean_average_precision([[1, 2]], [[1, 2, 3, 4]]) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("k", [None, 1, 5, 30])
+def test_ndcg_agrees_with_scikit_learn(rng: np.random.Generator, k: int | None) -> None:
+    truth = rng.random((20, 30)) < 0.2
+    truth[:, 0] = True  # scikit-learn counts a query without relevant rows as 0, we leave it out
+    scores = rng.normal(size=(20, 30))
+    order = np.argsort(-scores, axis=1)
+    relevant = [np.flatnonzero(row) for row in truth]
+    assert metrics.ndcg(order, relevant, k) == pytest.approx(ndcg_score(truth, scores, k=k), rel=1e-12)
+
+
+def test_mean_reciprocal_rank_by_hand() -> None:
+    assert metrics.mean_reciprocal_rank(RETRIEVED, RELEVANT) == pytest.approx((1 / 2 + 1 / 4) / 2)
+    assert metrics.mean_reciprocal_rank(RETRIEVED, RELEVANT, k=2) == pytest.approx((1 / 2 + 0) / 2)
+
+
+def test_a_query_with_nothing_relevant_is_left_out() -> None:
+    retrieved, relevant = [[1, 2], [3, 4]], [[1, -1], [-1, -1]]
+    for measure in (metrics.recall, metrics.mean_average_precision, metrics.ndcg):
+        assert measure(retrieved, relevant) == 1, measure.__name__
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: metrics.recall([1, 2], [[1]]), ValueError, "retrieved has shape"),
+        (lambda: metrics.recall([[0.5]], [[1]]), ValueError, "dtype float64; it must be"),
+        (lambda: metrics.recall([[1]], [[1], [2]]), ValueError, "retrieved has 1 rows and relevant 2"),
+        (lambda: metrics.recall([["a"]], [[1]]), TypeError, "ids must be of one type"),
+        (lambda: metrics.recall([[1]], [[1]], n_relevant=2), ValueError, "n_relevant is 2; relevant has only 1"),
+        (lambda: metrics.recall([[1]], [[1]], k=0), ValueError, "k is 0"),
+        (lambda: metrics.label_relevance([[1]], [1, 2]), ValueError, r"must be \(n, K\) and \(n,\)"),
+        (lambda: metrics.average_precision([[1, 0]]), ValueError, "must be .* bool"),
+        (lambda: metrics.average_precision(np.ones((1, 2), bool), 1), ValueError, "n_relevant is 1"),
+    ],
+)
+def test_bad_input(call, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()

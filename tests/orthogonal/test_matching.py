@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+import torch
+
+from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching, two_opt_matching
+from nearkin.orthogonal.matching import _greedy_torch
+from tests.reference.givens import all_matchings, greedy_matching_by_sorting
+
+FUNCTIONS = [greedy_matching, two_opt_matching, max_weight_matching]
+
+
+def symmetric(n: int, rng: np.random.Generator, levels: int | None = None) -> np.ndarray:
+    W = rng.integers(levels, size=(n, n)).astype(float) if levels else rng.random((n, n))
+    return np.triu(W, 1) + np.triu(W, 1).T
+
+
+def weight(W, pairs) -> float:
+    return float(W[pairs[:, 0], pairs[:, 1]].sum())
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 17, 64])
+@pytest.mark.parametrize("levels", [None, 3, 1])
+def test_greedy_is_the_sorted_greedy_with_ties_by_index(n, levels, rng):
+    W = symmetric(n, rng, levels)
+    expected = greedy_matching_by_sorting(W)
+    np.testing.assert_array_equal(greedy_matching(W), expected)
+    np.testing.assert_array_equal(_greedy_torch(torch.from_numpy(W)).numpy(), expected)
+    if levels:
+        np.testing.assert_array_equal(greedy_matching(W.astype(int)), expected)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("n", [1, 2, 7, 12])
+def test_pairs_are_disjoint_sorted_and_leave_at_most_one_out(function, n, rng):
+    pairs = function(symmetric(n, rng))
+    assert pairs.shape == (n // 2, 2)
+    assert len(np.unique(pairs)) == 2 * (n // 2)
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    assert (np.diff(pairs[:, 0]) > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_maximum_is_the_best_of_all_and_the_others_are_ordered_below(seed):
+    W = symmetric(8, np.random.default_rng(seed))
+    best = max(sum(W[i, j] for i, j in matching) for matching in all_matchings(list(range(8))))
+    assert weight(W, max_weight_matching(W)) == pytest.approx(best)
+    greedy, improved = weight(W, greedy_matching(W)), weight(W, two_opt_matching(W))
+    assert best / 2 <= greedy <= improved <= best + 1e-9, f"greedy {greedy}, 2-opt {improved}, maximum {best}"
+
+
+def test_two_opt_earns_its_place():
+    rng = np.random.default_rng(0)
+    share = {f.__name__: [] for f in FUNCTIONS}
+    for n in (31, 64):
+        W = np.abs(symmetric(n, rng) - 0.5)
+        top = weight(W, max_weight_matching(W))
+        for f in FUNCTIONS:
+            share[f.__name__].append(weight(W, f(W)) / top)
+    assert min(share["two_opt_matching"]) > max(0.97, min(share["greedy_matching"])), share
+
+
+def test_random_matching_by_every_generator():
+    for generator in (3, np.random.default_rng(3), torch.Generator().manual_seed(3)):
+        pairs = np.asarray(random_matching(9, generator))
+        assert len(np.unique(pairs)) == 8
+        assert (pairs[:, 0] < pairs[:, 1]).all()
+    np.testing.assert_array_equal(random_matching(10, 5), random_matching(10, 5))
+    seen = {tuple(map(tuple, random_matching(4, s))) for s in range(60)}
+    assert len(seen) == 3, "all three matchings of four axes appear"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_batches_and_tensors(function, rng):
+    W = np.stack([symmetric(6, rng) for _ in range(4)]).reshape(2, 2, 6, 6)
+    pairs = function(W)
+    assert pairs.shape == (2, 2, 3, 2)
+    np.testing.assert_array_equal(pairs[1, 0], function(W[1, 0]))
+    tensor = function(torch.from_numpy(W[0, 1]))
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_array_equal(tensor.numpy(), pairs[0, 1])
+    np.testing.assert_array_equal(_greedy_torch(torch.from_numpy(W)).numpy(), greedy_matching(W))
+
+
+def test_greedy_leaves_its_input_alone(rng):
+    W = symmetric(6, rng)
+    before = W.copy()
+    greedy_matching(W)
+    greedy_matching(torch.from_numpy(W))
+    np.testing.assert_array_equal(W, before)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_bad_weights(function, rng):
+    W = symmetric(4, rng)
+    with pytest.raises(ValueError, match="square"):
+        function(W[:3])
+    with pytest.raises(ValueError, match="not symmetric"):
+        function(np.triu(W))
+    W[1, 2] = W[2, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        function(W)
+    with pytest.raises(TypeError, match="list"):
+        function(W.tolist())
+    with pytest.raises(ValueError, match="n is 0"):
+        random_matching(0)

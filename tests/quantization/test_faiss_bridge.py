@@ -1,0 +1,116 @@
+import faiss
+import numpy as np
+import pytest
+
+from nearkin import ProductQuantizer
+
+
+def inner(index):
+    index = faiss.downcast_index(index)
+    return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
+
+
+KINDS = {
+    "pq": {"rotation": None},
+    "opq": {},
+    "5 bits": {"n_centroids": 32},
+    "9 bits": {"n_centroids": 300},
+    "not a power of two": {"n_centroids": 100},
+    "4 bits": {"n_centroids": 16},
+    "ivf": {"coarse": 10},
+    "ivf, two bytes of list": {"coarse": 300, "n_centroids": 16, "rotation": None},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS, ids=list(KINDS))
+def fitted(request, vectors):
+    return ProductQuantizer(**{"n_centroids": 64, "max_iter": 3, "random_state": 0, **KINDS[request.param]}).fit(
+        vectors[0]
+    )
+
+
+def test_codes_are_faiss_codes(fitted, vectors):
+    """`encode`, the filled FAISS index and FAISS's own encoder agree code by code."""
+    X = vectors[1]
+    index = fitted.to_faiss()
+    theirs = index.sa_encode(X)
+    rows = fitted.decode(fitted.encode(X))
+    np.testing.assert_allclose(index.sa_decode(theirs), rows, atol=1e-4)
+    if fitted.n_centroids in (64, 16, 32, 100, 300) and not fitted.coarse:
+        codec = inner(index).pq
+        unpacked = faiss.unpack_bitstrings(theirs, codec.M, codec.nbits)
+        np.testing.assert_array_equal(unpacked, fitted.encode(X))
+
+
+def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
+    X, Q = vectors
+    index = fitted.to_faiss()
+    index.add(X)
+    if fitted.coarse:
+        inner(index).nprobe = fitted.coarse
+    scores, ids = index.search(Q[:50], 5)
+    rows = fitted.decode(fitted.encode(X))
+    exact = ((Q[:50, None] - rows) ** 2).sum(-1)
+    np.testing.assert_allclose(scores, np.take_along_axis(exact, ids, 1), rtol=1e-5, atol=1e-5 * exact.max())
+    np.testing.assert_allclose(scores, np.sort(exact, axis=1)[:, :5], rtol=1e-4)
+
+
+def test_round_trip_through_faiss(fitted, vectors):
+    back = ProductQuantizer.from_faiss(fitted.to_faiss())
+    np.testing.assert_array_equal(back.encode(vectors[1]), fitted.encode(vectors[1]))
+    np.testing.assert_allclose(
+        back.decode(back.encode(vectors[1])), fitted.decode(fitted.encode(vectors[1])), atol=1e-4
+    )
+
+
+def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
+    X = vectors[1][:300]
+    batch = fitted.encode(X)
+    np.testing.assert_array_equal(np.vstack([fitted.encode(X[i : i + 1]) for i in range(len(X))]), batch)
+    np.testing.assert_array_equal(fitted.encode(X[::-1])[::-1], batch)
+    threads = faiss.omp_get_max_threads()
+    try:
+        faiss.omp_set_num_threads(4)
+        np.testing.assert_array_equal(fitted.encode(X), batch)
+    finally:
+        faiss.omp_set_num_threads(threads)
+
+
+@pytest.mark.parametrize("factory", ["OPQ8,PQ8x5", "PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x6"])
+def test_reads_what_faiss_trained(factory, vectors):
+    X, Q = vectors
+    index = faiss.index_factory(32, factory)
+    if factory.startswith("OPQ"):  # its default trains 8 bits for 50 iterations: a minute
+        opq = faiss.downcast_VectorTransform(index.chain.at(0))
+        opq.niter, opq.pq = 2, faiss.ProductQuantizer(32, 8, 4)
+        opq.own_fields = False
+    index.train(X)
+    pq = ProductQuantizer.from_faiss(index)
+    np.testing.assert_allclose(pq.decode(pq.encode(Q)), index.sa_decode(index.sa_encode(Q)), atol=2e-3)
+
+
+def test_fast_scan_is_near(vectors):
+    X, Q = vectors
+    pq = ProductQuantizer(8, 16, random_state=0).fit(X)
+    plain, fast = pq.to_faiss(), pq.to_faiss(fast_scan=True)
+    for index in (plain, fast):
+        index.add(X)
+    same = np.mean(
+        [len(np.intersect1d(a, b)) for a, b in zip(plain.search(Q, 10)[1], fast.search(Q, 10)[1], strict=True)]
+    )
+    assert same > 6.5, f"{same} of 10 neighbours in common"
+    with pytest.raises(ValueError, match="fast_scan needs n_centroids=16; this quantizer has 32"):
+        ProductQuantizer(8, 32).fit(X).to_faiss(fast_scan=True)
+
+
+def test_refuses_what_it_cannot_read(vectors):
+    with pytest.raises(TypeError, match=r"faiss.IndexFlatL2; it must be a PQ"):
+        ProductQuantizer.from_faiss(faiss.IndexFlatL2(8))
+    with pytest.raises(ValueError, match="not trained"):
+        ProductQuantizer.from_faiss(faiss.IndexPQ(8, 2, 4))
+    shrinking = faiss.index_factory(32, "PCA16,PQ4x4")
+    shrinking.train(vectors[0])
+    with pytest.raises(ValueError, match="32 to 16 dimensions"):
+        ProductQuantizer.from_faiss(shrinking)
+    with pytest.raises(ValueError, match="metric is 'cosine'"):
+        ProductQuantizer(8, 16).fit(vectors[0]).to_faiss("cosine")

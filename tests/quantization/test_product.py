@@ -1,0 +1,138 @@
+import itertools
+
+import faiss
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nearkin import ProductQuantizer
+from nearkin.quantization.rotation import ROTATIONS
+
+
+@parametrize_with_checks([ProductQuantizer(1, 2, max_iter=3), ProductQuantizer(1, 2, rotation=None, coarse=2)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def distortion(vectors):
+    """Held-out distortion by rotation, all from the same start."""
+    X, test = vectors
+    return {
+        name: ProductQuantizer(8, 32, rotation=None if name == "none" else name, init="identity", random_state=0)
+        .fit(X)
+        .distortion(test)
+        for name in ROTATIONS
+    }
+
+
+def test_order_of_the_rotations(distortion):
+    """None > random > greedy ~ 2-opt ~ steepest ~ procrustes."""
+    assert distortion["givens-random"] < 0.9 * distortion["none"], distortion
+    assert distortion["givens-greedy"] < distortion["givens-random"], distortion
+    for name in ("givens-greedy", "givens-2opt", "givens-steepest", "cayley"):
+        assert distortion[name] == pytest.approx(distortion["procrustes"], rel=0.04), distortion
+    assert distortion["givens-overlapping-greedy"] > 1.05 * distortion["givens-greedy"], distortion
+
+
+def test_not_worse_than_faiss(vectors):
+    X, test = vectors
+    opq = faiss.OPQMatrix(32, 8)
+    opq.niter, opq.pq = 20, faiss.ProductQuantizer(32, 8, 5)
+    index = faiss.IndexPreTransform(opq, faiss.IndexPQ(32, 8, 5))
+    index.train(X)
+    theirs = float(((test - index.sa_decode(index.sa_encode(test))) ** 2).sum(1).mean())
+    ours = ProductQuantizer(8, 32, random_state=0).fit(X).distortion(test)
+    assert ours <= 1.005 * theirs, f"ours {ours}, FAISS {theirs}"
+
+
+def test_distortion_is_the_mean_squared_reconstruction_error(vectors):
+    X, test = vectors
+    pq = ProductQuantizer(4, 16, random_state=0).fit(X)
+    error = ((test - pq.decode(pq.encode(test))) ** 2).sum(axis=1).mean()
+    assert pq.distortion(test) == pytest.approx(error, rel=1e-4)
+    np.testing.assert_array_equal(pq.transform(test), pq.encode(test))
+    np.testing.assert_array_equal(pq.inverse_transform(pq.encode(test)), pq.decode(pq.encode(test)))
+
+
+def test_history_falls_and_callback_sees_it(vectors):
+    seen = []
+    pq = ProductQuantizer(8, 16, random_state=0, init="pca").fit(vectors[0], callback=lambda i, r: seen.append((i, r)))
+    curve = [entry["distortion"] for entry in pq.history_]
+    assert all(b <= a * 1.001 for a, b in itertools.pairwise(curve)), curve
+    assert [i for i, _ in seen] == list(range(1, pq.n_iter_ + 1))
+    assert seen[0][1]["distortion"] == curve[0]
+    assert {"kmeans_seconds", "rotation_seconds"} <= set(pq.history_[0])
+    assert curve[-1] == pytest.approx(pq.distortion(vectors[0]), rel=0.02)
+
+
+def test_same_seed_same_codes(vectors):
+    a, b = (ProductQuantizer(8, 16, rotation="givens-random", random_state=7).fit(vectors[0]) for _ in range(2))
+    np.testing.assert_array_equal(a.encode(vectors[1]), b.encode(vectors[1]))
+
+
+def test_float64_and_integers_are_taken(vectors):
+    X = np.round(vectors[0] * 10)
+    a = ProductQuantizer(8, 16, random_state=0).fit(X)
+    np.testing.assert_array_equal(a.encode(X.astype(np.int32)), a.encode(X.astype(np.float64)))
+
+
+HARD = {
+    "all rows equal": lambda rng: np.full((40, 8), 3.0),
+    "duplicate rows": lambda rng: np.repeat(rng.normal(size=(5, 8)), 8, axis=0),
+    "constant columns": lambda rng: np.hstack([rng.normal(size=(40, 4)), np.ones((40, 4))]),
+    "zeros": lambda rng: np.zeros((40, 8)),
+    "far from the origin": lambda rng: rng.normal(size=(40, 8)) + 1e4,
+    "tiny": lambda rng: rng.normal(size=(40, 8)) * 1e-12,
+    "as many rows as centroids": lambda rng: rng.normal(size=(16, 8)),
+}
+
+
+@pytest.mark.parametrize("rotation", [None, "procrustes", "givens-greedy", "cayley"])
+@pytest.mark.parametrize("case", HARD)
+def test_hard_data(case, rotation, rng):
+    X = HARD[case](rng).astype(np.float32)
+    pq = ProductQuantizer(2, 16, rotation=rotation, random_state=0).fit(X)
+    assert np.abs(pq.rotation_.T @ pq.rotation_ - np.eye(8)).max() < 1e-4
+    spread = float(((X - X.mean(0)) ** 2).sum(1).mean())
+    assert pq.distortion(X) <= 0.8 * spread + 1e-6 * float((X**2).sum(1).mean())
+    if case in ("all rows equal", "duplicate rows"):
+        np.testing.assert_allclose(pq.decode(pq.encode(X)), X, atol=1e-3)
+
+
+BAD = [
+    ({"n_subspaces": 5}, ValueError, r"n_subspaces is 5, which does not divide the 32 columns.*4, 8"),
+    ({"n_centroids": 5000}, ValueError, r"n_samples=200 rows, fewer than n_centroids=5000"),
+    ({"n_centroids": 1}, ValueError, "n_centroids is 1"),
+    ({"n_centroids": 2.5}, TypeError, "n_centroids is 2.5"),
+    ({"rotation": "givens"}, ValueError, "rotation is 'givens'; it must be one of None, 'procrustes'"),
+    ({"init": "best"}, ValueError, "init is 'best'"),
+    ({"coarse": 300, "n_centroids": 16}, ValueError, "fewer than coarse=300"),
+    ({"step": -1.0}, ValueError, "step is -1.0"),
+    ({"max_iter": 0}, ValueError, "max_iter is 0"),
+]
+
+
+@pytest.mark.parametrize(("params", "error", "match"), BAD)
+def test_bad_parameters(params, error, match, vectors):
+    with pytest.raises(error, match=match):
+        ProductQuantizer(**{"n_subspaces": 8, "n_centroids": 16, **params}).fit(vectors[0][:200])
+
+
+def test_bad_data(vectors):
+    X = vectors[0][:200].copy()
+    pq = ProductQuantizer(8, 16, random_state=0).fit(X)
+    X[7, 3] = np.nan
+    X[9, 0] = np.inf
+    with pytest.raises(ValueError, match="in 2 of 200 rows, the first is row 7"):
+        ProductQuantizer(8, 16).fit(X)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        pq.encode(X[0])
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        pq.encode(X.astype(complex))
+    with pytest.raises(ValueError, match="16 features, but ProductQuantizer is expecting 32"):
+        pq.encode(vectors[0][:, :16])
+    with pytest.raises(ValueError, match=r"codes have shape \(2, 3\).*\(n, 8\)"):
+        pq.decode(np.zeros((2, 3), int))
+    with pytest.raises(ValueError, match=r"codes hold 16; they must lie in 0..15"):
+        pq.decode(np.full((2, 8), 16))

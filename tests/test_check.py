@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+import torch
+
+from nearkin._check import check_choice, check_integer, check_real, check_vectors
+from nearkin._random import draw_seed, numpy_generator, torch_generator
+
+
+def test_numbers():
+    assert check_integer(np.int64(3), "n") == 3
+    assert check_real(np.float32(0.5), "x", low=0, high=1) == 0.5
+    assert check_choice("a", "name", ["a", "b"]) == "a"
+
+
+BAD_NUMBERS = [
+    (lambda: check_integer(2.0, "n"), TypeError, "n is 2.0 of type float; it must be an integer"),
+    (lambda: check_integer(True, "n"), TypeError, "it must be an integer"),
+    (lambda: check_integer(0, "n", low=1), ValueError, "n is 0; it must be an integer of at least 1"),
+    (lambda: check_integer(9, "n", low=1, high=4), ValueError, "at least 1 and at most 4"),
+    (lambda: check_real("a", "x"), TypeError, "x is 'a'"),
+    (lambda: check_real(float("nan"), "x"), ValueError, "must be finite"),
+    (lambda: check_real(0, "x", above=0), ValueError, "greater than 0"),
+    (lambda: check_choice("c", "name", ["a", "b"]), ValueError, "name is 'c'; it must be one of 'a', 'b'"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "match"), BAD_NUMBERS)
+def test_bad_numbers(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
+
+
+def test_vectors_keep_float64_and_turn_the_rest_to_float32():
+    for dtype, expected in ((np.float64, np.float64), (np.uint8, np.float32), (np.float16, np.float32)):
+        assert check_vectors(np.ones((2, 3), dtype)).dtype == expected
+    assert check_vectors(torch.ones(2, 3, requires_grad=True)).dtype == np.float32
+    assert check_vectors([[1.0, 2.0]]).shape == (1, 2)
+    assert check_vectors(np.asfortranarray(np.ones((3, 2)))).flags.c_contiguous
+
+
+def test_a_sum_that_overflows_is_not_an_infinity():
+    X = np.full((4, 2), 1e308)
+    assert check_vectors(X) is X or (check_vectors(X) == X).all()
+
+
+def test_seeds():
+    assert draw_seed(numpy_generator(5)) == draw_seed(numpy_generator(5))
+    shared = np.random.default_rng(1)
+    assert numpy_generator(shared) is shared
+    assert numpy_generator(np.random.RandomState(3)).random() == numpy_generator(np.random.RandomState(3)).random()
+    generator = torch_generator(3)
+    assert torch_generator(generator) is generator
+    assert torch.equal(torch.rand(2, generator=torch_generator(4)), torch.rand(2, generator=torch_generator(4)))
+    with pytest.raises(TypeError, match="random_state is 'seed'"):
+        numpy_generator("seed")

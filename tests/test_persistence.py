@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from nearkin import ProductQuantizer
+from nearkin._persistence import load_estimator, save_estimator
+
+
+def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
+    X = rng.normal(size=(200, 8)).astype(np.float32)
+    pq = ProductQuantizer(4, 16, coarse=4, random_state=np.random.default_rng(0)).fit(X)
+    pq.save(tmp_path / "pq")
+    again = ProductQuantizer.load(tmp_path / "pq")
+    np.testing.assert_array_equal(again.encode(X), pq.encode(X))
+    np.testing.assert_array_equal(again.decode(pq.encode(X)), pq.decode(pq.encode(X)))
+    assert again.get_params() == {**pq.get_params(), "random_state": None}
+    assert again.history_ == pq.history_
+    assert again.partial_fit(X).distortion(X) < 2 * pq.distortion(X)
+
+
+def test_another_class_is_refused(tmp_path, rng):
+    pq = ProductQuantizer(4, 16, random_state=0).fit(rng.normal(size=(50, 8)))
+    save_estimator(pq, tmp_path / "pq", "thing")
+    with pytest.raises(ValueError, match="holds the kind 'thing'; 'product quantizer' is needed"):
+        ProductQuantizer.load(tmp_path / "pq")
+
+    class Other(ProductQuantizer):
+        pass
+
+    with pytest.raises(ValueError, match="holds a ProductQuantizer, not a Other"):
+        load_estimator(Other, tmp_path / "pq", "thing")
+
+
+def test_nothing_is_written_before_fit(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        ProductQuantizer().save(tmp_path / "pq")
+    assert not (tmp_path / "pq").exists()
