@@ -12,6 +12,7 @@ from nearkin.metrics import hamming_distances
 
 FAMILY = {  # name -> maker; every hasher of the library stands here
     "ITQ": nk.ITQ,
+    "ITQ-whitened": lambda n_bits=32, **kw: nk.ITQ(n_bits, whitening=0.5, **kw),
     "OnE": nk.OnE,
     "OnE-stiefel": lambda n_bits=32, **kw: nk.OnE(n_bits, solver="stiefel", **kw),
     "OgE": nk.OgE,

@@ -71,8 +71,9 @@ class BinaryAutoencoder(AbstractLinearHasher):
         W, w, self.history_ = self._learn(rows.coordinates, self._first_codes(rows, generator), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(X.dtype)
-        self.projection_ = (spectrum.axes @ W).astype(X.dtype)
-        self.intercept_ = w.astype(X.dtype)
+        unit = 1 / np.sqrt(np.mean(np.square(rows.coordinates @ W + w)))  # classifiers have any length: values near 1
+        self.projection_ = (unit * spectrum.axes @ W).astype(X.dtype)
+        self.intercept_ = (unit * w).astype(X.dtype)
         decoder, offset, _ = _decoder(rows.coordinates, _signs(rows.coordinates, W, w))
         self.decoder_ = (decoder @ spectrum.axes.T / self.scale_).astype(X.dtype)
         self.decoder_mean_ = (spectrum.mean + spectrum.axes @ offset / self.scale_).astype(X.dtype)
