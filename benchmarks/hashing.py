@@ -162,7 +162,7 @@ def scale_runs(judge: Judge, n_bits: int, n_train: int) -> Iterator[tuple[str, C
     f = judge.features
     train = f.base[np.random.default_rng(1).permutation(len(f.base))[:n_train]]
     base_scale = nk.PCAHash(n_bits).fit(train).scale_
-    for factor in 2.0 ** np.arange(-2, 4.5, 0.5):
+    for factor in 2.0 ** np.arange(-2, 4.5, 1.0):
         for name, make in (("OnE", nk.OnE), ("OgE", nk.OgE)):
             hasher = make(n_bits, scale=float(base_scale * factor), random_state=0)
             yield f"{f.name}|{name}|{n_bits}|{factor:.4g}", lambda h=hasher: run_hasher(h, train, judge)

@@ -2,11 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any, Self
 
 import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._random import numpy_generator
@@ -15,6 +17,8 @@ from nearkin.hashing.product import affine_values
 from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
+
+SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
 
 class AbstractLinearHasher(AbstractHasher):
@@ -144,7 +148,9 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
-        V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
+        small = spectrum.n_rows * spectrum.rank * self.n_bits < SMALL
+        with ThreadpoolController().limit(limits=1, user_api="blas") if small else nullcontext():
+            V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)
         self.projection_ = (spectrum.axes[:, : len(V)] @ V).astype(dtype)
