@@ -103,11 +103,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         Raises ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
         """
         self._check_params()
-        X = validate_vectors(self, X, reset=True, min_rows=check_integer(self.n_bits, "n_bits", low=1) + 1)
-        blocks: Blocks = lambda: row_blocks(X)  # noqa: E731
-        spectrum = principal_axes(blocks, self._n_components())
+        X = validate_vectors(self, X, reset=True, min_rows=self.n_bits + 1)
+        spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
         spectrum.check_rank(self.n_bits, X.shape[1])
-        return self._learn(StoredRows.of(X, spectrum.truncate(self._width(spectrum.rank))), X.dtype, callback)
+        return self._learn(StoredRows.of(X, spectrum), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them anew.
@@ -126,7 +125,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
-        return self._learn(StreamedRows(spectrum.truncate(self._width(spectrum.rank)), source), dtype, callback)
+        return self._learn(StreamedRows(spectrum, source), dtype, callback)
 
     @abstractmethod
     def _columns(
@@ -141,10 +140,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
-    def _width(self, rank: int) -> int:
-        """The number of principal components to learn in."""
-        return rank
-
     def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
@@ -153,7 +148,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
             V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)
-        self.projection_ = (spectrum.axes[:, : len(V)] @ V).astype(dtype)
+        self.projection_ = (spectrum.axes @ V).astype(dtype)
         self.intercept_ = np.zeros(self.n_bits, dtype)
         return self
 
