@@ -1,11 +1,12 @@
 """Every hasher on MNIST: raw pixels, and features of a network that never saw the classes it is judged on.
 
-    python benchmarks/hashing.py --data ../shared/data [--quick] [--part table|scale|speed|figures]
+    python benchmarks/hashing.py --data ../shared/data [--quick] [--part table|scale|training|speed|figures]
 
 Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `scale`,
-the curves of its Figure 4; `speed`, learning and encoding against the products they cannot do without; `figures`, drawn
-from the JSON. Every finished run is written at once, and runs found in the JSON are not repeated, so a full run may be
-interrupted: `--seconds` stops it in good order. Methods learn from `--train-rows` rows of the database.
+the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
+products they cannot do without; `figures`, drawn from the JSON. Every finished run is written at once, and runs found
+in the JSON are not repeated, so a full run may be interrupted: `--seconds` stops it in good order. Methods learn from
+`--train-rows` rows of the database.
 """
 
 import argparse
@@ -168,6 +169,24 @@ def scale_runs(judge: Judge, n_bits: int, n_train: int) -> Iterator[tuple[str, C
             yield f"{f.name}|{name}|{n_bits}|{factor:.4g}", lambda h=hasher: run_hasher(h, train, judge)
 
 
+def training_runs(judge: Judge, n_bits: int) -> Iterator[tuple[str, Callable[[], dict]]]:
+    """What rows and principal components buy: quality against seconds of learning, PCA included."""
+    f = judge.features
+    order = np.random.default_rng(1).permutation(len(f.base))
+    for n_train in (10_000, len(f.base)):
+        train = f.base[order[:n_train]]
+        makers: dict[str, Any] = {"ITQ": nk.ITQ(n_bits, random_state=0)}
+        for width in (128, 512):
+            makers |= {
+                f"OgE, {width}": nk.OgE(n_bits, n_components=width, random_state=0),
+                f"OnE, {width}": nk.OnE(n_bits, n_components=width, random_state=0),
+                f"OnE stiefel, {width}": nk.OnE(n_bits, solver="stiefel", n_components=width, random_state=0),
+            }
+        makers["OgE, no PCA"] = nk.OgE(n_bits, n_components=None, random_state=0)
+        for name, hasher in makers.items():
+            yield f"{f.name}|{name}|{n_bits}|{n_train}", lambda h=hasher, X=train: run_hasher(h, X, judge)
+
+
 class Record:
     """The JSON of results, written after each run."""
 
@@ -197,7 +216,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
     parser.add_argument("--quick", action="store_true", help="one seed, 16 and 32 bits, a fifth of the database")
-    parser.add_argument("--part", choices=("table", "scale", "speed", "figures"), help="one part only; default all")
+    parser.add_argument(
+        "--part", choices=("table", "scale", "training", "speed", "figures"), help="one part only; default all"
+    )
     parser.add_argument("--train-rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
     parser.add_argument("--cache", type=Path, default=HERE / ".cache", help="where the network's features are kept")
@@ -218,6 +239,8 @@ def main() -> None:
     if options.part in (None, "scale"):
         for features in sets:
             record.run("scale", scale_runs(Judge(features), 32, options.train_rows), deadline)
+    if options.part in (None, "training") and not options.quick:
+        record.run("training", training_runs(Judge(sets[0]), 32), deadline)
     if options.part in (None, "speed"):
         record.content["speed"] = measure_speed(sets[0].base, quick=options.quick)
         record.write()

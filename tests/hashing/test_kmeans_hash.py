@@ -84,3 +84,11 @@ def test_axes_are_dealt_to_equal_products():
 def test_bad_parameters_are_named(digits, parameters, message):
     with pytest.raises(ValueError, match=message):
         nk.KMeansHash(8, **parameters).fit(digits)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e9])
+def test_units_of_the_data_do_not_matter(digits, size):
+    """Roots of small integers in half precision once overflowed here."""
+    codes = nk.KMeansHash(8, random_state=0).fit(digits).encode(digits)
+    scaled = nk.KMeansHash(8, random_state=0).fit(digits * size).encode(digits * size)
+    assert (scaled == codes).mean() > 0.99

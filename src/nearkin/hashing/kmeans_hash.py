@@ -129,7 +129,7 @@ class _Subspace:
         self.points = np.ascontiguousarray(points, dtype=np.float64)
         self.affinity = affinity
         numbers = np.arange(2**n_bits)
-        self.hamming = np.bitwise_count(numbers[:, None] ^ numbers)
+        self.hamming = np.bitwise_count(numbers[:, None] ^ numbers).astype(np.float64)  # uint8 has float16 roots
         self.centroids = self._cells(n_bits, generator)
         distances = np.linalg.norm(self.centroids[:, None] - self.centroids, axis=2)
         self.side = float((distances * np.sqrt(self.hamming)).sum() / self.hamming.sum())  # s, by least squares
