@@ -8,10 +8,16 @@ def random_codebooks(rng, M=3, K=7, width=4):
     return rng.normal(size=(M, K, width)).astype(np.float32)
 
 
-def test_assign_finds_the_nearest_centroid(rng):
-    C = random_codebooks(rng)
-    Z = rng.normal(size=(50, 12)).astype(np.float32)
-    distances = ((Z.reshape(50, 3, 1, 4) - C) ** 2).sum(-1)
+@pytest.mark.parametrize("n", [50, 40_000])  # by a product, by FAISS
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_assign_finds_the_nearest_centroid(n, offset, rng):
+    C = random_codebooks(rng) + np.float32(offset)
+    Z = rng.normal(size=(n, 12)).astype(np.float32) + np.float32(offset)
+    distances = ((Z.reshape(n, 3, 1, 4) - C) ** 2).sum(-1)
+    if offset and n > 50:
+        found = np.take_along_axis(distances, assign(Z, C)[:, :, None], 2)[:, :, 0]
+        assert found.mean() <= 1.01 * distances.min(-1).mean()
+        return
     np.testing.assert_array_equal(assign(Z, C), distances.argmin(-1))
     assert squared_error(Z, assign(Z, C), C) == pytest.approx(distances.min(-1).sum(-1).mean(), rel=1e-5)
 

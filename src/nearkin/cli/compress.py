@@ -18,12 +18,16 @@ def compress(
             metavar="VECTORS",
         ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the index to; an index there is replaced.")],
+    out: Annotated[
+        str,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write the index to; an index there is replaced."),
+    ],
     method: Annotated[
         str,
         typer.Option(
             "--method",
             "-m",
+            metavar="NAME",
             help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley; "
             "or bits by hashing: lsh, itq, one, oge, ...",
         ),
@@ -39,7 +43,8 @@ def compress(
         int | None, typer.Option(help="Coarse cells of an inverted file: search looks into a few of them only.", min=1)
     ] = None,
     train: Annotated[
-        str | None, typer.Option(help="Other vectors to learn from, so that the indexed ones stay unseen.")
+        str | None,
+        typer.Option(metavar="FILE", help="Other vectors to learn from, so that the indexed ones stay unseen."),
     ] = None,
     train_rows: Annotated[
         int | None,
@@ -47,11 +52,19 @@ def compress(
     ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2]", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2]",
+            show_default=False,
+        ),
     ] = None,
     ids: Annotated[
         str | None,
-        typer.Option(help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers]", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers]",
+            show_default=False,
+        ),
     ] = None,
     keep_vectors: Annotated[
         bool, typer.Option("--keep-vectors", help="Keep exact vectors beside the codes, for search --oversample.")

@@ -21,7 +21,7 @@ _COLUMNS = {
 
 
 def demo(
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder for the report.")] = "demo",
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the report.")] = "demo",
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,

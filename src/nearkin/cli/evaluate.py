@@ -15,14 +15,20 @@ def evaluate(
     truth: Annotated[
         str | None,
         typer.Option(
-            help="Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet)."
+            metavar="FILE",
+            help="Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).",
         ),
     ] = None,
     base: Annotated[
-        str | None, typer.Option(help="The vectors that were indexed; the truth is then found by exact search in them.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The vectors that were indexed; the truth is then found by exact search in them."
+        ),
     ] = None,
-    labels: Annotated[str | None, typer.Option(help="A label for every indexed row, in order.")] = None,
-    query_labels: Annotated[str | None, typer.Option(help="A label for every query (with --labels).")] = None,
+    labels: Annotated[str | None, typer.Option(metavar="FILE", help="A label for every indexed row, in order.")] = None,
+    query_labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A label for every query (with --labels).")
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="Neighbours to search for.", min=1)] = 100,
     oversample: Oversample = None,
     threads: Threads = None,

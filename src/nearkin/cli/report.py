@@ -14,7 +14,9 @@ def report(
     folder: Folder,
     out: Annotated[
         str | None,
-        typer.Option("--out", "-o", help="The file to write.  [default: INDEX/report.html]", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The file to write.  [default: INDEX/report.html]", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 _NOTES = ("distortion", "objective", "loss", "value", "error")  # the first one in a record is shown beside the bar
+_NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
 
 
 class Screen:
@@ -59,10 +60,15 @@ class Screen:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
     made = Table(
-        title=title, title_justify="left", title_style="bold", header_style="dim", box=box.SIMPLE_HEAD, pad_edge=False
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=box.SIMPLE_HEAD,
+        collapse_padding=True,
     )
     for j, column in enumerate(columns):
-        text = all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)
+        text = any(isinstance(row[j], str) and not set(row[j]) <= _NUMBER for row in rows)
         made.add_column(column, justify="left" if text else "right", no_wrap=True)
     for i, row in enumerate(rows):
         repeated = i > 0 and rows[i - 1][0] == row[0]

@@ -18,7 +18,7 @@ def search(
     k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
     oversample: Oversample = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", help="File for the hits: .parquet, .csv, .tsv or .npz.")
+        str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
     ] = None,
     threads: Threads = None,
     as_json: Json = False,

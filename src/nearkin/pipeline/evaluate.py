@@ -24,17 +24,6 @@ def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int
     return record
 
 
-def judge_labels(hits: np.ndarray, totals: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
-    """Precision at every cut, and mAP, from which places hold a row of the query's label, (n, K) bool.
-
-    `totals` (n,) is how many rows of the whole index have it: where some may lie beyond K, the measure is called mAP@K
-    and divides by what K places can hold.
-    """
-    record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= hits.shape[1]}
-    K = hits.shape[1]
-    return record | {f"mAP@{K}": float(metrics.average_precision(hits, np.minimum(totals, K)).mean())}
-
-
 def exact_neighbors(
     file: VectorFile, Q: np.ndarray, k: int, metric: str = "l2", callback: Callback = ignore
 ) -> np.ndarray:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from nearkin import metrics
 from nearkin.data import VectorFile
-from nearkin.pipeline.evaluate import exact_neighbors, judge_labels, judge_neighbors, search_in_batches
+from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
+from nearkin.pipeline.labels import judge_by_label
 from nearkin.pipeline.steps import Callback, Steps
-
-FULL_RANKING = 100_000  # rows up to which mAP by label ranks the whole index; above, the first FULL_RANKING // 100
 
 
 def evaluate_folder(
@@ -51,7 +49,8 @@ def evaluate_folder(
     if truth is not None:
         record |= judge_neighbors(found, truth)
     if labels is not None and query_labels is not None:
-        record |= _by_label(index, Q, labels, query_labels, steps)
+        with steps.step("rank") as callback:
+            record |= judge_by_label(index, Q, labels, query_labels, callback)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record)
     return record
@@ -79,33 +78,3 @@ def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Ca
     metric = index.metric if index.metric in ("ip", "cosine") else "l2"
     rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)
     return rows if index.ids is None else index.ids[rows]
-
-
-def _label_hits(index: Any, found: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> np.ndarray:
-    """Which found ids (n, K) have their query's label, (n, K) bool; places where nothing was found have none."""
-    rows, missing = found, found == ("" if found.dtype.kind == "U" else -1)
-    if index.ids is not None:
-        order = np.argsort(index.ids, kind="stable")
-        rows = order[np.searchsorted(index.ids[order], found).clip(max=len(order) - 1)]
-    return metrics.label_relevance(labels[rows], query_labels) & ~missing
-
-
-def _by_label(
-    index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, steps: Steps
-) -> dict[str, float]:
-    """mAP and precision by label, batch by batch: a whole ranking is n times the index."""
-    K = len(index) if len(index) <= FULL_RANKING else FULL_RANKING // 100
-    names, counts = np.unique(labels, return_counts=True)
-    places = np.searchsorted(names, query_labels).clip(max=len(names) - 1)
-    totals = np.where(names[places] == query_labels, counts[places], 0)
-    rows = max(1, 4_000_000 // K)
-    sums: dict[str, float] = {}
-    with steps.step("rank") as callback:
-        for start in range(0, len(Q), rows):
-            part = slice(start, start + rows)
-            found = index.search(Q[part], K)[1]
-            hits = _label_hits(index, found, labels, query_labels[part])
-            for name, value in judge_labels(hits, totals[part]).items():
-                sums[name] = sums.get(name, 0.0) + value * len(found)
-            callback(min(start + rows, len(Q)), {"total": len(Q)})
-    return {name: value / len(Q) for name, value in sums.items()}

@@ -40,13 +40,19 @@ def save_index(
         index.save(fresh)
         _write(fresh / RUN, run)
         if vectors is not None:
-            kept = np.lib.format.open_memmap(fresh / KEPT, mode="w+", dtype=np.float32, shape=vectors.shape)
-            done = 0
-            for chunk in vectors.chunks():
-                kept[done : done + len(chunk)] = chunk
-                done += len(chunk)
-                callback(done, {"total": len(vectors)})
-            kept.flush()
+            _copy_vectors(vectors, fresh / KEPT, callback)
+
+
+def _copy_vectors(vectors: VectorFile, path: Path, callback: Callback) -> None:
+    """Write an .npy file as a stream: a map of it would count as our memory until it is on disk."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": vectors.shape}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        done = 0
+        for chunk in vectors.chunks():
+            file.write(chunk.astype("<f4", copy=False).data)
+            done += len(chunk)
+            callback(done, {"total": len(vectors)})
 
 
 def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:

@@ -33,6 +33,7 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
     def make(size: CodeSize, random_state: Any) -> Any:
         if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
+        _check_one_size(size)
         n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
         n_subspaces = subspaces(n_bytes, size.n_centroids)
         return nk.ProductQuantizer(
@@ -46,12 +47,16 @@ def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
     def make(size: CodeSize, random_state: Any) -> Any:
         if size.n_coarse is not None:
             raise ValueError("coarse cells are for product quantization; leave coarse out with a hashing method")
-        if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
-            raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
+        _check_one_size(size)
         n_bits = size.n_bits if size.n_bits is not None else 8 * (size.n_bytes or 16)
         return getattr(nk, public_name)(n_bits=n_bits, random_state=random_state)
 
     return make
+
+
+def _check_one_size(size: CodeSize) -> None:
+    if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
+        raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
 
 
 def subspaces(n_bytes: int, n_centroids: int) -> int:

@@ -75,7 +75,7 @@ def start_rotation(
             race[name] = step = alternate(train, step, update, rounds)
             Z = held_out @ step.rotation
             error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks)
-        leader = min(error.values())
+        leader = min(error[name] for name in race)
         race = {name: step for name, step in race.items() if error[name] <= _HOPELESS * leader}
     best = min(race, key=lambda name: error[name])
     return race[best].rotation, error

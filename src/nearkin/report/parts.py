@@ -34,16 +34,19 @@ def table(
     a column to "min" or "max", and its best cell of every group is set in bold.
     """
     bold, formats = _best_cells(rows, best or {}), formats or {}
-    text = {j for j in range(len(columns)) if all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows)}
+    text = {j for j in range(len(columns)) if any(_is_text(row[j]) for row in rows)}
+    grouped = len({row[0] for row in rows}) < len(rows)
     head = "".join(f'<th scope="col"{_css(j in text and "text")}>{html.escape(c)}</th>' for j, c in enumerate(columns))
+    head = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
     body = []
     for i, row in enumerate(rows):
         cells = "".join(
             f"<td{_css(j in text and 'text', (i, j) in bold and 'best')}>{_text(cell, formats.get(j, '.4g'))}</td>"
             for j, cell in enumerate(row)
         )
-        body.append(f"<tr{_css(i > 0 and rows[i - 1][0] != row[0] and 'group')}>{cells}</tr>")
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+        opens = grouped and i > 0 and rows[i - 1][0] != row[0]
+        body.append(f"<tr{_css(opens and 'group')}>{cells}</tr>")
+    return f'<div class="scroll"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _css(*names: str | bool) -> str:
@@ -78,6 +81,10 @@ def thumbnail(image: np.ndarray, label: str, css_class: str = "") -> str:
     return (
         f'<img{kind} width="{width}" height="{height}" alt="{html.escape(label)}" src="data:image/png;base64,{data}">'
     )
+
+
+def _is_text(cell: Any) -> bool:
+    return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
 
 
 def _text(value: Any, form: str = ".4g") -> str:

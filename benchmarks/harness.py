@@ -1,0 +1,113 @@
+"""What the benchmarks share: timing in turn, data by name, results as JSON with the machine they come from."""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import torch
+from threadpoolctl import threadpool_limits
+
+RESULTS = Path(__file__).parent / "results"
+_IN_A_ROW = 5  # calls before it is another's turn
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Options that every benchmark takes."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of sift_bsds.npz, mnist.npz")
+    options.add_argument("--quick", action="store_true", help="fewer sizes, rows and repetitions")
+    options.add_argument("--threads", type=int, default=1)
+    return options
+
+
+def limit_threads(n: int) -> None:
+    """The same number of threads for FAISS, torch and BLAS."""
+    faiss.omp_set_num_threads(n)
+    torch.set_num_threads(n)
+    threadpool_limits(n)
+
+
+def median_ms(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median CPU milliseconds (all threads) of each function, called in turn (A B A B), after one call to warm up.
+
+    CPU time, because these machines are shared: what a neighbour takes is not counted, what threads burn in waiting is.
+    """
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for function in functions.values():
+        function()
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.process_time()
+            for _ in range(_IN_A_ROW):
+                function()
+            times[name].append(1e3 * (time.process_time() - start) / _IN_A_ROW)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def cpu_seconds(function: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of all threads of this process, and what the function returned."""
+    start = time.process_time()
+    result = function()
+    return time.process_time() - start, result
+
+
+def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows to train on, held-out rows, and queries, all float32.
+
+    "sift" and "mnist" are read from `folder`; "gaussian" (128 correlated dimensions, variances 1/i, randomly rotated),
+    "heavy" (Student's t, large mean) and "blobs" are generated from a fixed seed.
+    """
+    if name == "sift":
+        with np.load(folder / "sift_bsds.npz") as z:
+            return tuple(z[k].astype(np.float32) for k in ("learn", "base", "query"))  # type: ignore[return-value]
+    if name == "mnist":
+        with np.load(folder / "mnist.npz") as z:
+            X, Q = z["X_train"].astype(np.float32), z["X_test"].astype(np.float32)
+            return X, Q, Q[:1000]
+    rng = np.random.default_rng(20_26)
+    n, d = 60_000, 128
+    if name == "gaussian":
+        X = rng.normal(size=(n, d)) * np.arange(1, d + 1) ** -0.5
+    elif name == "heavy":
+        X = rng.standard_t(4, size=(n, d)) * np.arange(1, d + 1) ** -0.4 + 2
+    elif name == "blobs":
+        X = rng.normal(size=(n, d)) * 0.3 + rng.normal(size=(200, d))[rng.integers(200, size=n)]
+    else:
+        raise ValueError(f"no data set {name!r}; there are sift, mnist, gaussian, heavy, blobs")
+    X = X @ np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = X.astype(np.float32)
+    return X[:40_000], X[40_000:59_000], X[59_000:]
+
+
+def save(name: str, results: Any, **settings: Any) -> Path:
+    """Write results/NAME.json with the settings, the versions and the machine."""
+    packages = ("nearkin", "numpy", "torch", "faiss-cpu", "numba", "scikit-learn")
+    machine = {"cpu": _cpu(), "cores": os.cpu_count(), "python": platform.python_version()}
+    record = {
+        "settings": {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()},
+        "versions": {package: version(package) for package in packages},
+        "machine": machine,
+        "results": results,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

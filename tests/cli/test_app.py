@@ -1,0 +1,87 @@
+"""The command line as a process: exit codes, quick help, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import run
+
+SRC = Path(nk.__file__).parents[1]
+
+
+def start(*args: object, **env: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "nearkin", *map(str, args)]
+    kept = {**os.environ, "PYTHONPATH": str(SRC), **env}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept)
+
+
+def test_no_command_shows_help() -> None:
+    result = run()
+    assert result.exit_code == 0
+    assert "compress" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "compress", "search", "evaluate", "report"])
+def test_every_command_has_help_with_an_option(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"nearkin {nk.__version__}\n"
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    result = run("compres")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("nearkin: No such command 'compres'")
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_loads_no_numerical_library() -> None:
+    code = "import sys, nearkin.cli; print([m for m in ('numpy', 'faiss', 'torch', 'sklearn') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SRC)}
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_bad_input_in_a_process(tmp_path: Path) -> None:
+    process = start("compress", tmp_path / "no.npy", "--out", tmp_path / "idx")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert not out
+    assert err.startswith("nearkin: ")
+    assert "Traceback" not in err
+
+
+def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
+    options = ["--bytes", 1, "--centroids", 16, "--threads", 1, "--out", tmp_path / "idx", "--json"]
+    process = start("compress", tmp_path / "X.npy", *options)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["threads"] == 1
+    assert out.count("\n") == 1
+
+
+def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """The training would take a minute: the command is certain to be at work when the signal comes."""
+    X = tmp_path / "X.npy"
+    np.save(X, np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32))
+    process = start("compress", X, "--bytes", 32, "--method", "givens-steepest", "--out", tmp_path / "idx")
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT), err  # a shell reports both as 130
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]

@@ -1,0 +1,123 @@
+"""`nearkin compress` and what it writes."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import load, run, run_json
+
+
+def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:
+    out = tmp_path / "idx"
+    record = run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--seed", 3, "--out", out)
+    assert record["vectors"] == 600
+    assert record["dimensions"] == 8
+    assert record["bytes_per_vector"] == 4
+    assert record["compression"] == 8
+    assert record["seed"] == 3
+    X = load(files)["base"]
+    assert record["distortion"] == pytest.approx(nk.Index.load(out).quantizer.distortion(X), rel=1e-6)
+    assert {"train", "encode", "save"} <= set(record["seconds"])
+    assert (out / "run.json").is_file()
+
+
+def test_the_table_is_for_people(files: Path, tmp_path: Path) -> None:
+    result = run("compress", f"{files}/data.npz:base", "--bytes", 2, "--centroids", 16, "--out", tmp_path / "idx")
+    assert result.exit_code == 0
+    assert "bytes per vector" in result.stdout
+    assert "distortion" in result.stdout
+
+
+def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--out", tmp_path / name)
+    assert (tmp_path / "a/index.faiss").read_bytes() == (tmp_path / "b/index.faiss").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "method", ["none", "procrustes", "givens-random", "givens-greedy", "givens-2opt", "givens-steepest", "cayley"]
+)
+def test_every_rotation_by_name(files: Path, tmp_path: Path, method: str) -> None:
+    options = ["--method", method, "--bytes", 2, "--centroids", 16, "--out", tmp_path / "idx"]
+    assert run_json("compress", f"{files}/data.npz:base", *options)["method"] == method
+
+
+def test_training_on_other_vectors(files: Path, tmp_path: Path) -> None:
+    base, train = f"{files}/data.npz:base", tmp_path / "train.npy"
+    np.save(train, load(files)["base"][:100])
+    options = ["--bytes", 4, "--centroids", 16, "--train-rows", 60]
+    record = run_json("compress", base, "--train", train, *options, "--out", tmp_path / "idx")
+    assert record["trained_on"] == 60
+    assert record["train"] == str(train)
+
+
+def test_plain_faiss_opens_the_index(files: Path, compressed: Callable[..., Path]) -> None:
+    folder = compressed()
+    Q = load(files)["query"]
+    _, expected = nk.Index.load(folder).search(Q, 5)
+    _, found = faiss.read_index(str(folder / "index.faiss")).search(Q, 5)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_file_is_encoded_in_chunks(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes do not depend on the chunks, and ids and kept vectors come from all of them."""
+    monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 100 * 4 * 8)
+    options = ["--bytes", 4, "--centroids", 16, "--ids", files / "ids.txt", "--keep-vectors", "--out", tmp_path / "a"]
+    run_json("compress", f"{files}/data.npz:base", *options)
+    monkeypatch.undo()
+    run_json("compress", f"{files}/data.npz:base", *options[:-1], tmp_path / "b")
+    for name in ("index.faiss", "vectors.npy", "arrays.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    np.testing.assert_array_equal(np.load(tmp_path / "a/vectors.npy"), load(files)["base"])
+
+
+def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
+    options = ["--centroids", 64, "--out", tmp_path / "idx"]
+    assert run_json("compress", f"{files}/data.npz:base", "--bytes", 3, *options)["bytes_per_vector"] == 3
+    result = run("compress", f"{files}/data.npz:base", "--bytes", 4, *options)
+    assert result.exit_code == 2
+    assert "4 bytes are no whole number of 6-bit codes (64 centroids); give a multiple of 3 bytes" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["missing.npy"], "missing.npy does not exist"),
+        (["data.npz"], "holds 3 arrays; name one of"),
+        (["data.npz:base", "--bytes", 3], "n_subspaces is 3, which does not divide the 8 columns"),
+        (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'none', 'procrustes'"),
+        (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; the codes of procrustes are searched by l2"),
+        (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
+        (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
+        (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns and"),
+        (["nan.npy"], "nan.npy contains NaN or infinity (as float32) in 1 of 5 rows, the first is row 2"),
+        (["narrow.npy", "--bytes", 1], "fewer than n_centroids=256"),
+        (["data.npz:base", "--bytes", 0], "Invalid value for '--bytes'"),
+        (["data.npz:base", "--what"], "No such option: --what"),
+        ([], "Missing argument 'VECTORS'"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(files: Path, tmp_path: Path, options: list[object], text: str) -> None:
+    np.save(files / "narrow.npy", np.ones((5, 3), np.float32))
+    np.save(files / "nan.npy", np.where(np.arange(5)[:, None] == 2, np.nan, np.ones((5, 8))))
+    names = {path.name for path in files.iterdir()}
+    given = [files / o if str(o).partition(":")[0] in names or o == "missing.npy" else o for o in options]
+    result = run("compress", *given, "--out", tmp_path / "idx")
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert result.stderr.startswith("nearkin: ")
+    assert result.stderr.count("\n") == 1
+    assert not result.stdout
+    assert not (tmp_path / "idx").exists()
+
+
+def test_a_folder_with_other_content_is_not_replaced(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    result = run("compress", f"{files}/data.npz:base", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "folder with other content" in result.stderr
+    assert (tmp_path / "letter.txt").read_text() == "dear"

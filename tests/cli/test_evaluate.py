@@ -1,0 +1,97 @@
+"""`nearkin evaluate` against the measures computed by hand, and `nearkin report` of what it found."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+import nearkin as nk
+from tests.cli.conftest import load, run, run_json
+
+
+def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]) -> None:
+    folder = compressed()
+    record = run_json("evaluate", folder, f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth")
+    data = load(files)
+    _, ids = nk.Index.load(folder).search(data["query"], 10)
+    share = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(ids, data["truth"][:, :10], strict=True)])
+    assert record["10-recall@10"] == pytest.approx(share)
+    assert record["1-recall@10"] == np.mean([t in row for t, row in zip(data["truth"][:, 0], ids, strict=True)])
+    assert record["distortion"] > 0
+    assert (folder / "evaluation.json").is_file()
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_truth_from_the_base_vectors_in_the_metric_of_the_index(
+    files: Path, compressed: Callable[..., Path], metric: str
+) -> None:
+    """Enough bytes and rescoring find everything: so truth and answers follow the same metric."""
+    folder = compressed("--metric", metric, "--keep-vectors")
+    data = f"{files}/data.npz"
+    record = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", "--oversample", 60, "-k", 10)
+    assert record["10-recall@10"] == 1
+
+
+def test_truth_from_the_base_vectors_under_ids(files: Path, compressed: Callable[..., Path]) -> None:
+    data = f"{files}/data.npz"
+    plain = run_json("evaluate", compressed(), f"{data}:query", "--base", f"{data}:base")
+    named = run_json("evaluate", compressed("--ids", files / "ids.txt"), f"{data}:query", "--base", f"{data}:base")
+    assert named["10-recall@10"] == plain["10-recall@10"]
+
+
+@pytest.mark.parametrize("options", [(), ("--ids", "ids.txt")])
+def test_map_by_label_agrees_with_scikit_learn(
+    files: Path, compressed: Callable[..., Path], options: tuple[str, ...]
+) -> None:
+    folder = compressed(*(files / o if o == "ids.txt" else o for o in options))
+    labels, query_labels = np.load(files / "labels.npy"), np.load(files / "query_labels.npy")
+    args = ["--labels", files / "labels.npy", "--query-labels", files / "query_labels.npy"]
+    record = run_json("evaluate", folder, f"{files}/data.npz:query", *args)
+    index = nk.Index.load(folder)
+    index.ids = None
+    _, ranking = index.search(load(files)["query"], 600)
+    scores = np.empty(ranking.shape)
+    np.put_along_axis(scores, ranking, -np.arange(600.0)[None], axis=1)
+    expected = np.mean([average_precision_score(labels == q, s) for q, s in zip(query_labels, scores, strict=True)])
+    assert record["mAP"] == pytest.approx(expected)
+    assert record["precision@1"] == np.mean(labels[ranking[:, 0]] == query_labels)
+
+
+def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    folder, queries = compressed(), f"{files}/data.npz:query"
+    np.save(tmp_path / "short.npy", np.ones((3, 8), int))
+    for args, text in [
+        (("--truth", tmp_path / "short.npy"), "truth has 3 rows and there are 20 queries"),
+        (("--base", tmp_path / "short.npy"), "short.npy has 3 rows and the index 600"),
+        (("--labels", files / "labels.npy"), "give both (--labels, --query-labels)"),
+        (
+            ("--labels", files / "query_labels.npy", "--query-labels", files / "query_labels.npy"),
+            "labels has 20 values",
+        ),
+        (("--labels", files / "labels.npy", "--query-labels", files / "labels.npy"), "query_labels has 600 values"),
+        (("--truth", tmp_path / "gone.npy"), "gone.npy does not exist"),
+    ]:
+        result = run("evaluate", folder, queries, *args)
+        assert result.exit_code == 2, result.output
+        assert text in result.stderr
+
+
+def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    folder = compressed("--centroids", 16, "--bytes", 2, "--method", "givens-greedy")
+    before = tmp_path / "before.html"
+    assert run_json("report", folder, "--out", before)["report"] == str(before)
+    assert "Not judged yet" in before.read_text()
+    record = run_json("evaluate", folder, f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth")
+    assert run("report", folder).exit_code == 0
+    page = (folder / "report.html").read_text()
+    assert f"{record['10-recall@10']:.3f}" in page
+    assert "<svg" in page
+    assert "givens-greedy" in page
+
+
+def test_a_report_of_an_index_saved_from_python(tmp_path: Path, rng: np.random.Generator) -> None:
+    nk.Index.build(rng.normal(size=(10, 4))).save(tmp_path / "idx")
+    run_json("report", tmp_path / "idx")
+    assert "saved from Python" in (tmp_path / "idx/report.html").read_text()

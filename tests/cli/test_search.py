@@ -1,0 +1,92 @@
+"""`nearkin search`: hits on screen and in files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import load, run, run_json
+
+
+def expected(files: Path, folder: Path, k: int, **options: object) -> tuple[np.ndarray, np.ndarray]:
+    return nk.Index.load(folder).search(load(files)["query"], k, **options)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "npz"])
+def test_hits_in_every_format(files: Path, compressed: Callable[..., Path], tmp_path: Path, kind: str) -> None:
+    folder, out = compressed(), tmp_path / f"hits.{kind}"
+    record = run_json("search", folder, f"{files}/data.npz:query", "-k", 3, "--out", out)
+    assert (record["queries"], record["k"]) == (20, 3)
+    scores, ids = expected(files, folder, 3)
+    if kind == "npz":
+        with np.load(out) as hits:
+            np.testing.assert_array_equal(hits["ids"], ids)
+            np.testing.assert_array_equal(hits["scores"], scores)
+        return
+    if kind == "parquet":
+        table = pq.read_table(out)
+        names, rows = (
+            table.column_names,
+            list(zip(*(table[name].to_pylist() for name in table.column_names), strict=True)),
+        )
+    else:
+        first, *lines = out.read_text().splitlines()
+        separator = "," if kind == "csv" else "\t"
+        names = first.split(separator)
+        rows = [tuple(float(cell) for cell in line.split(separator)) for line in lines]
+    assert names == ["query", "rank", "id", "score"]
+    assert rows == [(q, r + 1, ids[q, r], pytest.approx(scores[q, r])) for q in range(20) for r in range(3)]
+
+
+def test_without_a_file_json_carries_the_hits(files: Path, compressed: Callable[..., Path]) -> None:
+    folder = compressed()
+    hits = run_json("search", folder, f"{files}/data.npz:query", "-k", 2)["hits"]
+    assert [hit["ids"] for hit in hits] == expected(files, folder, 2)[1].tolist()
+
+
+def test_without_a_file_people_see_the_first_queries(files: Path, compressed: Callable[..., Path]) -> None:
+    folder = compressed()
+    result = run("search", folder, f"{files}/data.npz:query", "-k", 2)
+    assert result.exit_code == 0
+    assert str(expected(files, folder, 2)[1][0, 0]) in result.stdout
+    assert "20 queries" in result.stdout
+
+
+def test_ids_and_rescoring(files: Path, compressed: Callable[..., Path]) -> None:
+    folder = compressed("--ids", files / "ids.txt", "--keep-vectors")
+    hits = run_json("search", folder, f"{files}/data.npz:query", "-k", 1, "--oversample", 20)["hits"]
+    truth = load(files)["truth"]
+    right = sum(hit["ids"] == [f"row-{row}"] for hit, row in zip(hits, truth[:, 0], strict=True))
+    assert right == 20, f"{right} of 20 nearest neighbours after rescoring 20 candidates"
+
+
+def test_more_neighbours_than_rows(files: Path, compressed: Callable[..., Path]) -> None:
+    hits = run_json("search", compressed(), f"{files}/data.npz:query", "-k", 1000)["hits"]
+    assert sorted(hits[0]["ids"]) == list(range(600))
+
+
+def test_bad_input(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    folder, queries = compressed(), f"{files}/data.npz:query"
+    np.save(tmp_path / "wide.npy", np.ones((2, 9)))
+    (tmp_path / "empty").mkdir()
+    for args, text in [
+        ((folder, tmp_path / "wide.npy"), "Q has 9 columns; it must have 8"),
+        ((folder, queries, "--out", tmp_path / "hits.txt"), "has an unknown ending; give one of .parquet"),
+        ((folder, queries, "--oversample", 2), "oversample needs the exact vectors"),
+        ((tmp_path / "nothing", queries), "does not exist"),
+        ((tmp_path / "empty", queries), "has no config.json"),
+    ]:
+        result = run("search", *args)
+        assert result.exit_code == 2, result.output
+        assert text in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_a_newer_format_is_refused(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kind": "index", "format_version": 999}')
+    result = run("search", tmp_path, f"{files}/data.npz:query")
+    assert result.exit_code == 2
+    assert "has format version 999" in result.stderr

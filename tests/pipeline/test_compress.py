@@ -1,0 +1,79 @@
+"""A file to a saved index: the library's side of `nearkin compress`."""
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data import open_vectors
+from nearkin.pipeline import Steps, compress_file
+from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(500, 8)).astype(np.float32)
+
+
+def quantizer(**options: object) -> nk.ProductQuantizer:
+    return nk.ProductQuantizer(4, 16, rotation=None, random_state=0, **options)
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_the_index_is_the_one_that_build_makes(tmp_path: Path, X: np.ndarray, metric: str) -> None:
+    np.save(tmp_path / "X.npy", X)
+    compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", metric=metric)
+    loaded, built = nk.Index.load(tmp_path / "idx"), nk.Index.build(X, quantizer(), metric=metric)
+    for a, b in zip(loaded.search(X[:20], 5), built.search(X[:20], 5), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_inverted_file(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X)
+    record = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(coarse=5), tmp_path / "idx")
+    assert len(nk.Index.load(tmp_path / "idx")) == 500
+    assert record["distortion"] < np.square(X).sum(axis=1).mean()
+
+
+def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X)
+    steps = Steps()
+    made = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", steps=steps, about={"a": 1})
+    kept = read_record(tmp_path / "idx", RUN)
+    assert kept is not None
+    assert len(kept.pop("history")) > 1
+    kept["seconds"] = made["seconds"]
+    assert kept == made
+    assert made["a"] == 1
+    assert read_record(tmp_path / "idx", EVALUATION) is None
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the rows: not even a tenth of the added bytes more at the peak (NumPy's memory; FAISS holds the codes)."""
+    monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 200_000)
+    peaks = []
+    for n in (40_000, 80_000):
+        np.save(tmp_path / f"{n}.npy", np.random.default_rng(0).normal(size=(n, 16)).astype(np.float32))
+        file = open_vectors(tmp_path / f"{n}.npy")
+        tracemalloc.start()
+        options = {"train_rows": 500, "keep_vectors": True}
+        compress_file(file, nk.ProductQuantizer(2, 16, rotation=None), tmp_path / "idx", **options)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.1 * 40_000 * 16 * 4, f"peaks of {peaks} bytes"
+
+
+def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X[:10])
+    with pytest.raises(ValueError, match="fewer than n_centroids=16"):
+        compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx")
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_a_damaged_record_is_named(tmp_path: Path, X: np.ndarray) -> None:
+    nk.Index.build(X).save(tmp_path / "idx")
+    (tmp_path / "idx" / RUN).write_text("{")
+    with pytest.raises(ValueError, match=r"run\.json is damaged"):
+        read_record(tmp_path / "idx", RUN)

@@ -1,0 +1,54 @@
+"""Method names to unfitted quantizers of the asked size."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, methods, subspaces
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_has_the_size_that_was_asked_for(name: str, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(300, 16)).astype(np.float32)
+    quantizer = find_method(name).make(CodeSize(n_bytes=2, n_centroids=16), 0)
+    metric = choose_metric(find_method(name), None)
+    index = nk.Index.build(X, quantizer, metric=metric)
+    assert index.bytes_per_vector == 2
+    assert index.quantizer.encode(X).shape[0] == 300
+
+
+def test_the_default_is_16_bytes() -> None:
+    assert find_method("procrustes").make(CodeSize(), 0).n_subspaces == 16
+    assert find_method("itq").make(CodeSize(), 0).n_bits == 128
+
+
+def test_bits_and_bytes_name_the_same_size() -> None:
+    assert find_method("procrustes").make(CodeSize(n_bits=64), 0).n_subspaces == 8
+    assert find_method("itq").make(CodeSize(n_bytes=8), 0).n_bits == 64
+
+
+@pytest.mark.parametrize(("n_bytes", "n_centroids", "expected"), [(8, 256, 8), (8, 16, 16), (3, 64, 4), (4, 65536, 2)])
+def test_subspaces_fill_the_bytes(n_bytes: int, n_centroids: int, expected: int) -> None:
+    assert subspaces(n_bytes, n_centroids) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "text"),
+    [
+        ("none", CodeSize(n_bytes=4, n_centroids=64), "give a multiple of 3 bytes"),
+        ("none", CodeSize(n_bits=12), "needs a multiple of 8"),
+        ("none", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
+        ("itq", CodeSize(n_bits=64, n_bytes=4), "give one of them"),
+        ("itq", CodeSize(n_coarse=4), "leave coarse out"),
+    ],
+)
+def test_sizes_that_cannot_be(name: str, size: CodeSize, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        find_method(name).make(size, 0)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="method is 'opq'; it must be one of 'none', 'procrustes'"):
+        find_method("opq")
+    with pytest.raises(ValueError, match="the codes of itq are searched by hamming"):
+        choose_metric(find_method("itq"), "l2")

@@ -1,0 +1,45 @@
+"""Figures show the numbers they are given, and become SVG that follows the page's colours."""
+
+import numpy as np
+import pytest
+
+from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
+from nearkin.plots.style import SERIES
+
+
+def test_convergence_draws_one_curve_a_method() -> None:
+    ax = plot_convergence({"a": [3, 2, 1], "b": [2, 1]})
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[3, 2, 1], [2, 1]]
+    assert ax.lines[0].get_xdata().tolist() == [1, 2, 3]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_against_bytes_sorts_the_sizes_and_marks_them() -> None:
+    ax = plot_against_bytes({"a": {8: 0.9, 2: 0.5}}, "recall", reference=("exact", 1.0))
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[2, 0.5], [8, 0.9]])
+    assert ax.get_xticks().tolist() == [2, 8]
+    assert ax.get_ylabel() == "recall"
+    assert ax.lines[1].get_ydata()[0] == 1.0
+
+
+def test_figures_are_drawn_on_given_axes() -> None:
+    ax = new_axes()
+    assert plot_convergence({"a": [1]}, ax) is ax
+    assert plot_against_bytes({"a": {2: 1}}, "y", ax) is ax
+
+
+def test_svg_is_inline_coloured_by_the_page_and_repeatable() -> None:
+    ax = plot_convergence({"a": [2, 1], "b": [3, 1]})
+    svg = to_svg(ax, "curve")
+    assert svg.startswith("<svg")
+    assert f"var(--series-1, {SERIES[0]})" in svg
+    assert ">iteration</text>" in svg  # text stays text
+    assert 'id="curve-' in svg
+    assert " width=" not in svg.split(">")[0]
+    assert svg == to_svg(ax, "curve")
+
+
+def test_no_global_figure_is_made() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plot_convergence({"a": [1, 2]})
+    assert plt.get_fignums() == []

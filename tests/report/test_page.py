@@ -1,0 +1,68 @@
+"""Pages and the parts they are made of."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin.report import Page, Section
+from nearkin.report.parts import facts, figures, paragraph, table, thumbnail
+
+
+def test_a_page_holds_its_sections_in_order(tmp_path: Path) -> None:
+    page = Page("Title", lead="Why.", made_by="nearkin report idx")
+    page.add(Section("First", paragraph("one"))).add(None).add(Section("Second", paragraph("two"), lead="more"))
+    page.write(tmp_path / "new" / "page.html")
+    text = (tmp_path / "new" / "page.html").read_text()
+    places = [
+        text.index(part) for part in ("<h1>Title", "Why.", "First", ">one", "Second", "more", ">two", "report idx")
+    ]
+    assert places == sorted(places)
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+
+
+def test_text_is_escaped_everywhere() -> None:
+    bad = "<b>&"
+    page = Page(bad, eyebrow=bad, lead=bad, made_by=bad)
+    page.add(
+        Section(bad, paragraph(bad) + facts({bad: bad}) + table([bad], [[bad]]) + figures(("<svg/>", bad)), lead=bad)
+    )
+    assert bad not in page.html()
+    assert page.html().count("&lt;b&gt;&amp;") == 13
+
+
+def test_the_best_of_every_group_is_bold() -> None:
+    rows = [["a", 1.0, 0.5], ["a", 2.0, 0.25], ["b", 9.0, 0.125], ["b", 8.0, 0.125]]
+    made = table(["group", "low", "high"], rows, best={1: "min", 2: "max"}, formats={1: ".1f", 2: ".3f"})
+    assert [cell.split("<")[0] for cell in made.split('class="best">')[1:]] == [
+        "1.0",
+        "0.500",
+        "8.0",
+    ]  # a tie has no best
+
+
+def test_numbers_are_set_right_and_text_left() -> None:
+    made = table(["name", "count", "part"], [["x", 12345, 0.123456], ["y", None, True]])
+    assert '<th scope="col" class="text">name' in made
+    assert '<th scope="col">count' in made
+    for shown in ("12,345", "0.1235", "–", "yes"):
+        assert f"<td>{shown}</td>" in made
+
+
+def test_a_thumbnail_is_a_png_of_its_image() -> None:
+    import base64
+    import io
+
+    from matplotlib.image import imread
+
+    image = np.linspace(0, 1, 12).reshape(3, 4)
+    made = thumbnail(image, 'a "3"')
+    assert 'width="4" height="3" alt="a &quot;3&quot;"' in made
+    pixels = imread(io.BytesIO(base64.b64decode(made.split("base64,")[1].rstrip('">'))))
+    np.testing.assert_allclose(pixels[:, :, 0], 1 - image, atol=0.01)
+
+
+def test_writing_over_a_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        Page("x").write(tmp_path)
