@@ -11,7 +11,7 @@ from nearkin._random import numpy_generator
 from nearkin.data.formats import Rows, open_rows
 from nearkin.data.locator import locate
 
-CHUNK_BYTES = 32 * 2**20  # float32 bytes of a default chunk: long enough for full speed, small beside any index
+CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
 Callback = Callable[[int, dict[str, Any]], None]
 
@@ -37,7 +37,7 @@ class VectorFile:
         return f"VectorFile({self.name!r}, shape={self.shape}, dtype={self.dtype})"
 
     def chunks(self, rows: int | None = None) -> Iterator[np.ndarray]:
-        """Yield the vectors in order as (at most `rows`, d) float32; by default about 32 MB each."""
+        """Yield the vectors in order as (at most `rows`, d) float32; by default about 8 MB each."""
         rows = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1)
         for block in self._rows.blocks(rows):
             yield _to_float32(block)

@@ -1,7 +1,7 @@
 """A file of vectors to an index of codes, a chunk at a time.
 
 Beside the codes (and ids) memory holds the training sample, a few times over while the quantizer learns, and then a few
-chunks of 32 MB: nothing else grows with the length of the file. Exact vectors, where kept, go from file to file.
+chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, where kept, go from file to file.
 """
 
 import os

@@ -21,7 +21,7 @@ _SVG: dict[Any, Any] = {
 }  # text stays text, and the same figure is the same file
 
 
-def new_axes(width: float = 5.2, height: float = 3.4) -> Axes:
+def new_axes(width: float = 4.4, height: float = 3.0) -> Axes:
     """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     return dress(ax)

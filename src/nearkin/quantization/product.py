@@ -21,7 +21,8 @@ from nearkin.quantization.start import STARTS, start_rotation
 from nearkin.quantization.streaming import RunningFit
 
 _CHUNK = 65_536  # rows encoded at a time: what bounds memory
-_FIRST_KMEANS = 4  # iterations before the rotation first moves
+_FIRST_KMEANS = 4  # iterations before the rotation first moves,
+_FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
 _LAST_KMEANS = 5  # iterations after it has stopped
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
@@ -145,7 +146,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             return alternate(X, start, None, total - 1, tol=self.tol, callback=record)
         total = self.max_iter + _LAST_KMEANS
         rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, update, generator)
-        start = Step(rotation, books.kmeans(X @ rotation, M, K, _FIRST_KMEANS, draw_seed(generator)))
+        few = X[:: max(1, len(X) // (_FIRST_ROWS * K))]
+        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, draw_seed(generator)))
         step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record)
         return alternate(X, step, None, _LAST_KMEANS, callback=record)
 
