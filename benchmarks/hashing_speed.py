@@ -15,7 +15,7 @@ BITS = 32
 
 
 def measure_speed(X: np.ndarray, *, quick: bool) -> dict[str, Any]:
-    """Seconds and ratios; competing things are timed in turns, A B A B, and the fastest of each counts (whole fits run once)."""
+    """Seconds and ratios; rivals are timed in turns, A B A B, and the fastest counts (whole fits run once)."""
     rounds = 2 if quick else 3
     results: dict[str, Any] = {"rows": len(X), "columns": X.shape[1], "bits": BITS}
     spectrum = principal_axes(lambda: row_blocks(X), 512)
