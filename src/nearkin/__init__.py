@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
     "BinaryAutoencoder": "nearkin.hashing.binary_autoencoder",
+    "Interactions": "nearkin.records",
     "ITQ": "nearkin.hashing.itq",
     "KMeansHash": "nearkin.hashing.kmeans_hash",
     "OgE": "nearkin.hashing.oge",
@@ -21,6 +22,8 @@ _HOME = {  # public name -> the module that defines it
     "SphericalHashing": "nearkin.hashing.spherical",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "TwoTower": "nearkin.embedding.two_tower",
+    "read_interactions": "nearkin.data.interactions",
     "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
@@ -33,8 +36,10 @@ __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
     from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
     from nearkin.hashing.itq import ITQ as ITQ
     from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Interactions as Interactions
 
 
 def __getattr__(name: str) -> Any:

@@ -39,6 +39,9 @@ class LeastSquares:
     def _term(self, x: np.ndarray, q: int) -> np.ndarray:
         return (self.A[q] * (self.A[q] @ x[:, 0] - self.b[q]))[:, None]
 
+    def largest_step(self, batch_size: int) -> float:
+        return np.inf
+
     def svrg_pass(self, x, snapshot, *, step, batch_size, n_terms) -> None:
         done = 0
         while done < n_terms:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin.data.formats.parquet import import_pyarrow
+
 ROLES = {
     "weights": ("weight", "weights", "vote", "votes", "count", "counts"),
     "annotators": ("annotator", "annotators", "worker", "subject", "user", "participant"),
@@ -139,10 +141,7 @@ def _read_npz(path: Path) -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise ImportError("reading .parquet needs pyarrow: pip install 'nearkin[parquet]'") from error
+    _, parquet = import_pyarrow()
     table = parquet.read_table(path)
     columns = [column.to_numpy() for column in table.columns]
     columns = [column.astype(str) if column.dtype.kind == "O" else column for column in columns]

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
-from nearkin._random import numpy_generator
+from nearkin._random import draw_seed, numpy_generator
+from nearkin._storage import saving_folder
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
 from nearkin.embedding import ordinal_queries as queries
@@ -19,11 +20,13 @@ from nearkin.embedding.ordinal_dimension import choose_dimension
 from nearkin.embedding.ordinal_losses import LOSSES, answer_probability, get_loss
 from nearkin.embedding.ordinal_match import join, match
 from nearkin.embedding.ordinal_report import count_per_object, describe
-from nearkin.embedding.ordinal_solve import SOLVERS, principal_axes, solve
+from nearkin.embedding.ordinal_solve import SOLVERS, Run, principal_axes
+from nearkin.embedding.ordinal_storage import KIND, embedding_config, read_embedding, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 
 Callback = Callable[[int, dict[str, Any]], None]
+HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
 
 
 class OrdinalEmbedding(BaseEstimator):
@@ -36,7 +39,8 @@ class OrdinalEmbedding(BaseEstimator):
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual one.
     step, epsilon, batch_size: of the solvers that have them; None for a step means that none needs tuning.
     max_iter, tol: at most so many epochs; stop when the objective falls by less than `tol` per epoch, relatively.
-    n_init: starts to try; the lowest objective wins. scale: standard deviation of a start's coordinates.
+    n_init: starts to try. Each is run for ten epochs and the best one to the end; "auto" tries 4 up to 100,000
+        comparisons and 1 above. scale: standard deviation of a start's coordinates.
 
     Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
     `objective_`, `n_iter_`, `status_` and `history_` of the winning run; `comparisons_`, those learnt from. Objects
@@ -61,7 +65,7 @@ class OrdinalEmbedding(BaseEstimator):
         batch_size: int = 1,
         max_iter: int = 100,
         tol: float = 1e-3,
-        n_init: int = 1,
+        n_init: int | str = "auto",
         scale: float = 0.1,
         random_state: Any = None,
     ) -> None:
@@ -98,13 +102,13 @@ class OrdinalEmbedding(BaseEstimator):
         comparisons = as_comparisons(comparisons)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
-        rng = numpy_generator(self.random_state)
+        rng = self._generator()
         self.dimension_curve_ = None
         if self.n_components == "auto":
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
         else:
             self.n_components_ = int(self.n_components)
-        starts = [self._start(comparisons.n_objects, rng) for _ in range(self.n_init)]
+        starts = self._starts(comparisons, rng)
         self._run(comparisons, starts, rng, validation=validation, callback=callback)
         self.feature_map_: FeatureMap | None = None
         if features is not None:
@@ -114,17 +118,20 @@ class OrdinalEmbedding(BaseEstimator):
     def partial_fit(self, comparisons: Any, y: None = None, *, callback: Callback | None = None) -> "OrdinalEmbedding":
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
-        Old answers are kept (`comparisons_`) and learnt from again, so the result does not forget them.
+        Old answers are kept (`comparisons_`) and learnt from again, so the result does not forget them. With more than
+        one of `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A
+        map from features belongs to the old places and is dropped: call `fit_transformer` again.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, callback=callback)
         self._check_parameters()
-        rng = numpy_generator(self.random_state)
+        rng = self._generator()
         joined = join(self.comparisons_, as_comparisons(comparisons))
-        start = self._start(joined.n_objects, rng)
+        starts = self._starts(joined, rng)
         known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
-        start[known] = self.embedding_[known]  # `join` keeps the known objects first
-        self._run(joined, [start], rng, callback=callback)
+        starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
+        self._run(joined, starts, rng, callback=callback)
+        self.feature_map_ = None
         return self
 
     def fit_transformer(
@@ -184,16 +191,17 @@ class OrdinalEmbedding(BaseEstimator):
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
 
-        rule: "information-gain" (crowd kernel) or "uncertainty" (cheaper). Losses without a model are asked through
-        STE's. Questions that were asked already are left out.
+        rule: "information-gain" (the crowd kernel's) or "uncertainty" (cheaper, once the embedding is sound). Both
+        judge by STE's model, whatever the loss: with it they learnt fastest, also for t-STE. Questions that were asked
+        already are left out.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)
         _check.check_choice(rule, "rule", ("information-gain", "uncertainty"))
-        loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
-        model = loss if loss.has_model else get_loss("ste", self.n_components_)
+        model = get_loss("ste", self.n_components_)
         choose = queries.informative_queries if rule == "information-gain" else queries.uncertain_queries
-        rng = numpy_generator(self.random_state if random_state is None else random_state)
+        seed = draw_seed(numpy_generator(self.random_state if random_state is None else random_state))
+        rng = np.random.default_rng([seed, len(self.comparisons_)])  # other candidates after every round of answers
         X = self.embedding_.astype(np.float64)
         rows = choose(X, self.comparisons_, lambda near, far: answer_probability(model, near, far), k, rng)
         return self.objects_[rows]
@@ -203,12 +211,29 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return describe(self.comparisons_, few=self.n_components_ + 1)
 
+    def save(self, path: Any) -> None:
+        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
+        check_is_fitted(self, "embedding_")
+        with saving_folder(path, KIND, embedding_config(self)) as folder:
+            write_embedding(self, folder)
+
+    @classmethod
+    def load(cls, path: Any) -> "OrdinalEmbedding":
+        """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
+        params, fitted = read_embedding(path)
+        model = cls(**params)
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        return model
+
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
             _check.check_integer(self.n_components, "n_components", low=1)
         _check.check_choice(self.loss, "loss", LOSSES)
         _check.check_choice(self.solver, "solver", SOLVERS)
-        for name in ("max_iter", "n_init", "batch_size"):
+        if self.n_init != "auto":
+            _check.check_integer(self.n_init, "n_init", low=1)
+        for name in ("max_iter", "batch_size"):
             _check.check_integer(getattr(self, name), name, low=1)
         if self.step is not None:
             _check.check_real(self.step, "step", above=0.0)
@@ -216,8 +241,14 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
-    def _start(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.normal(0.0, self.scale, (n, self.n_components_))
+    def _generator(self) -> np.random.Generator:
+        """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
+        return np.random.default_rng([draw_seed(numpy_generator(self.random_state)), 4])
+
+    def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
+        count = (4 if len(comparisons) <= 100_000 else 1) if self.n_init == "auto" else int(self.n_init)
+        shape = comparisons.n_objects, self.n_components_
+        return [rng.normal(0.0, self.scale, shape) for _ in range(count)]
 
     def _embed_quickly(self, rng: np.random.Generator) -> Callable[[Comparisons, int], np.ndarray]:
         def embed(train: Comparisons, p: int) -> np.ndarray:
@@ -235,41 +266,41 @@ class OrdinalEmbedding(BaseEstimator):
         validation: Any = None,
         callback: Callback | None = None,
     ) -> None:
-        """Solve from every start and keep the best run: by validation if there is any, by the objective otherwise."""
+        """Run every start for a while and the best one to the end: by validation if there is any, else by objective."""
         loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
         options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
         judge = None if validation is None else partial(_error_on, match(validation, comparisons.objects))
-        best = None
-        for number, start in enumerate(starts):
-            report = None if callback is None else _numbered(callback, number, len(starts))
-            X, run = solve(
-                comparisons, start, loss, self.solver, options,
-                rng=rng, max_epochs=self.max_iter, tol=self.tol, callback=report, validate=judge,
-            )  # fmt: skip
-            value = run.value if judge is None else judge(X)
-            if best is None or value < best[0]:
-                best = value, X, run
-        if best is None:  # n_init >= 1 is checked
-            raise ValueError("there is no start")
-        _, X, run = best
-        if triplet_error(X, comparisons) >= 0.5 - 1e-9 and not net_votes(comparisons)[0].any():
+        run = Run(comparisons, self.n_components_, loss, self.solver, options, rng)
+        heats = len(starts) * HEAT if len(starts) > 1 else 0
+        total = heats + self.max_iter
+        values = []
+        for number, start in enumerate(starts if heats else []):
+            report = None if callback is None else _later(callback, number * HEAT, total, number)
+            X, solution = run.solve(start, max_epochs=HEAT, tol=0.0, callback=report, validate=judge)
+            values.append(solution.value if judge is None else judge(X))
+        best = int(np.argmin(values)) if values else 0
+        report = None if callback is None else _later(callback, heats, total, best)
+        X, solution = run.solve(starts[best], max_epochs=self.max_iter, tol=self.tol, callback=report, validate=judge)
+        suspect = triplet_error(X, comparisons.take(slice(0, 1000))) > 0.3  # the exact look below sorts all answers
+        if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(
                 "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
             )
         self.embedding_ = principal_axes(X, count_per_object(comparisons) > 0)
         self.objects_ = comparisons.objects
         self.comparisons_ = replace(comparisons, annotators=None)
-        self.objective_, self.n_iter_, self.status_, self.history_ = run.value, run.n_epochs, run.status, run.history
+        self.objective_, self.n_iter_ = solution.value, solution.n_epochs
+        self.status_, self.history_ = solution.status, solution.history
 
 
 def _error_on(comparisons: Comparisons, X: np.ndarray) -> float:
     return triplet_error(X, comparisons)
 
 
-def _numbered(callback: Callback, number: int, total: int) -> Callback:
-    """`callback`, its steps counted on over several starts."""
+def _later(callback: Callback, done: int, total: int, start: int) -> Callback:
+    """`callback`, its steps counted on from `done`, with the number of the start in the record."""
 
     def report(step: int, record: dict[str, Any]) -> None:
-        callback(number * record["total"] + step, {**record, "total": total * record["total"], "start": number})
+        callback(done + step, {**record, "total": total, "start": start})
 
     return report

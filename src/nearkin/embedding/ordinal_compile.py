@@ -1,6 +1,7 @@
 """How the ordinal kernels are compiled: rows in blocks of four floats, which only LLVM's SLP vectoriser makes fast."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -29,7 +30,21 @@ def kernel(function: Callable) -> Any:
             config.SLP_VECTORIZE, config.LOOP_VECTORIZE = before  # type: ignore[attr-defined]
 
     dispatcher.compile = compile_with_slp
+    _watch_siblings(dispatcher)
     return dispatcher
+
+
+def _watch_siblings(dispatcher: Any) -> None:
+    """Make the cache on disk stale when any ordinal_*.py changes, not only the file that the kernel stands in.
+
+    Kernels inline the losses of another file; numba compares the time and size of the kernel's own file alone.
+    """
+    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if index is not None:
+        index._source_stamp = tuple(
+            (file.name, file.stat().st_mtime, file.stat().st_size)
+            for file in sorted(Path(__file__).parent.glob("ordinal_*.py"))
+        )
 
 
 def inlined(function: Callable) -> Any:

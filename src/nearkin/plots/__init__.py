@@ -1,5 +1,7 @@
 """Figures, one file per subject; each function draws on the axes it is given, or on new ones."""
 
+from nearkin.plots.ordinal import plot_error as plot_error
+from nearkin.plots.ordinal import plot_map as plot_map
 from nearkin.plots.quantization import plot_against_bytes as plot_against_bytes
 from nearkin.plots.quantization import plot_convergence as plot_convergence
 from nearkin.plots.style import new_axes as new_axes

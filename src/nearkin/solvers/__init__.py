@@ -6,5 +6,6 @@ from nearkin.solvers.finite_sum import Snapshot as Snapshot
 from nearkin.solvers.finite_sum import Solution as Solution
 from nearkin.solvers.gradient_descent import GradientDescent as GradientDescent
 from nearkin.solvers.lbfgs import LBFGS as LBFGS
+from nearkin.solvers.relay import Relay as Relay
 from nearkin.solvers.sgd import SGD as SGD
 from nearkin.solvers.svrg import SVRG as SVRG

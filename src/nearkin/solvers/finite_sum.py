@@ -36,6 +36,10 @@ class FiniteSum(Protocol):
         """A copy of x with its full gradient."""
         ...
 
+    def largest_step(self, batch_size: int) -> float:
+        """The longest step at which a batch of terms does not overshoot by itself; infinity if that is not known."""
+        ...
+
     def svrg_pass(self, x: np.ndarray, snapshot: Snapshot, *, step: float, batch_size: int, n_terms: int) -> None:
         """Per batch I: x -= step [sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| grad f(snapshot)]."""
         ...

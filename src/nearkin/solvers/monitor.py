@@ -30,7 +30,7 @@ class Monitor:
     ) -> None:
         self._value, self._callback, self._validate = value, callback, validate
         self._max_epochs, self._tol, self._interval = max_epochs, tol, interval
-        self._first = self._last = math.nan
+        self._first = self._last = self._current = math.nan
         self._best = (math.inf, None)
         self.history: list[dict[str, Any]] = []
         self.steps: list[float] = []
@@ -38,7 +38,7 @@ class Monitor:
 
     def start(self, x: np.ndarray) -> None:
         """Evaluate the starting point, which is epoch 0."""
-        self._first = self._last = self._value(x)
+        self._first = self._last = self._current = self._value(x)
         self._note(0, x, self._last)
 
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
@@ -46,7 +46,7 @@ class Monitor:
         self.steps.append(step)
         due = epoch % self._interval == 0 or epoch == self._max_epochs
         if due or self._callback is not None:
-            value = self._value(x)
+            value = self._current = self._value(x)
             self._note(epoch, x, value, step)
             if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
                 self.status = "diverged"
@@ -62,9 +62,10 @@ class Monitor:
     def finish(self, x: np.ndarray) -> Solution:
         """The solution: the best validated point if there was validation, otherwise x."""
         best = self._best[1]
-        x = x if best is None or self.status == "diverged" else best
-        epochs = len(self.steps)
-        return Solution(x, self._value(x), epochs, self.status or "converged", self.history, self.steps)
+        value = self._current if self.status else self._value(x)  # without a status the solver ended the run itself
+        if best is not None and self.status != "diverged":
+            x, value = best, self._value(best)
+        return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
 
     def _note(self, epoch: int, x: np.ndarray, value: float, step: float = math.nan) -> None:
         record: dict[str, Any] = {"value": value, "total": self._max_epochs}

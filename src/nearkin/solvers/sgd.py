@@ -15,7 +15,8 @@ from nearkin.solvers.monitor import Monitor
 class SGD:
     """x -= step_s / m grad F_q(x), term after term, with step_s = step / (1 + decay s) in epoch s = 0, 1, ...
 
-    step: "auto" is `probe_step`, the inverse curvature along the first gradient; a number is taken as it is.
+    step: "auto" is `probe_step`, the inverse curvature along the first gradient, unless single terms would overshoot
+    with it; a number is taken as it is.
     """
 
     step: float | str = "auto"
@@ -42,7 +43,11 @@ class SGD:
         x = x.copy()
         monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
         monitor.start(x)
-        first = float(self.step) if self.step != "auto" else probe_step(problem, x, problem.gradient(x), self.epsilon)
+        if self.step == "auto":
+            first = probe_step(problem, x, problem.gradient(x), self.epsilon)
+            first = min(first, problem.n_terms * problem.largest_step(1))
+        else:
+            first = float(self.step)
         with np.errstate(over="ignore", invalid="ignore"):
             for epoch in range(1, max_epochs + 1):
                 step = first / (1.0 + self.decay * (epoch - 1))

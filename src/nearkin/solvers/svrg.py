@@ -24,6 +24,8 @@ class SVRG:
     step: "sbb" takes eta = |dx|^2 / (|<dx, dy>| + epsilon |dx|^2) from the last two snapshots (eq. 14, eq. 17 without
     its 1/m), after a first eta from `probe_step`; epsilon = 0 is the paper's SBB_0. A number is a fixed eta.
     restart: begin anew with a probed step every `restart` epochs: the modules of Algorithm 2 (None: never).
+    capped: with few terms per coordinate, where Theorem 2's condition (24) on m fails, single terms overshoot although
+        eta suits their mean; so an SBB step stays below n_inner times the sum's `largest_step`. False: as in the paper.
 
     As printed, Algorithm 1 also multiplies the inner step with x_t where u_t is meant, and returns a random iterate, as
     its proof wants; here it is the last snapshot, or the best validated one.
@@ -34,6 +36,7 @@ class SVRG:
     batch_size: int = 1
     n_inner: int | None = None
     restart: int | None = None
+    capped: bool = True
 
     def __post_init__(self) -> None:
         if self.step != "sbb":
@@ -71,6 +74,8 @@ class SVRG:
                     eta = probe_step(problem, x, now.gradient, self.epsilon)
                 else:
                     eta = sbb_step(now.x - before.x, now.gradient - before.gradient, self.epsilon)
+                if self.step == "sbb" and self.capped:
+                    eta = min(eta, n_inner * problem.largest_step(self.batch_size))
                 problem.svrg_pass(x, now, step=eta / n_inner, batch_size=self.batch_size, n_terms=n_inner)
                 before = now
                 if monitor.stop(epoch, x, eta):

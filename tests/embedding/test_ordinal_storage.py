@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data.comparison_synthetic import comparisons_from_vectors
+from nearkin.records import Comparisons
+
+
+@pytest.fixture
+def model(rng):
+    points = rng.normal(size=(20, 2))
+    answers = comparisons_from_vectors(points, 800, random_state=1)
+    weighted = Comparisons(answers.indices, np.array([f"ö {n}" for n in range(20)]), weights=np.ones(800))
+    return nk.OrdinalEmbedding(2, loss="t-ste", random_state=0).fit(weighted, features=points)
+
+
+def test_round_trip(model, tmp_path, rng):
+    model.save(tmp_path / "emb")
+    again = nk.OrdinalEmbedding.load(tmp_path / "emb")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.embedding_, model.embedding_)
+    np.testing.assert_array_equal(again.objects_, model.objects_)
+    features = rng.normal(size=(5, 2))
+    np.testing.assert_array_equal(again.transform(features), model.transform(features))
+    np.testing.assert_array_equal(again.next_queries(5), model.next_queries(5))
+    assert again.score(model.comparisons_) == model.score(model.comparisons_)
+
+
+@pytest.mark.parametrize("file", ["objects.json", "embedding.safetensors"])
+def test_damage_is_told(model, tmp_path, file):
+    model.save(tmp_path / "emb")
+    (tmp_path / "emb" / file).write_text("{")
+    with pytest.raises(ValueError, match="damaged"):
+        nk.OrdinalEmbedding.load(tmp_path / "emb")

@@ -1,0 +1,100 @@
+"""The kernels' passes against slow twins: every row and every term in plain NumPy, dense updates and all."""
+
+import numpy as np
+import pytest
+
+from nearkin.embedding import ordinal_kernels as kernels
+from nearkin.embedding.ordinal_losses import LOSSES, get_loss
+from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
+
+N, P = 7, 5
+
+
+def questions(width, m=41):
+    rng = np.random.default_rng(3)
+    rows = np.array([rng.permutation(N)[:width] for _ in range(m)])
+    if width == 4:
+        rows[::5, 2] = rows[::5, 1]  # quadruplets whose pairs share an object
+    return rows.astype(np.uint32)
+
+
+def term_gradient(X, row, weight, loss):
+    """The gradient of one weighted term, from the kernel that the central differences prove."""
+    problem = OrdinalObjective(row[None], len(X), loss, dtype=np.float64)
+    return weight * unpad_rows(problem.gradient(pad_rows(X, np.float64)), X.shape[1]) / len(X)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+@pytest.mark.parametrize("width", [3, 4])
+@pytest.mark.parametrize("name", ["gnmds", "t-ste"])
+def test_lazy_svrg_equals_the_dense_form(name, width, batch_size):
+    rng = np.random.default_rng(1)
+    rows, weights = questions(width), rng.uniform(0.5, 2, 41)
+    loss, step = get_loss(name, P), 2e-3
+    problem = OrdinalObjective(rows, N, loss, weights, dtype=np.float64)
+    X0 = rng.normal(0, 0.5, (N, P))
+    snapshot = problem.snapshot(pad_rows(X0, np.float64))
+    x = pad_rows(X0 + rng.normal(0, 0.1, (N, P)), np.float64)
+    X = unpad_rows(x, P).copy()
+    for _ in range(2):  # the second pass goes on where the first one stopped
+        problem.svrg_pass(x, snapshot, step=step, batch_size=batch_size, n_terms=30)
+    g, w = unpad_rows(snapshot.gradient, P), N * weights / weights.mean()
+    position = 0
+    for _ in range(2):
+        done = 0
+        while done < 30:
+            size = min(batch_size, 30 - done)
+            batch = [(position + s) % 41 for s in range(size)]
+            noise = sum(term_gradient(X, rows[q], w[q], loss) - term_gradient(X0, rows[q], w[q], loss) for q in batch)
+            X = X - step * (noise + size * g)
+            position, done = (position + size) % 41, done + size
+    np.testing.assert_allclose(unpad_rows(x, P), X, rtol=0, atol=1e-14 * np.abs(X).max() * 60)
+
+
+@pytest.mark.parametrize("width", [3, 4])
+@pytest.mark.parametrize("name", LOSSES)
+def test_sgd_and_adagrad_passes(name, width):
+    rng = np.random.default_rng(2)
+    rows, weights = questions(width)[:12], rng.uniform(0.5, 2, 12)
+    loss = get_loss(name, P)
+    problem = OrdinalObjective(rows, N, loss, weights, dtype=np.float64)
+    w = weights / weights.mean()
+    x = pad_rows(rng.normal(0, 0.5, (N, P)), np.float64)
+    X = unpad_rows(x, P).copy()
+    problem.sgd_pass(x, step=1e-3)
+    for q, row in enumerate(rows):
+        X = X - 1e-3 * term_gradient(X, row, N * w[q], loss)
+    np.testing.assert_allclose(unpad_rows(x, P), X, atol=1e-13)
+    if width == 4:
+        keep = [len(set(row.tolist())) == 4 for row in rows]  # a shared object is stepped once per pair, not once
+        rows, weights = rows[keep], weights[keep]
+        problem, w = OrdinalObjective(rows, N, loss, weights, dtype=np.float64), weights / weights.mean()
+    accumulator, sums = np.full(N, 1e-8), np.full(N, 1e-8)
+    problem.adagrad_pass(x, accumulator, step=0.1)
+    for q, row in enumerate(rows):
+        g = term_gradient(X, row, w[q], loss)
+        sums += (g**2).sum(axis=1)
+        X = X - 0.1 * g / np.sqrt(sums)[:, None]
+    np.testing.assert_allclose(unpad_rows(x, P), X, atol=1e-9)
+    np.testing.assert_allclose(accumulator, sums, rtol=1e-6)
+
+
+def test_the_cache_on_disk_watches_the_losses_too():
+    """A kernel inlines the losses: with numba's own stamp an edited loss would go on running as it was."""
+    stamp = kernels.sum_gradients._cache._cache_file._source_stamp
+    assert {"ordinal_losses.py", "ordinal_kernels.py"} <= {name for name, _, _ in stamp}
+
+
+def test_padding_stays_zero_and_float32_follows_float64():
+    rows = questions(3)
+    X = np.random.default_rng(4).normal(0, 0.5, (N, P))
+    points = {}
+    for dtype in (np.float32, np.float64):
+        problem = OrdinalObjective(rows, N, get_loss("t-ste", P), dtype=dtype)
+        x = pad_rows(X, dtype)
+        for _ in range(3):
+            problem.svrg_pass(x, problem.snapshot(x), step=0.01, batch_size=2, n_terms=41)
+            problem.adagrad_pass(x, np.full(N, 1.0, dtype), step=0.1)
+        assert (x.reshape(N, -1)[:, P:] == 0).all()
+        points[dtype] = unpad_rows(x, P)
+    np.testing.assert_allclose(points[np.float32], points[np.float64], atol=1e-5)

@@ -1,0 +1,117 @@
+"""SVRG-SBB's own properties: eq. 15's bounds, no explosion where SBB_0 explodes, eq. 26's linear phase, batches."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from nearkin.solvers import SVRG
+from nearkin.solvers.barzilai_borwein import probe_step, sbb_step
+from tests.solvers.problems import LeastSquares, least_squares
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
+def test_steps_stay_within_the_bounds_of_eq_15(epsilon):
+    problem = least_squares(noise=0.5)
+    solution = SVRG(epsilon=epsilon).minimize(problem, np.ones((4, 1)), max_epochs=15, tol=0.0)
+    low, high = 1 / (problem.lipschitz + epsilon), 1 / epsilon
+    assert all(low * (1 - 1e-9) <= step <= high * (1 + 1e-9) for step in solution.steps), (low, solution.steps, high)
+
+
+def test_step_on_the_papers_example_1():
+    """f(x) = (x_1^2 - x_3^2) / 2: SBB is positive where BB is negative (x_3) or infinite (x_2)."""
+    curvature = np.array([1.0, 0.0, -1.0])
+    for axis, wanted in ((0, 1 / 1.1), (1, 10.0), (2, 1 / 1.1)):
+        dx = np.eye(3)[axis]
+        assert sbb_step(dx, curvature * dx, 0.1) == pytest.approx(wanted)
+    assert sbb_step(np.eye(3)[1], np.zeros(3), 0.0) == np.inf
+    assert sbb_step(np.zeros(3), np.zeros(3), 0.1) == 0.0
+
+
+class Saddle(LeastSquares):
+    """f(x) = (x_1^2 + 1e-9 x_2^2) / 2 - 1e-3 x_2: almost flat along x_2, so BB steps there are of the order of 1e9."""
+
+    curvature = np.array([[1.0], [1e-9]])
+
+    def value(self, x):
+        return float(0.5 * (self.curvature * x**2).sum() - 1e-3 * x[1, 0] + 0.05 * np.cos(30 * x[0, 0]))
+
+    def gradient(self, x):
+        wave = np.array([[-1.5 * np.sin(30 * x[0, 0])], [0.0]])
+        return self.curvature * x - np.array([[0.0], [1e-3]]) + wave
+
+    def _term(self, x, q):
+        return self.gradient(x)
+
+
+def test_epsilon_prevents_the_explosion_of_sbb_0():
+    problem = Saddle(np.zeros((20, 2)), np.zeros(20))
+    start = np.array([[0.0], [1.0]])
+    steady = SVRG(epsilon=0.1).minimize(problem, start, max_epochs=20, tol=0.0)
+    wild = SVRG(epsilon=0.0).minimize(problem, start, max_epochs=20, tol=0.0)
+    assert max(steady.steps) <= 10.0 * (1 + 1e-9)
+    assert max(wild.steps) > 1e6, wild.steps
+    assert np.abs(wild.x).max() > 1e3 * np.abs(steady.x).max(), (wild.x.ravel(), steady.x.ravel())
+
+
+def test_linear_phase_under_the_pl_inequality():
+    """Eq. 28 (with rho^k): the gap to the minimum falls by a factor each module of Algorithm 2."""
+    problem = least_squares(noise=0.5)
+    low = problem.value(problem.minimum)
+    gaps = []
+    SVRG(restart=3).minimize(
+        problem,
+        np.full((4, 1), 3.0),
+        max_epochs=12,
+        tol=0.0,
+        callback=lambda step, record: gaps.append(record["value"] - low) if step % 3 == 0 else None,
+    )
+    ratios = [after / before for before, after in pairwise(gaps) if before > 1e-12]
+    assert len(ratios) >= 2
+    assert max(ratios) < 0.5, gaps
+
+
+def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
+    """With equal terms the noise vanishes: each batch size moves like gradient descent, m steps of eta / m."""
+    row = np.array([1.0, 2.0])
+    moves = []
+    for batch_size in (1, 3, 7, 12):
+        problem = LeastSquares(np.tile(row, (12, 1)), np.ones(12))
+        x = np.zeros((2, 1))
+        problem.svrg_pass(x, problem.snapshot(np.ones((2, 1))), step=1e-6, batch_size=batch_size, n_terms=12)
+        moves.append(x)
+    for move in moves[1:]:
+        np.testing.assert_allclose(move, moves[0], rtol=1e-4)
+
+
+def test_first_step_is_the_inverse_curvature():
+    problem = LeastSquares(np.sqrt(5.0) * np.eye(2), np.ones(2))  # f has the Hessian 2.5 I
+    x = np.full((2, 1), 0.5)
+    assert probe_step(problem, x, problem.gradient(x), 0.1) == pytest.approx(1 / (2.5 + 0.1))
+    assert probe_step(problem, problem.minimum, np.zeros((2, 1)), 0.1) == 0.0
+
+
+def test_returns_the_best_validated_point():
+    problem, start = least_squares(noise=0.5), np.zeros((4, 1))
+    goal = 0.3 * problem.minimum
+    solution = SVRG(step=0.02).minimize(
+        problem, start, max_epochs=100, tol=0.0, validate=lambda x: float(np.linalg.norm(x - goal))
+    )
+    last = SVRG(step=0.02).minimize(least_squares(noise=0.5), start, max_epochs=100, tol=0.0)
+    assert np.linalg.norm(solution.x - goal) < 0.5 * np.linalg.norm(last.x - goal)
+    assert solution.value == pytest.approx(problem.value(solution.x))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"step": "bb"}, TypeError, "step is 'bb'"),
+        ({"step": -1.0}, ValueError, "step is -1.0; it must be greater than 0"),
+        ({"epsilon": -0.1}, ValueError, "epsilon is -0.1"),
+        ({"batch_size": 0}, ValueError, "batch_size is 0"),
+        ({"restart": 0}, ValueError, "restart is 0"),
+    ],
+)
+def test_errors(options, error, text):
+    with pytest.raises(error, match=text):
+        SVRG(**options)

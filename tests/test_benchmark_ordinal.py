@@ -1,0 +1,50 @@
+"""The benchmark's parts run and say something: sizes are cut down, times are not judged."""
+
+import numpy as np
+import pytest
+
+from benchmarks.ordinal_parts import figures, kernel, retrieval, speed, table1
+from nearkin.embedding.ordinal_losses import get_loss
+from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows
+
+
+def test_time_to_target_counts_epochs_and_milliseconds():
+    train, test = speed.synthetic(30, 3000, seed=0)
+    found = speed.time_to_target(train, test, "ste", "auto")
+    assert found["epochs"] >= 1
+    assert 0 <= found["solver_ms"] <= found["ms"]
+    assert found["error"] < speed.TARGET
+    row = {"n": 30, "m": 3000, "loss": "ste", "nearkin": {"auto": found}, "cblearn": None}
+    assert "auto" in speed.line(row)
+
+
+def test_published_steps_are_in_our_units():
+    """5e-4 per term of f_q, on (n / m) sum f_q, moves an epoch of m terms by 5e-4 m / n."""
+    chosen = table1.solvers("ste")
+    assert chosen["svrg published step"][0].step == pytest.approx(0.05)
+    assert table1.solvers("t-ste")["svrg published step"][0].step == pytest.approx(2.0)
+
+
+def test_c_loop_computes_the_gradient():
+    train, _ = speed.synthetic(20, 200, seed=0)
+    x = pad_rows(np.random.default_rng(1).normal(0, 0.3, (20, 10)))
+    wanted = OrdinalObjective(train.indices, 20, get_loss("gnmds", 10)).gradient(x) * 10
+    found = kernel.c_gradient(x, train.indices)
+    if found is None:
+        pytest.skip("no C compiler")
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_judging_a_perfect_ranking():
+    base = np.array([[0.0], [0.1], [5.0], [5.1]])
+    y = np.array([0, 0, 1, 1])
+    row = retrieval.judge("perfect", 0.0, np.repeat(base, 50, axis=0), np.repeat(y, 50), base[[0, 2]], y[[0, 2]], 0.0)
+    assert row["map"] == 1.0
+    assert row["precision@100"] == 1.0
+    assert row["recall@100"] == 1.0
+
+
+def test_figures_from_curves():
+    curve = {"x": [0, 3, 6], "low": [0.4, 0.2, 0.1], "median": [0.5, 0.3, 0.2], "high": [0.6, 0.4, 0.3]}
+    figure = figures.panels({"ste": {"svrg": curve}, "t-ste": {"svrg": curve, "sgd": curve}}, ("svrg", "sgd"))
+    assert [len(ax.lines) for ax in figure.axes] == [1, 2]
