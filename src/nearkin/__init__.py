@@ -11,12 +11,15 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "BinaryAutoencoder": "nearkin.hashing.binary_autoencoder",
     "Interactions": "nearkin.records",
     "ITQ": "nearkin.hashing.itq",
+    "KMeansHash": "nearkin.hashing.kmeans_hash",
     "OgE": "nearkin.hashing.oge",
     "OnE": "nearkin.hashing.one",
     "PCAHash": "nearkin.hashing.pca_hash",
     "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
+    "SphericalHashing": "nearkin.hashing.spherical",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
     "TwoTower": "nearkin.embedding.two_tower",
@@ -37,11 +40,14 @@ if TYPE_CHECKING:
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
     from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
     from nearkin.hashing.oge import OgE as OgE
     from nearkin.hashing.one import OnE as OnE
     from nearkin.hashing.pca_hash import PCAHash as PCAHash
     from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
     from nearkin.records import Interactions as Interactions

@@ -1,5 +1,6 @@
 """Judging: retrieval, quantization and ordinal measures."""
 
+from nearkin.metrics.hamming import RankHistograms as RankHistograms
 from nearkin.metrics.hamming import hamming_distances as hamming_distances
 from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
 from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
