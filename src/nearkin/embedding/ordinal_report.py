@@ -30,7 +30,7 @@ def group_objects(comparisons: Comparisons) -> np.ndarray:
     i, j, l, k = comparisons.quadruplets().T.astype(np.int64)  # noqa: E741
     rows, columns = np.concatenate([i, l]), np.concatenate([j, k])
     n = comparisons.n_objects
-    graph = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n, n)).tocsr()
+    graph = coo_array((np.ones(len(rows), np.int32), (rows, columns)), shape=(n, n)).tocsr()
     return connected_components(graph, directed=False)[1]
 
 
