@@ -11,13 +11,19 @@ __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
+    "BinaryAutoencoder": "nearkin.hashing.binary_autoencoder",
+    "Interactions": "nearkin.records",
     "ITQ": "nearkin.hashing.itq",
+    "KMeansHash": "nearkin.hashing.kmeans_hash",
     "OgE": "nearkin.hashing.oge",
     "OnE": "nearkin.hashing.one",
     "PCAHash": "nearkin.hashing.pca_hash",
     "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
+    "SphericalHashing": "nearkin.hashing.spherical",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "TwoTower": "nearkin.embedding.two_tower",
+    "read_interactions": "nearkin.data.interactions",
     "read_comparisons": "nearkin.data.comparisons",
     "read_vectors": "nearkin.data.vectors",
 }
@@ -30,15 +36,21 @@ __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
     from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
     from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
     from nearkin.hashing.oge import OgE as OgE
     from nearkin.hashing.one import OnE as OnE
     from nearkin.hashing.pca_hash import PCAHash as PCAHash
     from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Interactions as Interactions
 
 
 def __getattr__(name: str) -> Any:

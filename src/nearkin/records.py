@@ -1,9 +1,149 @@
 """The records that stages exchange: what was observed, in one canonical form."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+
+from nearkin._check import check_choice
+from nearkin._pairs import Features, check_features, check_timestamps, check_weights, merge_pairs, number_ids
+
+
+class ColumnOrder(NamedTuple):
+    """The same pairs, column by column: `order[e]` is the row-order position of the e-th pair in column order."""
+
+    indptr: np.ndarray  # (n + 1,) int64
+    rows: np.ndarray  # (nnz,) int32
+    order: np.ndarray  # (nnz,) int64
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.
+
+    `indptr` (m + 1,) and `indices` (nnz,) are the CSR structure; `weights`, `timestamps` and `split` (0 train,
+    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None where there are none.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+    left_ids: np.ndarray
+    right_ids: np.ndarray
+    timestamps: np.ndarray | None = None
+    split: np.ndarray | None = None
+    left_features: Features | None = None
+    right_features: Features | None = None
+
+    @classmethod
+    def from_pairs(
+        cls,
+        left: Any,
+        right: Any,
+        weights: Any = None,
+        timestamps: Any = None,
+        *,
+        split: Any = None,
+        left_ids: Any = None,
+        right_ids: Any = None,
+        left_features: Any = None,
+        right_features: Any = None,
+        duplicates: str = "sum",
+    ) -> "Interactions":
+        """Build the record from one entry per observation; ids of any sortable type are kept as they are.
+
+        `left_ids` and `right_ids` are the whole catalogues, in the order of the features' rows; without them they are
+        the sorted ids that occur. `duplicates` says what becomes of the weights of a pair seen more than once: their
+        "sum", the "last" one (the latest by timestamp, else by position) or the "max"; the latest timestamp and the
+        smallest split are kept. Raises ValueError for missing ids, no pair, NaN or negative weights, and columns or
+        features of another length.
+        """
+        check_choice(duplicates, "duplicates", ("sum", "last", "max"))
+        rows, left_ids = number_ids(left, left_ids, "left")
+        cols, right_ids = number_ids(right, right_ids, "right")
+        if not len(rows):
+            raise ValueError("there is no observed pair; left and right must hold at least one entry")
+        columns = {"right": cols, "weights": weights, "timestamps": timestamps, "split": split}
+        for name, column in columns.items():
+            if column is not None and np.shape(column) != (len(rows),):
+                raise ValueError(f"{name} has shape {np.shape(column)}; it must be ({len(rows)},), as left")
+        merged = merge_pairs(
+            rows.astype(np.int64) * len(right_ids) + cols,
+            check_weights(weights, len(rows)),
+            check_timestamps(timestamps),
+            None if split is None else np.asarray(split, dtype=np.uint8),
+            duplicates,
+        )
+        key, merged_weights, merged_timestamps, merged_split = merged
+        counts = np.bincount(key // len(right_ids), minlength=len(left_ids))
+        return cls(
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=(key % len(right_ids)).astype(np.int32),
+            weights=merged_weights,
+            left_ids=left_ids,
+            right_ids=right_ids,
+            timestamps=merged_timestamps,
+            split=merged_split,
+            left_features=check_features(left_features, "left_features", len(left_ids)),
+            right_features=check_features(right_features, "right_features", len(right_ids)),
+        )
+
+    @classmethod
+    def from_matrix(cls, matrix: Any) -> "Interactions":
+        """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
+        matrix = sp.coo_matrix(matrix)
+        m, n = matrix.shape
+        return cls.from_pairs(matrix.row, matrix.col, matrix.data, left_ids=np.arange(m), right_ids=np.arange(n))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n), the numbers of left and of right entities."""
+        return len(self.left_ids), len(self.right_ids)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """(nnz,) int32, the left number of every pair."""
+        return np.repeat(np.arange(self.shape[0], dtype=np.int32), np.diff(self.indptr))
+
+    @cached_property
+    def columns(self) -> ColumnOrder:
+        """The pairs in the order of the transposed matrix."""
+        order = np.argsort(self.indices, kind="stable")
+        counts = np.bincount(self.indices, minlength=self.shape[1])
+        return ColumnOrder(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), self.rows[order], order)
+
+    def matrix(self) -> sp.csr_matrix:
+        """The pairs as a sparse (m, n) matrix of weights."""
+        return sp.csr_matrix((self.weights, self.indices, self.indptr), shape=self.shape)
+
+    def select(self, keep: np.ndarray) -> "Interactions":
+        """Return the pairs where the mask (nnz,) is True; all ids and features stay, so numbers do not move."""
+        keep = np.asarray(keep, dtype=bool)
+        if keep.shape != (len(self),):
+            raise ValueError(f"keep has shape {keep.shape}; it must be ({len(self)},), one entry a pair")
+        counts = np.bincount(self.rows[keep], minlength=self.shape[0])
+        return replace(
+            self,
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=self.indices[keep],
+            weights=self.weights[keep],
+            timestamps=None if self.timestamps is None else self.timestamps[keep],
+            split=None if self.split is None else self.split[keep],
+        )
+
+    def with_features(self, *, left: Any = None, right: Any = None) -> "Interactions":
+        """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids; None keeps the old."""
+        m, n = self.shape
+        return replace(
+            self,
+            left_features=self.left_features if left is None else check_features(left, "left", m),
+            right_features=self.right_features if right is None else check_features(right, "right", n),
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,20 @@ from nearkin.metrics import hamming_distances
 
 FAMILY = {  # name -> maker; every hasher of the library stands here
     "ITQ": nk.ITQ,
+    "ITQ-whitened": lambda n_bits=32, **kw: nk.ITQ(n_bits, whitening=0.5, **kw),
     "OnE": nk.OnE,
     "OnE-stiefel": lambda n_bits=32, **kw: nk.OnE(n_bits, solver="stiefel", **kw),
     "OgE": nk.OgE,
     "PCAHash": nk.PCAHash,
     "RandomHyperplanes": nk.RandomHyperplanes,
     "RandomHyperplanes-orthogonal": lambda n_bits=32, **kw: nk.RandomHyperplanes(n_bits, orthogonal=True, **kw),
+    "SphericalHashing": nk.SphericalHashing,
+    "KMeansHash": nk.KMeansHash,
+    "BinaryAutoencoder": nk.BinaryAutoencoder,
 }
-LINEAR = tuple(FAMILY)
+LINEAR = tuple(name for name in FAMILY if name not in ("SphericalHashing", "KMeansHash"))
 ORTHOGONAL = ("ITQ", "OnE", "OnE-stiefel", "OgE", "PCAHash", "RandomHyperplanes-orthogonal")
-PLAIN_HAMMING = tuple(FAMILY)
+PLAIN_HAMMING = tuple(name for name in FAMILY if name != "SphericalHashing")
 FOR_ALL = pytest.mark.parametrize("name", FAMILY)
 
 
@@ -182,7 +186,9 @@ def test_awkward_data_work(name):
         assert len(np.unique(codes)) > 3
 
 
-@pytest.mark.parametrize("name", ["ITQ", "OnE", "OgE", "PCAHash"])
+@pytest.mark.parametrize(
+    "name", ["ITQ", "OnE", "OgE", "PCAHash", "SphericalHashing", "KMeansHash", "BinaryAutoencoder"]
+)
 def test_too_few_rows_are_named(name):
     with pytest.raises(ValueError, match="minimum of 9"):
         FAMILY[name](8).fit(np.random.default_rng(0).standard_normal((8, 20)))

@@ -33,6 +33,19 @@ def test_scale_of_the_data_does_not_change_the_bits(rng):
     np.testing.assert_array_equal(small.encode(X), large.encode(X * 1024))
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_whitening_is_itq_of_divided_coordinates(rng, power):
+    X = rng.standard_normal((500, 10)) * np.geomspace(5, 0.5, 10)
+    itq = nk.ITQ(6, whitening=power, random_state=0).fit(X)
+    centred = X - X.mean(axis=0)
+    spread = np.linalg.svd(centred, full_matrices=False)
+    Z = centred @ spread.Vh[:6].T / (spread.S[:6] ** power)
+    right = np.linalg.lstsq(Z, itq.project(X))[0]  # project = Z times a rotation, up to one factor
+    np.testing.assert_allclose(right.T @ right / (right.T @ right)[0, 0], np.eye(6), atol=1e-8)
+    assert itq.history_[-1] / 6 == pytest.approx(itq.quantization_error(X), rel=1e-2)
+    assert (itq.project(X) ** 2).sum() / 500 == pytest.approx(6)
+
+
 def test_stops_early_when_told_to(rng):
     X = rng.standard_normal((300, 10))
     assert nk.ITQ(8, tol=1e-2, random_state=0).fit(X).n_iter_ < nk.ITQ(8, random_state=0).fit(X).n_iter_ <= 50

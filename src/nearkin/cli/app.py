@@ -7,6 +7,7 @@ import typer
 import nearkin
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
+from nearkin.cli.embed import embed
 from nearkin.cli.evaluate import evaluate
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
@@ -39,6 +40,7 @@ def root(
     From vectors to a compact, searchable index, and back to the answers:
 
     - nearkin demo
+    - nearkin embed pairs.csv --left user --right item --out emb
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
@@ -49,7 +51,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, compress, search, evaluate, report):
+for command in (demo, embed, compress, search, evaluate, report):
     app.command()(command)
 
 

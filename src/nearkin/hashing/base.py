@@ -60,13 +60,19 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
         Distances are Hamming distances. With `vectors` (n, d), the originals behind `codes`, the best
         `oversample * k` are fetched and ordered by their exact squared Euclidean distance to Q instead.
         """
+        queries = self.encode(Q)
+        return self._finish(Q, lambda count: hamming_search(queries, codes, count), k, vectors, oversample)
+
+    def _finish(
+        self, Q: Any, find: Callable[[int], tuple[np.ndarray, np.ndarray]], k: int, vectors: Any, oversample: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest that `find` gives or, with `vectors`, the best of `oversample` times as many."""
+        k = check_integer(k, "k", low=1)
         if vectors is None:
-            return hamming_search(self.encode(Q), codes, k)
-        candidates = hamming_search(self.encode(Q), codes, k * check_integer(oversample, "oversample", low=1))[1]
-        width = self.n_features_in_
-        return rescore(
-            check_vectors(Q, name="Q"), check_vectors(vectors, name="vectors", n_features=width), candidates, k
-        )
+            return find(k)
+        candidates = find(k * check_integer(oversample, "oversample", low=1))[1]
+        vectors = check_vectors(vectors, name="vectors", n_features=self.n_features_in_)
+        return rescore(check_vectors(Q, name="Q"), vectors, candidates, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> Any:
         """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.

@@ -2,19 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any, Self
 
 import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._random import numpy_generator
 from nearkin.hashing.base import AbstractHasher, Callback
 from nearkin.hashing.product import affine_values
 from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
-from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns, rescore
+from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
+
+SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
 
 class AbstractLinearHasher(AbstractHasher):
@@ -55,11 +59,8 @@ class AbstractLinearHasher(AbstractHasher):
         """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
         if not asymmetric:
             return super().search(Q, codes, k, vectors=vectors, oversample=oversample)
-        if vectors is None:
-            return asymmetric_search(self.project(Q), codes, k)
-        found = asymmetric_search(self.project(Q), codes, k * check_integer(oversample, "oversample", low=1))[1]
-        width = self.n_features_in_
-        return rescore(check_vectors(Q, name="Q"), check_vectors(vectors, name="vectors", n_features=width), found, k)
+        values = self.project(Q)
+        return self._finish(Q, lambda count: asymmetric_search(values, codes, count), k, vectors, oversample)
 
     def linear_transform(self, padding: float = 0.0) -> Any:
         """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""
@@ -102,11 +103,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         Raises ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
         """
         self._check_params()
-        X = validate_vectors(self, X, reset=True, min_rows=check_integer(self.n_bits, "n_bits", low=1) + 1)
-        blocks: Blocks = lambda: row_blocks(X)  # noqa: E731
-        spectrum = principal_axes(blocks, self._n_components())
-        self._check_rank(spectrum.rank, X.shape)
-        return self._learn(StoredRows.of(X, spectrum.truncate(self._width(spectrum.rank))), X.dtype, callback)
+        X = validate_vectors(self, X, reset=True, min_rows=self.n_bits + 1)
+        spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
+        spectrum.check_rank(self.n_bits, X.shape[1])
+        return self._learn(StoredRows.of(X, spectrum), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them anew.
@@ -122,10 +122,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
             raise ValueError(
                 f"blocks hold {spectrum.n_rows} rows; n_bits={self.n_bits} needs at least {self.n_bits + 1}"
             )
-        self._check_rank(spectrum.rank, (spectrum.n_rows, d))
+        spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
-        return self._learn(StreamedRows(spectrum.truncate(self._width(spectrum.rank)), source), dtype, callback)
+        return self._learn(StreamedRows(spectrum, source), dtype, callback)
 
     @abstractmethod
     def _columns(
@@ -140,26 +140,15 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
-    def _width(self, rank: int) -> int:
-        """The number of principal components to learn in."""
-        return rank
-
-    def _check_rank(self, rank: int, shape: tuple[int, ...]) -> None:
-        if rank == 0:
-            raise ValueError(f"X is constant: all of its {shape[0]} rows are equal; give data that vary")
-        if rank < self.n_bits:
-            raise ValueError(
-                f"n_bits is {self.n_bits}; it must be at most {rank}, the rank of the centred X "
-                f"(n_samples = {shape[0]}, n_features = {shape[1]}); type n_bits={rank} or use RandomHyperplanes"
-            )
-
     def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
-        V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
+        small = spectrum.n_rows * spectrum.rank * self.n_bits < SMALL
+        with ThreadpoolController().limit(limits=1, user_api="blas") if small else nullcontext():
+            V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)
-        self.projection_ = (spectrum.axes[:, : len(V)] @ V).astype(dtype)
+        self.projection_ = (spectrum.axes @ V).astype(dtype)
         self.intercept_ = np.zeros(self.n_bits, dtype)
         return self
 

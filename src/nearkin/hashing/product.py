@@ -1,5 +1,7 @@
 """Linear maps of rows whose signs are those of the row alone, whatever stands beside it in the batch."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -24,6 +26,7 @@ def affine_values(
     shift = np.zeros(P.shape[1], dtype) if intercept is None else intercept.astype(dtype)
     unit = np.finfo(dtype).eps / 2
     reach = np.float64(X.shape[1] + 4) * unit * abs(scale) * np.linalg.norm(P.astype(np.float64), axis=0)
+    tiniest = np.sqrt(np.float64(X.shape[1]) * np.finfo(dtype).tiny)  # squares below it count as zero
     floor = 4 * unit * np.abs(shift).astype(np.float64)
     out = np.empty((len(X), P.shape[1]), dtype)
     for rows, values in zip(row_blocks(X), row_blocks(out), strict=True):
@@ -31,24 +34,39 @@ def affine_values(
         np.matmul(centred, P, out=values)
         values *= dtype.type(scale)
         values += shift
-        _settle(centred, P, float(scale), shift, reach, floor, values)
+        with np.errstate(over="ignore"):  # an infinite norm only means that all of the row is computed again
+            norms = 1.001 * np.sqrt(np.einsum("nd,nd->n", centred, centred)).astype(np.float64) + tiniest
+        _settle(centred, P, float(scale), shift, norms, reach, floor, values)
     return out
 
 
 @njit(cache=True)
-def _settle(centred, P, scale, shift, reach, floor, values):
+def _settle(centred, P, scale, shift, norms, reach, floor, values):
     """Compute values again that are too near zero for their sign to be certain."""
     for i in range(centred.shape[0]):
-        square = 0.0
-        for j in range(centred.shape[1]):
-            square += np.float64(centred[i, j]) * np.float64(centred[i, j])
-        norm = np.sqrt(square)
         for k in range(values.shape[1]):
-            if abs(values[i, k]) <= reach[k] * norm + floor[k]:
+            if abs(values[i, k]) <= reach[k] * norms[i] + floor[k]:
                 total = 0.0
                 for j in range(centred.shape[1]):
                     total += np.float64(centred[i, j]) * np.float64(P[j, k])
                 values[i, k] = scale * total + np.float64(shift[k])
+
+
+def settled_rows(
+    values: np.ndarray,  # (n, L) float64 from a product with BLAS
+    X: np.ndarray,  # (n, d) float64
+    reach: float,  # largest entry that a row's entries were multiplied with
+    exact: Callable[[np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Replace rows of values that are quadratic in X and hold one too near zero by `exact` of those rows.
+
+    What `affine_values` does for single values; `exact` (k, d) -> (k, L) must treat each row for itself.
+    """
+    sizes = np.abs(X).max(axis=1, initial=0) + reach
+    doubtful = (np.abs(values) <= (1e-14 * X.shape[1] ** 2 * sizes**2)[:, None]).any(axis=1)
+    if doubtful.any():
+        values[doubtful] = exact(np.ascontiguousarray(X[doubtful]))
+    return values
 
 
 @njit(cache=True)

@@ -9,6 +9,7 @@ from nearkin._random import numpy_generator
 from nearkin.hashing.base import Callback
 from nearkin.hashing.columns import random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
+from nearkin.hashing.spectrum import check_varies, row_blocks
 
 
 class RandomHyperplanes(AbstractLinearHasher):
@@ -32,10 +33,9 @@ class RandomHyperplanes(AbstractLinearHasher):
         n_bits = check_integer(self.n_bits, "n_bits", low=1)
         X = validate_vectors(self, X, reset=True, min_rows=2)
         d, generator = X.shape[1], numpy_generator(self.random_state)
+        check_varies(X)
         mean = X.mean(axis=0, dtype=np.float64)
-        variance = float(X.var(axis=0, dtype=np.float64).mean())
-        if variance <= (np.abs(mean).max() * 1e-15) ** 2:
-            raise ValueError(f"X is constant: all of its {len(X)} rows are equal; give data that vary")
+        variance = sum(np.square(block - mean).sum() for block in row_blocks(X)) / X.size
         if self.orthogonal:
             groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
             normals = np.concatenate(groups, axis=1)

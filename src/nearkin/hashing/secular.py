@@ -14,7 +14,7 @@ lies below -lambda_d / n. Feasibility is checked by inertia instead.
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
 
 MAX_NEWTON = 60
 
@@ -78,11 +78,8 @@ def _solver(A: np.ndarray, n_negative: int):
     negative eigenvalues as C + nu itself.
     """
     if n_negative == 0:
-        try:
-            factor = cho_factor(A, check_finite=False)
-        except np.linalg.LinAlgError:
-            return None
-        return lambda b: cho_solve(factor, b, check_finite=False)
+        factor, info = dpotrf(A)
+        return None if info else lambda b: dpotrs(factor, b)[0]
     if n_negative > len(A):
         return None
     values, vectors = np.linalg.eigh(A)

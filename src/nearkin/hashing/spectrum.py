@@ -25,6 +25,17 @@ class Spectrum:
         """Number m of axes kept: the rank of the centred data, or `n_components` if that is smaller."""
         return len(self.variances)
 
+    def check_rank(self, n_bits: int, n_features: int) -> None:
+        """ValueError that names the rank unless `n_bits` independent directions have variance."""
+        if self.rank == 0:
+            raise ValueError(f"X is constant: all of its {self.n_rows} rows are equal; give data that vary")
+        if self.rank < n_bits:
+            raise ValueError(
+                f"n_bits is {n_bits}; it must be at most {self.rank}, the rank of the centred X "
+                f"(n_samples = {self.n_rows}, n_features = {n_features}); "
+                f"type n_bits={self.rank} or use RandomHyperplanes"
+            )
+
     def truncate(self, n_components: int) -> "Spectrum":
         """Return the spectrum with the first `n_components` axes only."""
         return Spectrum(self.mean, self.variances[:n_components], self.axes[:, :n_components], self.n_rows)
@@ -85,6 +96,12 @@ def _axes_from_rows(blocks: Blocks, mean: np.ndarray) -> tuple[np.ndarray, np.nd
     centred = np.concatenate([block - mean for block in blocks()])
     _, singular, axes = np.linalg.svd(centred, full_matrices=False)
     return singular**2 / len(centred), axes.T
+
+
+def check_varies(X: np.ndarray) -> None:
+    """ValueError if all rows of X (n, d) are equal."""
+    if (X.max(axis=0) == X.min(axis=0)).all():
+        raise ValueError(f"X is constant: all of its {len(X)} rows are equal; give data that vary")
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:

@@ -4,14 +4,18 @@ import os
 
 from nearkin._storage import read_config
 from nearkin.hashing.base import AbstractHasher
+from nearkin.hashing.binary_autoencoder import BinaryAutoencoder
 from nearkin.hashing.itq import ITQ
+from nearkin.hashing.kmeans_hash import KMeansHash
 from nearkin.hashing.oge import OgE
 from nearkin.hashing.one import OnE
 from nearkin.hashing.pca_hash import PCAHash
 from nearkin.hashing.random_hyperplanes import RandomHyperplanes
+from nearkin.hashing.spherical import SphericalHashing
 
 HASHERS: dict[str, type[AbstractHasher]] = {
-    hasher.__name__: hasher for hasher in (ITQ, OgE, OnE, PCAHash, RandomHyperplanes)
+    hasher.__name__: hasher
+    for hasher in (BinaryAutoencoder, ITQ, KMeansHash, OgE, OnE, PCAHash, RandomHyperplanes, SphericalHashing)
 }
 
 

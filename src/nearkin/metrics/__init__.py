@@ -1,5 +1,6 @@
 """Judging: retrieval, quantization and ordinal measures."""
 
+from nearkin.metrics.hamming import RankHistograms as RankHistograms
 from nearkin.metrics.hamming import hamming_distances as hamming_distances
 from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
 from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
@@ -11,6 +12,8 @@ from nearkin.metrics.ordinal import triplet_error as triplet_error
 from nearkin.metrics.quantization import compression_ratio as compression_ratio
 from nearkin.metrics.quantization import distortion as distortion
 from nearkin.metrics.quantization import relative_distortion as relative_distortion
+from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
+from nearkin.metrics.ranking import recommend as recommend
 from nearkin.metrics.retrieval import average_precision as average_precision
 from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
 from nearkin.metrics.retrieval import label_relevance as label_relevance

@@ -1,5 +1,6 @@
 """Optimization on O(d), SO(d) and the Stiefel manifold: one engine for rotations and projections."""
 
+from nearkin.orthogonal.auto import orthogonal_optimizer as orthogonal_optimizer
 from nearkin.orthogonal.diagnostics import History as History
 from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
 from nearkin.orthogonal.diagnostics import is_orthogonal as is_orthogonal

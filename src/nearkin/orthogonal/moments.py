@@ -6,6 +6,7 @@ along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The second moment is one num
 would be singled out by more, and this one does not change when axes are turned.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,14 +26,15 @@ def first_moment(G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Ten
 
 
 def step_length(
-    mean_square: Tensor,  # (b,) of the raw gradient's skew entries
+    entries: Sequence[Tensor],  # for each of the b matrices, the raw gradient's skew entries
     group: dict[str, Any],
     state: dict[str, Any],
 ) -> Tensor | float:
-    """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections, v the average of `mean_square`."""
+    """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections; v averages the entries' squares."""
     if group["betas"] is None:
         return group["lr"]
     beta1, beta2 = group["betas"]
+    mean_square = torch.stack([raw.square().mean() for raw in entries])
     if "second_moment" not in state:
         state["second_moment"] = torch.zeros_like(mean_square)
     v = state["second_moment"].mul_(beta2).add_(mean_square, alpha=1 - beta2)

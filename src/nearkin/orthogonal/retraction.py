@@ -10,13 +10,16 @@ derivative is -A: its eq. 4 with that map runs the other way than with exp.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from nearkin.linalg.exponential import expm1
 from nearkin.linalg.skew import tangent_gradient
 
-RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz")
+RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
+TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
 
 
 def right_step(
@@ -27,12 +30,57 @@ def right_step(
 ) -> Tensor:
     """Return X f(-t A) (..., d, d): `retraction` names f."""
     if retraction == "exp":
-        return X @ torch.matrix_exp(-t * A)
+        return X + X @ expm1(-t * A)
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
         return 2 * torch.linalg.solve(identity + half, X, left=False) - X
-    return ORTHONORMALIZE[retraction](X - t * (X @ A))
+    if retraction == "taylor":
+        return taylor_right_step(X, A, t)
+    return ORTHONORMALIZE[retraction](torch.sub(X, X @ A, alpha=t))
+
+
+def taylor_right_step(
+    X: Tensor,  # (..., d, d), orthogonal
+    A: Tensor,  # (..., d, d), skew
+    t: float,
+) -> Tensor:
+    """Return X times the Taylor polynomial of exp(-t A), of degree 2 or 4, put back onto the manifold when that is due.
+
+    The cheapest of all: three or four products with the one for A and no factorisation, right to second order at least.
+    The polynomial of degree 2 leaves the manifold by (t A)^4 / 4, that of degree 4 by (t A)^6 / 72. Which one is
+    needed, and whether a Newton-Schulz step (two products) has become due, is measured by multiplying one vector.
+    """
+    B = -t * A
+    probe = w = _signs(B.shape[-1], B.dtype, B.device)
+    for _ in range(4):
+        w = B @ w
+    if _rms(w, probe) / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
+        first = X @ B
+        moved = torch.add(X, first).add_(first @ B, alpha=0.5)
+    else:
+        square = B @ B
+        moved = X + X @ (B + square / 2 + square @ (B / 6 + square / 24))
+    return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
+
+
+@lru_cache(maxsize=64)
+def _signs(k: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A fixed random vector of signs (k, 1)."""
+    return (torch.rand(k, 1, generator=torch.Generator().manual_seed(k)) < 0.5).to(dtype).mul_(2).sub_(1).to(device)
+
+
+def _rms(w: Tensor, probe: Tensor) -> float:
+    return float(torch.linalg.vector_norm(w, dim=(-2, -1)).amax()) / len(probe) ** 0.5
+
+
+def orthogonality_probe(M: Tensor) -> float:
+    """Return ||(M^T M - I) v|| / ||v|| for one fixed random v of signs, the largest over a batch; O(d k).
+
+    Its mean square over v is ||M^T M - I||_F^2 / k, the square of `orthogonality_error`.
+    """
+    probe = _signs(M.shape[-1], M.dtype, M.device)
+    return _rms(M.mT @ (M @ probe) - probe, probe)
 
 
 def left_step(
@@ -42,32 +90,43 @@ def left_step(
     retraction: str = "exp",
 ) -> Tensor:
     """Return f(-t W) X (..., d, k) in O(d k^2 + k^3): `retraction` names f."""
-    if retraction == "exp":
+    if retraction in ("exp", "taylor"):  # in the span the whole series costs no more than its start
         return _left_span_step(X, G, t, _phi1)
     if retraction == "cayley":
         return _left_span_step(X, G, t, _cayley_phi)
-    return ORTHONORMALIZE[retraction](X - t * tangent_gradient(X, G))
+    return ORTHONORMALIZE[retraction](torch.sub(X, tangent_gradient(X, G), alpha=t))
 
 
 def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, t X], V = [X, H], with H = (I - X X^T / 2) Omega X.
+    """Return X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], H = (I - X X^T / 2) Omega X.
 
     H replaces G because W is the same and H has no part normal to the manifold, which may be large and would cancel.
+    The number c balances the blocks of V^T U, whose norm is then about that of t W.
     """
     B = X.mT @ G
-    k = B.shape[-1]
     skew = (B - B.mT) / 2  # X^T H; G's symmetric part in X^T G drops out of W
     H = G - X @ (B - skew)
     S = H.mT @ H
-    identity = torch.eye(k, dtype=X.dtype, device=X.device).expand_as(B)
-    VtU = torch.cat([torch.cat([-t * skew, t * identity], -1), torch.cat([-t * S, t * skew.mT], -1)], -2)
-    VtX = torch.cat([identity, skew.mT], -2)  # H^T X = skew^T
-    coefficients = phi(VtU, VtX)
-    return X @ (identity + t * coefficients[..., k:, :]) - t * (H @ coefficients[..., :k, :])
+    c = t * (float(S.diagonal(dim1=-2, dim2=-1).amax()) ** 0.5 or 1.0)
+    identity = torch.eye(B.shape[-1], dtype=X.dtype, device=X.device).expand_as(B)
+    upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
+    VtX = torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
+    coefficients = phi(torch.cat([upper, lower], -2), VtX)
+    on_H, on_X = coefficients.chunk(2, -2)
+    return X + (X @ (c * on_X) - H @ (t * on_H))
 
 
 def _phi1(Z: Tensor, Y: Tensor) -> Tensor:
-    """Return ((e^Z - 1) / Z) Y: the upper right block of exp([[Z, Y], [0, 0]])."""
+    """Return ((e^Z - 1) / Z) Y, by its series if Z is small, else as a block of exp([[Z, Y], [0, 0]])."""
+    size = float(torch.linalg.vector_norm(Z, dim=(-2, -1)).amax())
+    if size <= 1:
+        term, total, order, bound = Y, Y.clone(), 1, 1.0
+        while bound > torch.finfo(Y.dtype).eps / 4:
+            order += 1
+            bound *= size / order
+            term = (Z @ term) / order
+            total += term
+        return total
     n, k = Y.shape[-2:]
     block = torch.zeros(*Z.shape[:-2], n + k, n + k, dtype=Z.dtype, device=Z.device)
     block[..., :n, :n], block[..., :n, n:] = Z, Y
@@ -101,20 +160,18 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 
 
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
-    """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is small.
+    """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
 
-    One step is POGO's rule. Its error is 3/4 e^2 for e = ||M^T M - I||_F, known from the step's own product, so that
-    further steps cost nothing when they are not needed. A step too long for the iteration (e >= 1) is made by QR.
+    One step is POGO's rule; it squares the error, and whether another is needed is measured by `orthogonality_probe`. A
+    step so long that the iteration might not converge (||M^T M - I||_F >= 1) is made by QR.
     """
-    tolerance = torch.finfo(M.dtype).eps ** 0.75
-    identity = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
     while True:
-        deviation = M.mT @ M - identity
-        error = float(deviation.square().sum((-2, -1)).amax()) ** 0.5
-        if not error < 1:
+        deviation = M.mT @ M
+        deviation.diagonal(dim1=-2, dim2=-1).sub_(1)
+        if not float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax()) < 1:
             return qr_orthonormalize(M)
-        M = M - M @ (deviation / 2)
-        if 0.75 * error**2 <= tolerance:
+        M = torch.sub(M, M @ deviation, alpha=0.5)
+        if orthogonality_probe(M) <= TOLERANCE[M.dtype]:
             return M
 
 

@@ -17,7 +17,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
 
     Square parameters move from the right, X f(-lr A) with A = X^T G - G^T X (the same curve), and keep momentum and
     Adam's moments entry by entry in A's coordinates: all of them in one Lie algebra, so there is nothing to transport.
-    Tall parameters (d > k) move in the span of [X, G] in O(d k^2); their momentum is transported by projection, and the
+    Tall parameters (d > k) move in the span of [X, G] in O(d k^2). Their momentum averages Euclidean gradients, and
+    each step takes the part of it that is tangent at the present point: transport by projection at no cost. The
     Adam-like second moment is one number per matrix.
 
     Parameters
@@ -25,7 +26,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
-        factorisation; "newton-schulz" uses products only (POGO's rule; a second product pair when a step is long).
+        factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
+        "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
+        notice. The fastest on square parameters; on tall ones it is "exp".
     momentum: heavy ball, in [0, 1].
     betas: None, or two numbers in [0, 1) that turn on the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
@@ -71,13 +74,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         if X.shape[-2] == X.shape[-1]:
             direction, length = _skew_direction(right_skew(X, G), group, state)
             return right_step(X, direction, length, group["retraction"])
-        if group["betas"] is None and not group["momentum"]:
-            return left_step(X, G, group["lr"], group["retraction"])
-        G = drop_normal(X, G)
-        if "momentum" in state:
-            state["momentum"] = drop_normal(X, state["momentum"])
         M = first_moment(G, group, state)
-        length = step_length(G.square().mean((-2, -1)), group, state)
+        raw = [] if group["betas"] is None else list(drop_normal(X, G))
+        length = step_length(raw, group, state)
         if isinstance(length, Tensor):
             return left_step(X, M * length[:, None, None], 1.0, group["retraction"])
         return left_step(X, M, length, group["retraction"])

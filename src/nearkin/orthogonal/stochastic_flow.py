@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
@@ -113,7 +114,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         """Return components (l, s) of one matrix and the scale of its entries."""
         d, sampling = len(X), group["sampling"]
         if sampling == "uniform":
-            components, scale = uniform_components(d, s, self.generator).to(X.device), uniform_scale(d, s)
+            components, scale = uniform_components(d, s, self.generator), uniform_scale(d, s)
         elif sampling == "importance":
             Omega = left_skew(X, M)
             colour = _family_of(Omega, group, state, number)
@@ -122,7 +123,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             H = WEIGHTS[sampling](left_skew(X, M))
             components = direct_components(H, s, self.generator)
             scale = regular_scale(H, components)
-        return components, scale if group["scale"] == "unbiased" else 1.0
+        return components.to(X.device), scale if group["scale"] == "unbiased" else 1.0
 
 
 def _family_of(Omega: Tensor, group: dict[str, Any], state: dict[str, Any], number: int) -> Tensor:
@@ -147,7 +148,7 @@ def _turn_pairs(
     values = raw
     if M is not G:
         values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    length = step_length(torch.stack([entries.square().mean() for entries in raw]), group, state)
+    length = step_length(raw, group, state)
     for b, (pairs, _) in enumerate(drawn):
         theta = values[b] * (length[b] if isinstance(length, Tensor) else length)
         rotate_rows(X[b], pairs, theta)
@@ -172,8 +173,8 @@ def _turn_blocks(
     taken = [tensor.index_select(0, rows).view(shape) for tensor in flat]
     raw = left_skew(taken[0], taken[1]) * scale  # (b, l, s, s)
     Omega = raw if M is G else left_skew(taken[0], taken[2]) * scale
-    length = step_length(raw.square().mean((1, 2, 3)), group, state)
-    turn = torch.matrix_exp(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
+    length = step_length(list(raw), group, state)
+    turn = expm1(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
     for tensor, part in zip(flat, taken, strict=True):
         if tensor is not flat[1]:  # the gradient stays
-            tensor.index_copy_(0, rows, (turn @ part).view(-1, k))
+            tensor.index_copy_(0, rows, (part + turn @ part).view(-1, k))

@@ -145,9 +145,10 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             start = Step(np.eye(d, dtype=np.float32), books.kmeans(X, M, K, 1, draw_seed(generator)))
             return alternate(X, start, None, total - 1, tol=self.tol, callback=record)
         total = self.max_iter + _LAST_KMEANS
-        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, update, generator)
+        seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
+        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, update, own)
         few = X[:: max(1, len(X) // (_FIRST_ROWS * K))]
-        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, draw_seed(generator)))
+        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed))
         step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record)
         return alternate(X, step, None, _LAST_KMEANS, callback=record)
 

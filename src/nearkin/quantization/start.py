@@ -54,19 +54,19 @@ def start_rotation(
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Rotation (d, d) to start from, and the distortion each raced start reached (empty where init is a name).
 
-    `init="auto"` runs a few rounds of the very learning that follows, from each start, on a subsample, and keeps the
-    one with the smallest distortion on rows held out from it. Comparing the starts before any round of learning picks
-    wrong where a start is good but leads nowhere.
+    `init="auto"` runs a few rounds of the very learning that follows, from each start, on a subsample, and returns the
+    start with the smallest distortion on rows held out from it: what follows is then what that start by name would
+    give. Comparing the starts before any round of learning picks wrong where a start is good but leads nowhere.
     """
     if init != "auto":
         return _START[init](X, n_subspaces, generator), {}
+    starts = {name: start(X, n_subspaces, generator) for name, start in _START.items()}
     rows = generator.permutation(len(X))[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(rows) // 2, n_centroids)
     train, held_out = X[rows[:half]], X[rows[half:]] if len(rows) - half >= n_centroids else X[rows]
     seed = draw_seed(generator)
     race: dict[str, Step] = {}
-    for name, start in _START.items():
-        rotation = start(X, n_subspaces, generator)
+    for name, rotation in starts.items():
         codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed)
         race[name] = Step(rotation, codebooks)
     error: dict[str, float] = {}
@@ -78,4 +78,4 @@ def start_rotation(
         leader = min(error[name] for name in race)
         race = {name: step for name, step in race.items() if error[name] <= _HOPELESS * leader}
     best = min(race, key=lambda name: error[name])
-    return race[best].rotation, error
+    return starts[best], error

@@ -1,0 +1,82 @@
+"""Two kinds of vectors for the hashing benchmark: raw pixels, and features of a network that never saw the classes.
+
+The network is trained here, on the digits 0 to 4 of MNIST's training half. Codes of its features are trained and judged
+on the digits 5 to 9 alone, so no label of the evaluation has leaked into the features.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+SEEN = 5  # digits below this train the network
+
+
+@dataclass(frozen=True)
+class Features:
+    """Vectors to hash, with labels: the database, which is also what methods train on, and queries apart from it."""
+
+    name: str
+    base: np.ndarray  # (n, d) float32
+    base_labels: np.ndarray  # (n,)
+    queries: np.ndarray  # (q, d) float32
+    query_labels: np.ndarray  # (q,)
+
+
+def raw_pixels(data: Path) -> Features:
+    """MNIST as it is: 60,000 x 784 and 10,000 queries."""
+    with np.load(data / "mnist.npz") as mnist:
+        base, queries = mnist["X_train"].astype(np.float32), mnist["X_test"].astype(np.float32)
+        return Features("raw", base, mnist["y_train"], queries, mnist["y_test"])
+
+
+def network_features(data: Path, cache: Path) -> Features:
+    """512 features (after ReLU) of a small network: 29,404 x 512 and 4,861 queries of unseen classes; cached."""
+    file = cache / "mnist_network_features.npz"
+    pixels = raw_pixels(data)
+    if not file.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        network = train_network(pixels)
+        base, queries = (extract(network, X) for X in (pixels.base, pixels.queries))
+        np.savez(file, base=base, queries=queries)
+    unseen, unseen_queries = pixels.base_labels >= SEEN, pixels.query_labels >= SEEN
+    with np.load(file) as stored:
+        return Features(
+            "network",
+            stored["base"][unseen],
+            pixels.base_labels[unseen],
+            stored["queries"][unseen_queries],
+            pixels.query_labels[unseen_queries],
+        )
+
+
+def train_network(pixels: Features, epochs: int = 3, seed: int = 0) -> nn.Sequential:
+    """A small convolutional classifier of the seen digits."""
+    torch.manual_seed(seed)
+    network = nn.Sequential(
+        *(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(64 * 49, 512), nn.ReLU(), nn.Linear(512, SEEN)),
+    )
+    seen = pixels.base_labels < SEEN
+    X, y = as_images(pixels.base[seen]), torch.from_numpy(pixels.base_labels[seen].astype(np.int64))
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(X)).split(128):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(X[rows]), y[rows]).backward()
+            optimizer.step()
+    return network
+
+
+@torch.no_grad()
+def extract(network: nn.Sequential, X: np.ndarray) -> np.ndarray:
+    """The activations (n, 512) below the classifier."""
+    return torch.cat([network[:-1](rows) for rows in as_images(X).split(1000)]).numpy()
+
+
+def as_images(X: np.ndarray) -> torch.Tensor:
+    """Rows of 784 pixel values as images in [0, 1]."""
+    return torch.from_numpy(X / 255).reshape(-1, 1, 28, 28)

@@ -1,0 +1,97 @@
+"""`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
+
+from typing import Annotated, Any
+
+import typer
+
+import nearkin as nk
+from nearkin.cli.options import Json, Seed, Threads
+from nearkin.cli.screen import Screen, pairs
+
+_ORDINAL_LOSSES = ("gnmds", "ckl", "ckl-printed", "ste", "t-ste", "soe")
+
+
+def embed(
+    signals: Annotated[
+        str,
+        typer.Argument(
+            help="A table, .csv, .tsv, .parquet or .npz: pairs (user, item[, weight][, timestamp]), or comparisons "
+            "(i, j, k): i is more like j than like k.",
+            metavar="SIGNALS",
+        ),
+    ],
+    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the vectors to.")],
+    left: Annotated[str | None, typer.Option(help="Pairs: the column of one side, for example user.")] = None,
+    right: Annotated[str | None, typer.Option(help="Pairs: the column of the other side, for example item.")] = None,
+    dim: Annotated[
+        str | None,
+        typer.Option(
+            help="Dimensions of the vectors; auto, for comparisons, chooses by cross-validation.  "
+            "[default: 64 for pairs, 2 for comparisons]",
+            show_default=False,
+        ),
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="Pairs: all-pairs, in-batch-softmax, sampled-bce.  Comparisons: ste, t-ste, gnmds, ckl, soe.  "
+            "[default: all-pairs, ste]",
+            show_default=False,
+        ),
+    ] = None,
+    solver: Annotated[str, typer.Option(help="How to optimize; auto is the fastest that is safe.")] = "auto",
+    kind: Annotated[
+        str, typer.Option(help="pairs, comparisons, or auto: pairs if the columns have the usual names of pairs.")
+    ] = "auto",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Learn vectors from pairs or from comparisons.
+
+    Pairs (who took what) give vectors for both sides; comparisons (is A more like B or like C?) give a map of the
+    objects. A share of the signals is held out first, to say how good the vectors are.
+
+    Examples:
+
+    - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
+    - nearkin embed answers.csv --dim 2 --loss t-ste --out map
+    """
+    del threads  # its callback has set them
+    screen = Screen(as_json)
+    size = _size(dim)
+    if _holds_pairs(signals, kind, left, right, loss):
+        from nearkin.cli.embed_interactions import embed_interactions as work  # torch, only where it is needed
+
+        options: dict[str, Any] = {"left": left, "right": right, "dim": size or 64, "loss": loss or "all-pairs"}
+        following = f"Next: nk.TwoTower.load({out!r}).recommend(...)"
+    else:
+        from nearkin.cli.embed_comparisons import embed_comparisons as work
+
+        options = {"dim": size or 2, "loss": loss or "ste"}
+        following = f"Next: open {out}/map.png"
+    with screen.watch("embed") as callback:
+        record = work(signals, out=out, solver=solver, seed=seed, callback=callback, **options)
+    shown = {
+        name.replace("_", " "): v for name, v in record.items() if not isinstance(v, dict | list) and v is not None
+    }
+    notes = [f"Note: {note}" for note in record.get("notes", [])]
+    screen.finish(record, pairs(out, shown), *notes, following)
+
+
+def _size(dim: str | None) -> int | str | None:
+    if dim is None or dim == "auto":
+        return dim
+    if not dim.isdecimal() or int(dim) < 1:
+        raise ValueError(f"--dim is {dim!r}; it must be a number of at least 1, or auto (for comparisons)")
+    return int(dim)
+
+
+def _holds_pairs(path: str, kind: str, left: str | None, right: str | None, loss: str | None) -> bool:
+    if kind not in ("auto", "pairs", "comparisons"):
+        raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
+    if kind != "auto":
+        return kind == "pairs"
+    if loss is not None:
+        return loss not in _ORDINAL_LOSSES
+    return left is not None or right is not None or nk.data.holds_pairs(path)

@@ -1,0 +1,333 @@
+"""The loss over all m x n pairs at the cost of m + n: value, gradient and Gauss-Newton product (ESL, section 3)."""
+
+from copy import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from nearkin._check import check_finite, check_real
+from nearkin.embedding.pair_losses import AbstractPairLoss, check_convex, pair_loss
+from nearkin.embedding.pair_products import PairProducts
+from nearkin.records import ColumnOrder, Interactions
+
+CHUNK = 8192  # rows turned to float64 at a time when a Gramian is summed
+
+
+class Constants(NamedTuple):
+    """What does not change in training; a vector whose entries are all equal is kept as a scalar."""
+
+    labels: Tensor  # (nnz,) or () Y_ij
+    weights: Tensor  # (nnz,) or () w_ij
+    pair_cost: Tensor  # (nnz,) or () omega a_i b_j
+    imputed: Tensor  # (nnz,) or () Yt_ij of the observed pairs
+    a: Tensor  # (m, 1)
+    b: Tensor  # (n, 1)
+    ridge_left: Tensor  # (m, 1) lambda r_i
+    ridge_right: Tensor  # (n, 1) lambda s_j
+    prior_left: Tensor  # (m, k'), k' = 0 if nothing is imputed
+    prior_right: Tensor  # (n, k')
+
+
+class AllPairsLoss:
+    """The loss over all m x n pairs of embeddings P (m, k) and Q (n, k), wherever they come from (ESL, eqs. 5-8).
+
+    L(P, Q) = sum over observed of w_ij l(Y_ij, p_i.q_j) + sum over unobserved of (omega/2) a_i b_j (Yt_ij - p_i.q_j)^2
+    + (lambda/2) (sum r_i |p_i|^2 + sum s_j |q_j|^2)
+
+    Parameters
+    ----------
+    observed : Interactions or sparse (m, n) matrix; its stored entries are the observed pairs
+    loss : l, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss; convex and twice differentiable
+    omega : weight of the unobserved pairs, at least 0
+    labels : Y_ij (nnz,) in row order, or one number for all; default the stored values
+    weights : w_ij (nnz,) in row order, or one number for all; default 1
+    a, b : (m,) and (n,) costs a_i b_j of an unobserved pair, such as inverse propensities; default 1
+    prior : (Pt (m, k'), Qt (n, k')) that impute Yt_ij = pt_i . qt_j, or one number for all; default 0
+    regularization : lambda, at least 0
+    ridge : (r (m,), s (n,)), what lambda is multiplied by in each row; default 1
+
+    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64, whatever the dtype of P and Q. Calling the loss
+    gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
+
+    >>> import numpy as np, scipy.sparse as sp, torch
+    >>> loss = AllPairsLoss(sp.csr_matrix(np.eye(3)), omega=0.5)
+    >>> P = torch.eye(3, dtype=torch.float64, requires_grad=True)
+    >>> round(loss(P, 2 * P).item(), 3)  # (1 - 2)^2 / 2 on the three observed pairs, 0 on the others
+    1.5
+    """
+
+    def __init__(
+        self,
+        observed: Interactions | Any,
+        *,
+        loss: str | AbstractPairLoss = "squared",
+        omega: float = 1.0,
+        labels: Any = None,
+        weights: Any = None,
+        a: Any = None,
+        b: Any = None,
+        prior: Any = None,
+        regularization: float = 0.0,
+        ridge: tuple[Any, Any] | None = None,
+    ) -> None:
+        indptr, indices, columns, stored = _structure(observed)
+        self.pairs = PairProducts(indptr, indices, columns)
+        self.loss = pair_loss(loss)
+        self.omega = check_real(omega, "omega", low=0)
+        strength = check_real(regularization, "regularization", low=0)
+        (m, n), nnz = self.pairs.shape, len(indices)
+        a, b = (_vector(1.0 if v is None else v, name, size) for v, name, size in ((a, "a", m), (b, "b", n)))
+        r, s = (1.0, 1.0) if ridge is None else ridge
+        prior_left, prior_right = _check_prior(prior, m, n)
+        rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(indptr)))
+        self._exact = Constants(
+            labels=_short(_vector(stored if labels is None else labels, "labels", nnz, low=None)),
+            weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
+            pair_cost=_short(self.omega * a[rows] * b[torch.from_numpy(indices).long()]),
+            imputed=_short(self.pairs.dots(prior_left, prior_right)),
+            a=a[:, None],
+            b=b[:, None],
+            ridge_left=strength * _vector(r, "ridge[0]", m)[:, None],
+            ridge_right=strength * _vector(s, "ridge[1]", n)[:, None],
+            prior_left=prior_left,
+            prior_right=prior_right,
+        )
+        check_convex(self.loss, self._exact.labels.reshape(-1))
+        self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, n)."""
+        return self.pairs.shape
+
+    @property
+    def observed_weight(self) -> float:
+        """Sum of w_ij over the observed pairs, a natural unit of the loss."""
+        weights = self._exact.weights
+        return float(weights.sum()) if weights.ndim else float(weights) * len(self.pairs.indices)
+
+    def value(self, P: Tensor, Q: Tensor) -> float:
+        """L(P, Q) by ESL, eqs. 10-13."""
+        return self.at(P, Q).value()
+
+    def gradient(self, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+        """dL/dP (m, k) and dL/dQ (n, k) by ESL, eqs. 17, 23 and 26."""
+        return self.at(P, Q).gradient()
+
+    def gauss_newton_product(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
+        """The Gauss-Newton matrix in (P, Q) times the direction (W (m, k), H (n, k)): an (m, k) and an (n, k) part.
+
+        With Z_ij = w_i.q_j + p_i.h_j it is the sum over all pairs of l''_ij Z_ij (q_j, p_i), where l''_ij is w l'' on
+        the observed pairs and omega a_i b_j on the others: positive semi-definite, although what is left on the
+        observed pairs after completing the sum, w l'' - omega a_i b_j, may be negative (ESL, section 3.4 and on).
+        """
+        return self.at(P, Q).gauss_newton_product(W, H)
+
+    def at(self, P: Tensor, Q: Tensor) -> "AllPairsPoint":
+        """The loss at one point: what value, gradient and products share is computed once."""
+        _check_embedding(P, "P", self.shape[0], None)
+        _check_embedding(Q, "Q", self.shape[1], P)
+        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach())
+
+    def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
+        """L(P, Q) as a scalar that autograd differentiates."""
+        return _Differentiable.apply(P, Q, self)  # pyright: ignore[reportReturnType]
+
+    def transposed(self) -> "AllPairsLoss":
+        """The same loss with the sides exchanged: value(P, Q) = transposed().value(Q, P)."""
+        order, c = self.pairs.order, self._exact
+        turned = copy(self)
+        turned.pairs, turned._cast = self.pairs.transposed(), {}
+        labels, weights, cost, imputed = (v[order] if v.ndim else v for v in c[:4])
+        turned._exact = Constants(
+            *(labels, weights, cost, imputed, c.b, c.a),
+            *(c.ridge_right, c.ridge_left, c.prior_right, c.prior_left),
+        )
+        return turned
+
+    def constants(self, like: Tensor) -> Constants:
+        """The constants in the dtype and on the device of `like`."""
+        key = (like.dtype, like.device)
+        if key not in self._cast:
+            self._cast[key] = Constants(*(v.to(dtype=like.dtype, device=like.device) for v in self._exact))
+        return self._cast[key]
+
+
+class AllPairsPoint:
+    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for."""
+
+    def __init__(
+        self, pairs: PairProducts, loss: AbstractPairLoss, omega: float, constants: Constants, P: Tensor, Q: Tensor
+    ) -> None:
+        self.pairs, self.loss, self.omega, self.constants, self.P, self.Q = pairs, loss, omega, constants, P, Q
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """(nnz,) p_i . q_j of the observed pairs."""
+        return self.pairs.dots(self.P, self.Q)
+
+    @cached_property
+    def left_gram(self) -> Tensor:
+        """P_c = P^T A P (k, k), float64 (ESL, eq. 14)."""
+        return gram(self.P, self.P, self.constants.a)
+
+    @cached_property
+    def right_gram(self) -> Tensor:
+        """Q_c = Q^T B Q (k, k), float64 (ESL, eq. 14)."""
+        return gram(self.Q, self.Q, self.constants.b)
+
+    @cached_property
+    def _crossed(self) -> tuple[Tensor, Tensor]:
+        """Ph_c = Pt^T A P and Qh_c = Qt^T B Q, both (k', k), float64 (ESL, eq. 14)."""
+        c = self.constants
+        return gram(c.prior_left, self.P, c.a), gram(c.prior_right, self.Q, c.b)
+
+    @cached_property
+    def curvature(self) -> Tensor:
+        """(nnz,) or (): the second derivative of l+ on the observed pairs, w l'' - omega a_i b_j."""
+        c = self.constants
+        return _filled(c.weights * self.loss.second(c.labels, self.scores) - c.pair_cost, self.scores)
+
+    @cached_property
+    def slopes(self) -> Tensor:
+        """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
+        c = self.constants
+        return c.weights * self.loss.first(c.labels, self.scores) - c.pair_cost * (self.scores - c.imputed)
+
+    def value(self) -> float:
+        c = self.constants
+        observed = c.weights * self.loss.value(c.labels, self.scores)
+        observed -= 0.5 * c.pair_cost * (self.scores - c.imputed).square()
+        total = observed.sum(dtype=torch.float64) + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
+        if c.prior_left.shape[1]:
+            Ph_c, Qh_c = self._crossed
+            Pt_c, Qt_c = gram(c.prior_left, c.prior_left, c.a), gram(c.prior_right, c.prior_right, c.b)
+            total += self.omega * (0.5 * (Pt_c * Qt_c).sum() - (Ph_c * Qh_c).sum())
+        for X, ridge in ((self.P, c.ridge_left), (self.Q, c.ridge_right)):
+            total += 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
+        return float(total)
+
+    def gradient(self) -> tuple[Tensor, Tensor]:
+        return self.left_gradient(), self.right_gradient()
+
+    def left_gradient(self) -> Tensor:
+        """dL/dP (m, k) = X Q + omega (A P Q_c - A Pt Qh_c) + lambda R P."""
+        c = self.constants
+        smooth = self.P @ self.right_gram.to(self.P)
+        if c.prior_left.shape[1]:
+            smooth -= c.prior_left @ self._crossed[1].to(self.P)
+        smooth *= self.omega * c.a
+        return smooth.addcmul_(c.ridge_left, self.P).add_(self.pairs.times_right(self.slopes, self.Q))
+
+    def right_gradient(self) -> Tensor:
+        """dL/dQ (n, k) = X^T P + omega (B Q P_c - B Qt Ph_c) + lambda S Q."""
+        c = self.constants
+        smooth = self.Q @ self.left_gram.to(self.Q)
+        if c.prior_right.shape[1]:
+            smooth -= c.prior_right @ self._crossed[0].to(self.Q)
+        smooth *= self.omega * c.b
+        return smooth.addcmul_(c.ridge_right, self.Q).add_(self.pairs.times_left(self.slopes, self.P))
+
+    def gauss_newton_product(self, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AllPairsLoss.gauss_newton_product`."""
+        _check_embedding(W, "W", self.pairs.shape[0], self.P)
+        _check_embedding(H, "H", self.pairs.shape[1], self.P)
+        P, Q, c = self.P, self.Q, self.constants
+        Z = self.pairs.cross_dots(P, Q, W.detach(), H.detach()).mul_(self.curvature)
+        HQ, WP = gram(H, Q, c.b).to(P), gram(W, P, c.a).to(P)  # H^T B Q and W^T A P
+        left = (W @ self.right_gram.to(P)).addmm_(P, HQ).mul_(self.omega * c.a).addcmul_(c.ridge_left, W)
+        right = (H @ self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)
+        return left.add_(self.pairs.times_right(Z, Q)), right.add_(self.pairs.times_left(Z, P))
+
+
+class _Differentiable(torch.autograd.Function):
+    """The scalar loss with its hand-written gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss) -> Tensor:
+        point = loss.at(P, Q)
+        ctx.save_for_backward(*point.gradient())
+        return P.new_tensor(point.value())
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None]:
+        dP, dQ = ctx.saved_tensors
+        return grad_outputs[0] * dP, grad_outputs[0] * dQ, None
+
+
+def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:
+    """X^T diag(weights) Y in float64; chunks of rows are widened one at a time, so no wide copy of X exists."""
+    total = torch.zeros((X.shape[1], Y.shape[1]), dtype=torch.float64, device=X.device)
+    for x, y, w in zip(X.split(CHUNK), Y.split(CHUNK), weights.split(CHUNK), strict=True):
+        total.addmm_((x.double() * w.double()).T, y.double())
+    return total
+
+
+def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:
+    """CSR structure, its column order, and the stored values, of a record or a sparse matrix."""
+    if sp.issparse(observed):
+        matrix = sp.csr_matrix(observed)
+        matrix.sum_duplicates()
+        if not matrix.nnz:
+            raise ValueError("observed has no stored entry; it must hold at least one observed pair")
+        by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
+        columns = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns, matrix.data
+    if not isinstance(observed, Interactions):
+        raise TypeError(
+            f"observed is of type {type(observed).__name__}; it must be Interactions or a scipy sparse matrix, "
+            "pass scipy.sparse.csr_matrix(observed)"
+        )
+    return observed.indptr, observed.indices, observed.columns, observed.weights
+
+
+def _vector(values: Any, name: str, size: int, low: float | None = 0) -> Tensor:
+    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    array = array.astype(np.float64)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
+    check_finite(array.reshape(-1), name)
+    if low is not None and (array < low).any():
+        raise ValueError(f"{name} has {int((array < low).sum())} entries below {low}; each must be at least {low}")
+    return torch.from_numpy(array).expand(size).contiguous()
+
+
+def _short(values: Tensor) -> Tensor:
+    """One number where all entries are equal."""
+    return values[0].clone() if len(values) and bool((values == values[0]).all()) else values
+
+
+def _filled(values: Tensor, like: Tensor) -> Tensor:
+    return values if values.ndim else values.expand_as(like).contiguous()
+
+
+def _check_prior(prior: Any, m: int, n: int) -> tuple[Tensor, Tensor]:
+    """Pt (m, k') and Qt (n, k') in float64: k' = 0 for no prior, 1 for one number."""
+    if prior is None:
+        return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)
+    if isinstance(prior, int | float):
+        number = check_real(prior, "prior")
+        return torch.full((m, 1), number, dtype=torch.float64), torch.ones((n, 1), dtype=torch.float64)
+    left, right = (torch.as_tensor(part, dtype=torch.float64) for part in prior)
+    if left.ndim != 2 or right.ndim != 2 or left.shape != (m, right.shape[1]) or right.shape[0] != n:
+        raise ValueError(
+            f"prior has shapes {tuple(left.shape)} and {tuple(right.shape)}; it must be (Pt ({m}, k'), Qt ({n}, k')) "
+            "or one number"
+        )
+    return left, right
+
+
+def _check_embedding(X: Any, name: str, rows: int, like: Tensor | None) -> None:
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")
+    if X.ndim != 2 or X.shape[0] != rows or X.shape[1] < 1 or (like is not None and X.shape[1] != like.shape[1]):
+        width = "k >= 1" if like is None else like.shape[1]
+        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width})")
+    if like is not None and (X.dtype, X.device) != (like.dtype, like.device):
+        raise TypeError(f"{name} is {X.dtype} on {X.device}; it must be {like.dtype} on {like.device}, as P")

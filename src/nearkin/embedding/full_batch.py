@@ -1,0 +1,71 @@
+"""Full-batch first-order solvers of the all-pairs loss through the towers: Adam, gradient descent, L-BFGS."""
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice, check_real
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.tower_pair import TowerPair, zero_grad
+from nearkin.embedding.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.solvers.linesearch import armijo
+
+
+class FullBatch(AbstractSolver):
+    """Steps on the exact gradient over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair.
+
+    `method` is "adam", "gd" (steepest descent, Armijo search started at twice the last step) or "l-bfgs" (five inner
+    iterations a step, strong Wolfe search).
+    """
+
+    def __init__(
+        self, pair: TowerPair, loss: AllPairsLoss, *, method: str = "adam", learning_rate: float = 1e-3
+    ) -> None:
+        check_choice(method, "method", ("adam", "gd", "l-bfgs"))
+        self.rate = check_real(learning_rate, "learning_rate", above=0)
+        self.pair, self.loss, self.method = pair, loss, method
+        self.scale = 1 / loss.observed_weight
+        self.parameters = pair.parameters()
+        self.optimizer: torch.optim.Optimizer = (
+            torch.optim.LBFGS(self.parameters, max_iter=5, line_search_fn="strong_wolfe")  # pyright: ignore[reportArgumentType]
+            if method == "l-bfgs"
+            else torch.optim.Adam(self.parameters, lr=self.rate)
+        )
+
+    def step(self) -> float:
+        if self.method == "gd":
+            return self._descend()
+        return float(self.optimizer.step(self._closure))  # pyright: ignore[reportArgumentType]
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return self.pair.embeddings()
+
+    def state(self) -> dict[str, Tensor]:
+        packed = {} if self.method == "gd" else pack_optimizer(self.optimizer, "optimizer.")
+        return self.pair.state() | packed | {"rate": torch.tensor(self.rate, dtype=torch.float64)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.pair.load_state(state)
+        self.rate = float(state["rate"])
+        if self.method == "adam":
+            unpack_optimizer(self.optimizer, state, "optimizer.")
+
+    def _closure(self) -> float:
+        zero_grad(self.parameters)
+        return self.pair.value_and_gradient(self.loss, self.scale)
+
+    def _descend(self) -> float:
+        value = self._closure()
+        gradients = [p.grad.clone() for p in self.parameters]  # pyright: ignore[reportOptionalMemberAccess]
+        start = [p.detach().clone() for p in self.parameters]
+
+        def along(t: float) -> float:
+            with torch.no_grad():
+                for p, s, g in zip(self.parameters, start, gradients, strict=True):
+                    p.copy_(s - t * g)
+            return self.pair.value(self.loss, self.scale)
+
+        slope = -sum(float(g.square().sum(dtype=torch.float64)) for g in gradients)
+        found = armijo(along, value, slope, start=2 * self.rate, max_evaluations=30)
+        along(found.step)
+        self.rate = found.step or self.rate / 1024
+        return value

@@ -1,0 +1,97 @@
+"""Truncated Newton steps: preconditioned conjugate gradients, Levenberg-Marquardt damping, Armijo search."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_integer, check_real
+from nearkin.solvers.linesearch import armijo
+
+Linear = Callable[[Tensor], Tensor]
+
+
+class Solved(NamedTuple):
+    """x and how it was reached; `residual` is |b - A x| / |b|."""
+
+    x: Tensor
+    steps: int
+    residual: float
+
+
+class NewtonStep(NamedTuple):
+    """Where a step led, its value, the damping for the next one, and what it cost."""
+
+    x: Tensor
+    value: float
+    damping: float
+    cg_steps: int
+    evaluations: int
+
+
+def conjugate_gradient(
+    product: Linear, b: Tensor, *, preconditioner: Linear | None = None, tolerance: float = 0.1, max_steps: int = 20
+) -> Solved:
+    """Solve A x = b (any shape) for a positive semi-definite A given by `product` (Nocedal and Wright, Alg. 5.3).
+
+    Stops at |b - A x| <= tolerance |b|, after `max_steps`, or at a direction of no curvature, where x is the last one:
+    a descent direction for the quadratic in every case.
+    """
+    check_real(tolerance, "tolerance", low=0)
+    check_integer(max_steps, "max_steps", low=1)
+    x, r = torch.zeros_like(b), b.clone()
+    z = r if preconditioner is None else preconditioner(r)
+    p, rz, scale = z.clone(), _dot(r, z), float(b.norm())
+    steps = 0
+    while steps < max_steps and scale > 0 and float(r.norm()) > tolerance * scale:
+        Ap = product(p)
+        curvature = _dot(p, Ap)
+        if curvature <= 0:
+            x = x + p if steps == 0 else x
+            break
+        x, r = x + (rz / curvature) * p, r - (rz / curvature) * Ap
+        z = r if preconditioner is None else preconditioner(r)
+        new = _dot(r, z)
+        p, rz, steps = z + (new / rz) * p, new, steps + 1
+    return Solved(x, steps, float(r.norm()) / scale if scale else 0.0)
+
+
+def newton_step(
+    value: Callable[[Tensor], float],
+    gradient: Tensor,
+    product: Linear,
+    x: Tensor,
+    *,
+    start_value: float,
+    damping: float,
+    preconditioner: Linear | None = None,
+    tolerance: float = 0.1,
+    max_cg_steps: int = 20,
+) -> NewtonStep:
+    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `product`.
+
+    Solves (G + damping I) d = -gradient, searches along d by Armijo's rule, and adapts the damping by how the model
+    foretold the decrease: less after a ratio above 3/4, more below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
+    """
+
+    def damped(d: Tensor) -> Tensor:
+        return product(d) + damping * d
+
+    solved = conjugate_gradient(
+        damped, -gradient, preconditioner=preconditioner, tolerance=tolerance, max_steps=max_cg_steps
+    )
+    d = solved.x
+    slope = _dot(gradient, d)
+    foretold = slope + 0.5 * _dot(d, product(d))
+    found = armijo(lambda t: value(x + t * d), start_value, min(slope, 0.0))
+    ratio = (found.value - start_value) / foretold if foretold < 0 else 0.0
+    if found.step < 1 or ratio < 0.25:
+        damping *= 4
+    elif ratio > 0.75:
+        damping /= 3
+    return NewtonStep(x + found.step * d, found.value, damping, solved.steps, found.evaluations)
+
+
+def _dot(x: Tensor, y: Tensor) -> float:
+    return float((x * y).sum(dtype=torch.float64))

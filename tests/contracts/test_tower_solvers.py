@@ -1,0 +1,70 @@
+"""What every solver of the two towers keeps: it learns, and a resumed fit is an uninterrupted one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data.interaction_split import Parts
+
+WAYS = [
+    *({"solver": name} for name in ("als", "ials++", "adam", "gd", "l-bfgs")),
+    *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sub-blocks", "sogram")),
+    *({"loss": name} for name in ("in-batch-softmax", "sampled-bce")),
+]
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    return nk.data.split_random(nk.data.planted_interactions(240, 160, random_state=0).interactions, random_state=0)
+
+
+def model(way: dict, **options) -> nk.TwoTower:
+    name = way.get("solver", "epochs")
+    fast = {"learning_rate": 0.01} if name in ("adam", "sub-blocks", "sogram", "epochs") else {}
+    fast["max_steps"] = 60 if name in ("adam", "gd") else 8
+    plain = {"batch_size": 64, "start": "random", "regularization": 0.02}
+    return nk.TwoTower(6, **(way | fast | plain | options), random_state=0)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
+def test_it_learns_from_a_random_start(parts: Parts, way: dict) -> None:
+    fitted = model(way).fit(parts.train, validation=parts.valid)
+    first, best = fitted.history_[0]["metric"], max(record["metric"] for record in fitted.history_)
+    rng = np.random.default_rng(0)
+    random = nk.metrics.ranking_metrics(
+        rng.standard_normal((240, 6)), rng.standard_normal((160, 6)), parts.test, seen=parts.train, k=20
+    )["ndcg@20"]
+    found = fitted.score(parts.test, k=20)
+    assert found > 1.5 * random, f"{way}: {found:.3f} after training, {random:.3f} at random"
+    assert best >= first
+    assert fitted.history_[-1]["value"] < fitted.history_[0]["value"] or len(fitted.history_) == 1
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
+def test_a_resumed_fit_is_an_uninterrupted_one(parts: Parts, way: dict, tmp_path: Path) -> None:
+    if way.get("solver") == "l-bfgs":
+        pytest.skip("its curvature pairs are not saved: a resumed fit starts them anew")
+    whole = model(way, max_steps=4).fit(parts.train, validation=parts.valid)
+    model(way, max_steps=2).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
+    resumed = model(way, max_steps=4).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
+    assert [r["value"] for r in resumed.history_] == [r["value"] for r in whole.history_]
+    np.testing.assert_array_equal(resumed.right_embeddings_, whole.right_embeddings_)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
+def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> None:
+    """Forty rights lose their pairs; their embeddings come from their features alone."""
+    cold = np.arange(0, 160, 4)
+    train = parts.train.select(~np.isin(parts.train.indices, cold))
+    fitted = model(way, start="auto", max_steps=None, regularization="auto", patience=8).fit(train)
+    found = nk.metrics.ranking_metrics(
+        fitted.left_embeddings_, fitted.right_embeddings_[cold], parts.train.matrix()[:, cold], k=5
+    )["ndcg@5"]
+    chance = nk.metrics.ranking_metrics(
+        np.random.default_rng(0).standard_normal((240, 40)), np.eye(40), parts.train.matrix()[:, cold], k=5
+    )["ndcg@5"]
+    assert found > 1.2 * chance, f"{way}: {found:.3f} on unseen rights, {chance:.3f} at random"
+    again = fitted.transform_right(train.right_features[cold])
+    np.testing.assert_allclose(again, fitted.right_embeddings_[cold], rtol=1e-4, atol=1e-5)

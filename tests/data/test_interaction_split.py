@@ -1,0 +1,70 @@
+"""Splits part every pair once; the k-core keeps what it promises."""
+
+import numpy as np
+import pytest
+
+from nearkin.data.interaction_split import k_core, split_by_time, split_given, split_leave_last_out, split_random
+from nearkin.data.interaction_synthetic import planted_interactions
+from nearkin.metrics.ranking import ranking_metrics
+from nearkin.records import Interactions
+
+
+@pytest.fixture
+def pairs(rng: np.random.Generator) -> Interactions:
+    left, right = rng.integers(0, 30, 400), rng.integers(0, 20, 400)
+    return Interactions.from_pairs(left, right, rng.random(400), rng.permutation(400))
+
+
+def test_every_split_parts_every_pair_once(pairs: Interactions) -> None:
+    for parts in (split_random(pairs, random_state=0), split_by_time(pairs), split_leave_last_out(pairs)):
+        assert sum(map(len, parts)) == len(pairs)
+        total = sum(part.matrix().toarray() for part in parts)
+        np.testing.assert_allclose(total, pairs.matrix().toarray())
+        assert all(part.shape == pairs.shape for part in parts)
+
+
+def test_time_split_is_in_time(pairs: Interactions) -> None:
+    train, valid, test = split_by_time(pairs, valid=0.2, test=0.1)
+    assert train.timestamps.max() < valid.timestamps.min() < valid.timestamps.max() < test.timestamps.min()
+    assert len(test) == pytest.approx(0.1 * len(pairs), abs=1)
+
+
+def test_leave_last_out_holds_out_the_last_two_of_each_row(pairs: Interactions) -> None:
+    train, valid, test = split_leave_last_out(pairs)
+    for i in range(30):
+        times = [part.timestamps[part.indptr[i] : part.indptr[i + 1]] for part in (train, valid, test)]
+        if len(times[0]) + len(times[1]) + len(times[2]) >= 3:
+            assert len(times[1]) == len(times[2]) == 1
+            assert times[0].max() < times[1][0] < times[2][0]
+        else:
+            assert not len(times[1])
+
+
+def test_k_core_is_a_core_and_keeps_features() -> None:
+    pairs = Interactions.from_pairs([0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 4], left_features=np.arange(4.0)[:, None])
+    core = k_core(pairs, 2)
+    assert core.left_ids.tolist() == [0, 1]
+    assert core.right_ids.tolist() == [0, 1]
+    assert core.left_features.ravel().tolist() == [0.0, 1.0]
+    assert np.diff(core.indptr).min() >= 2
+    with pytest.raises(ValueError, match="k is 3; no entity has that many pairs"):
+        k_core(pairs, 3)
+
+
+def test_bad_splits_are_named(pairs: Interactions) -> None:
+    with pytest.raises(ValueError, match=r"valid \+ test is 1.0; it must be below 1"):
+        split_random(pairs, valid=0.5, test=0.5)
+    bare = Interactions.from_pairs([0], [0])
+    with pytest.raises(ValueError, match="interactions has no split"):
+        split_given(bare)
+    with pytest.raises(ValueError, match="interactions has no timestamps"):
+        split_by_time(bare)
+
+
+def test_planted_affinities_rank_held_out_pairs_best() -> None:
+    planted = planted_interactions(200, 100, random_state=1)
+    parts = split_random(planted.interactions, random_state=0)
+    best = ranking_metrics(planted.affinities, np.eye(100), parts.test, seen=parts.train, k=20)["ndcg@20"]
+    popularity = np.tile(planted.interactions.matrix().sum(axis=0), (200, 1)).astype(np.float64)
+    popular = ranking_metrics(popularity, np.eye(100), parts.test, seen=parts.train, k=20)["ndcg@20"]
+    assert best > 2 * popular, f"planted order {best:.3f}, popularity {popular:.3f}"

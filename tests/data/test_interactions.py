@@ -1,0 +1,88 @@
+"""Reading tables of pairs: endings, names of columns, text and numbers, and every message."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin.data.interaction_tables import read_table, typed
+from nearkin.data.interactions import read_interactions
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "userId,movieId,rating,timestamp\n1,10,4.5,100\n2,20,3,50\n1,20,1,70\n"),
+        ("b.tsv", "rating\titem_id\tuser\ttime\n4.5\t10\t1\t100\n3\t20\t2\t50\n1\t20\t1\t70\n"),
+        ("c.tsv", "1\t10\t4.5\t100\n2\t20\t3\t50\n1\t20\t1\t70\n"),
+        ("d.csv", '"query","doc","date"\n1,10,1970-01-01T00:01:40\n2,20,1970-01-01T00:00:50\n1,20,1970-01-01T00:01:10'),
+    ],
+)  # fmt: skip
+def test_usual_names_and_positions_are_understood(tmp_path: Path, name: str, text: str) -> None:
+    pairs = read_interactions(write(tmp_path, name, text))
+    assert pairs.left_ids.tolist() == [1, 2]
+    assert pairs.right_ids.tolist() == [10, 20]
+    assert pairs.weights.tolist() == ([1.0, 1.0, 1.0] if name == "d.csv" else [4.5, 1.0, 3.0])
+    assert pairs.timestamps is not None
+    assert pairs.timestamps.tolist() == [100, 70, 50]
+
+
+def test_npz_and_parquet_give_the_same_record(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    columns = {"user": np.array(["u", "v", "u"]), "item": np.array([3, 4, 4]), "split": np.array([0, 2, 1], np.uint8)}
+    np.savez(tmp_path / "a.npz", **columns)
+    write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), tmp_path / "a.parquet")
+    for ending in ("npz", "parquet"):
+        pairs = read_interactions(tmp_path / f"a.{ending}")
+        assert pairs.left_ids.tolist() == ["u", "v"]
+        assert pairs.split is not None
+        assert pairs.split.tolist() == [0, 1, 2]
+
+
+def test_named_columns_masks_and_smallest_weight(tmp_path: Path) -> None:
+    table = "who,what,stars,held_test\na,x,5,0\na,y,2,0\nb,x,4,1\n"
+    path = write(tmp_path, "p.csv", table)
+    pairs = read_interactions(path, left="who", right="what", weight="stars", split="held_test", min_weight=4)
+    assert len(pairs) == 2
+    assert pairs.split is not None
+    assert pairs.split.tolist() == [0, 2]
+
+
+def test_ids_with_leading_zeros_stay_text() -> None:
+    assert typed(np.array(["007", "008"])).tolist() == ["007", "008"]
+    assert typed(np.array(["7", "-8"])).dtype == np.int64
+    assert typed(np.array(["0.5", "8"])).tolist() == [0.5, 8.0]
+    assert typed(np.array(["a", "8"])).tolist() == ["a", "8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        ("a.csv", "alpha,beta,gamma\n1,2,3\n", {}, "has no column with a usual left name; its columns are alpha, beta"),
+        ("a.csv", "user,item\n1,2\n", {"left": "who"}, "left is 'who', which .* lacks; its columns are user, item"),
+        ("a.csv", "user,item\n1,2\n3\n", {}, "row 3 has 1 values, the first row has 2"),
+        ("a.csv", "", {}, "is empty"),
+        ("a.xls", "", {}, "ends in '.xls'; it must be one of .csv"),
+        ("a.csv", "user,item\n,2\n", {}, "left has 1 missing ids"),
+        ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "weight is 'w', a column that is not numeric"),
+        ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
+        ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
+        ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "there is no observed pair"),
+    ],
+)
+def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_interactions(write(tmp_path, name, text), **options)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none.csv does not exist; give a .csv"):
+        read_table(tmp_path / "none.csv")

@@ -1,0 +1,122 @@
+"""The estimator: planted structure found, features for unseen rows, saving, and what it refuses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import nearkin as nk
+from nearkin.data.interaction_split import Parts
+
+
+@pytest.fixture(scope="module")
+def parts() -> Parts:
+    planted = nk.data.planted_interactions(300, 150, random_state=0)
+    return nk.data.split_random(planted.interactions, random_state=0)
+
+
+def bare(pairs: nk.Interactions) -> nk.Interactions:
+    return nk.Interactions.from_pairs(pairs.rows, pairs.indices, left_ids=pairs.left_ids, right_ids=pairs.right_ids)
+
+
+@pytest.fixture(scope="module")
+def fitted(parts: Parts) -> nk.TwoTower:
+    return nk.TwoTower(16, random_state=0).fit(parts.train)
+
+
+def test_blocks_are_found_and_the_withheld_pair_comes_first() -> None:
+    """Left and right of one block go together; of each block one pair is withheld."""
+    block = np.kron(np.eye(4), np.ones((6, 5)))
+    block[::6, ::5] *= 1 - np.eye(4)
+    model = nk.TwoTower(4, random_state=0).fit(nk.Interactions.from_matrix(sp.csr_matrix(block)))
+    _, ids = model.recommend(np.arange(0, 24, 6), k=1)
+    assert ids.ravel().tolist() == [0, 5, 10, 15]
+
+
+def test_training_beats_popularity_by_far(parts: Parts, fitted: nk.TwoTower) -> None:
+    popularity = np.tile(parts.train.matrix().sum(axis=0), (300, 1)).astype(np.float32)
+    popular = nk.metrics.ranking_metrics(popularity, np.eye(150), parts.test, seen=parts.train, k=20)["ndcg@20"]
+    found = fitted.score(parts.test, k=20)
+    assert found > 2 * popular, f"two towers {found:.3f}, popularity {popular:.3f}"
+
+
+def test_shapes_and_names(parts: Parts, fitted: nk.TwoTower) -> None:
+    assert fitted.left_embeddings_.shape == (300, 16)
+    assert fitted.right_embeddings_.shape == (150, 16)
+    assert fitted.left_embeddings_.dtype == np.float32
+    np.testing.assert_array_equal(fitted.left_ids_, parts.train.left_ids)
+    np.testing.assert_array_equal(fitted.transform_left([5, 3]), fitted.left_embeddings_[[5, 3]])
+    scores, ids = fitted.similar([4], k=3)
+    assert ids.shape == scores.shape == (1, 3)
+    assert 4 not in ids
+    assert clone(fitted).get_params()["n_components"] == 16
+
+
+def test_equal_seeds_give_equal_embeddings(parts: Parts, fitted: nk.TwoTower) -> None:
+    again = nk.TwoTower(16, random_state=0).fit(parts.train)
+    np.testing.assert_array_equal(again.left_embeddings_, fitted.left_embeddings_)
+
+
+def test_seen_pairs_are_excluded_and_included(parts: Parts, fitted: nk.TwoTower) -> None:
+    seen = set(parts.train.indices[: parts.train.indptr[1]].tolist())
+    _, without = fitted.recommend([0], k=20)
+    _, within = fitted.recommend([0], k=20, exclude_seen=False)
+    assert not seen & set(without[0].tolist())
+    assert seen & set(within[0].tolist())
+
+
+def test_saving_and_loading_give_the_same_answers(parts: Parts, fitted: nk.TwoTower, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "model")
+    loaded = nk.TwoTower.load(tmp_path / "model")
+    for one, other in zip(loaded.recommend([1, 2], 5), fitted.recommend([1, 2], 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    x = parts.train.right_features[:3]
+    np.testing.assert_array_equal(loaded.transform_right(x), fitted.transform_right(x))
+    assert loaded.get_params()["n_components"] == 16
+    assert loaded.regularization_ == fitted.regularization_
+
+
+def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
+    pairs = nk.Interactions.from_pairs(["ann", "ann", "böb"], ["x", "y", "y"])
+    model = nk.TwoTower(5, random_state=0).fit(pairs)  # k > min(m, n)
+    model.save(tmp_path / "model")
+    scores, ids = nk.TwoTower.load(tmp_path / "model").recommend(["ann", "böb"], k=2)
+    assert ids.tolist() == [["", ""], ["x", ""]], "ann has seen all"
+    assert np.isneginf(scores[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"n_components": 0}, ValueError, "n_components is 0; it must be an integer of at least 1"),
+        ({"n_components": 2.5}, TypeError, "n_components is 2.5 of type float"),
+        ({"solver": "magic"}, ValueError, "solver is 'magic'; it must be one of 'auto', 'als'"),
+        ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'all-pairs'"),
+        ({"omega": -1}, ValueError, "omega is -1; it must be a number of at least 0"),
+        ({"omega": "much"}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
+        ({"regularization": -1}, ValueError, "regularization is -1"),
+        ({"weighting": "odd"}, ValueError, "weighting is 'odd'"),
+        ({"left_costs": [1.0]}, ValueError, r"a has shape \(1,\); it must be \(300,\)"),
+        ({"left": torch.nn.Linear(2, 2), "solver": "als"}, ValueError, "which cannot train modules of your own"),
+    ],
+)
+def test_bad_parameters_are_named(parts: Parts, options: dict, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        nk.TwoTower(**options).fit(parts.train)
+
+
+def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None:
+    with pytest.raises(TypeError, match="interactions is of type ndarray; it must be Interactions"):
+        nk.TwoTower().fit(np.eye(3))
+    with pytest.raises(ValueError, match="validation has shape"):
+        nk.TwoTower().fit(parts.train, validation=nk.Interactions.from_pairs([0], [0]))
+    with pytest.raises(NotFittedError):
+        nk.TwoTower().recommend([0])
+    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 1000"):
+        fitted.recommend([1000])
+    with pytest.raises(ValueError, match="fitted without features on this side"):
+        nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))

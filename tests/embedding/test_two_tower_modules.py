@@ -1,0 +1,84 @@
+"""Towers of the user's own, an index on the right side, priors and labels."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import nearkin as nk
+
+
+@pytest.fixture(scope="module")
+def parts() -> nk.data.Parts:
+    return nk.data.split_random(nk.data.planted_interactions(200, 120, random_state=0).interactions, random_state=0)
+
+
+class Rounding(nn.Module):
+    """An index of the simplest kind: a straight-through rounding to a grid of `step`."""
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.step, self.calls = step, 0
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        self.calls += 1
+        rounded = torch.round(x / self.step) * self.step
+        return x + (rounded - x).detach(), (rounded - x).square().sum(1).mean()
+
+
+def tower() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 6))
+
+
+@pytest.mark.parametrize("solver", ["auto", "gauss-newton", "sub-blocks"])
+def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: str, tmp_path: Path) -> None:
+    left = tower()
+    before = [p.clone() for p in left.parameters()]
+    model = nk.TwoTower(6, left=left, right=tower(), solver=solver, max_steps=40, learning_rate=0.02, random_state=0)
+    model.fit(parts.train, validation=parts.valid)
+    assert model.history_[-1]["value"] < 0.95 * model.history_[0]["value"]
+    assert all(torch.equal(a, b) for a, b in zip(before, left.parameters(), strict=True)), (
+        "the given module is untouched"
+    )
+    x = parts.train.left_features[:4]
+    np.testing.assert_allclose(model.transform_left(x), model.left_embeddings_[:4], rtol=1e-4, atol=1e-5)
+    model.save(tmp_path / "m")
+    loaded = nk.TwoTower.load(tmp_path / "m", left=tower(), right=tower())
+    np.testing.assert_allclose(loaded.transform_left(x), model.transform_left(x), rtol=1e-6)
+    with pytest.raises(ValueError, match="fitted with a left tower of your own; load it with left="):
+        nk.TwoTower.load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("way", [{}, {"solver": "sub-blocks"}, {"loss": "in-batch-softmax"}])
+def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:
+    index = Rounding(0.25)
+    found = {}
+    for weight in (0.0, 10.0):
+        options = {"max_steps": 30, "batch_size": 256, "random_state": 0, **way}
+        model = nk.TwoTower(6, index=index, distortion_weight=weight, **options)
+        model.fit(parts.train)
+        found[weight] = float(Rounding(0.25)(torch.from_numpy(model.right_embeddings_))[1])
+    assert index.calls == 0, "the given module is copied"
+    assert model.index_.calls > 0
+    assert found[10.0] < found[0.0], f"distortion by its weight: {found}"
+
+
+def test_an_index_and_als_are_refused(parts: nk.data.Parts) -> None:
+    with pytest.raises(ValueError, match="solver is 'als', which cannot train through an index"):
+        nk.TwoTower(index=Rounding(1.0), solver="als").fit(parts.train)
+    with pytest.raises(ValueError, match="loss='sampled-bce' is trained by solver='adam'"):
+        nk.TwoTower(loss="sampled-bce", solver="als").fit(parts.train)
+
+
+def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:
+    """With labels -1 and +1 on all pairs but a prior of 3, observed scores approach the labels, the others 3."""
+    pairs = nk.Interactions.from_pairs(
+        [0, 0, 1, 1], [0, 1, 0, 1], [2.0, 1.0, 1.0, 2.0], left_ids=range(3), right_ids=range(3)
+    )
+    model = nk.TwoTower(3, labels="weights", prior=3.0, omega=1.0, regularization=1e-6, solver="ials++", max_steps=200)
+    model.set_params(random_state=0).fit(pairs)
+    Z = model.left_embeddings_ @ model.right_embeddings_.T
+    np.testing.assert_allclose(Z, [[2, 1, 3], [1, 2, 3], [3, 3, 3]], atol=0.05)

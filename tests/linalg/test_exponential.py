@@ -1,0 +1,32 @@
+"""exp(A) - I: against SciPy's exponential, at every norm, with relative accuracy near zero."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+from nearkin.linalg.exponential import expm1
+from nearkin.linalg.skew import random_skew
+
+
+@pytest.mark.parametrize("norm", [0.0, 1e-9, 3e-4, 0.03, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_agrees_with_scipy(norm: float, dtype: torch.dtype) -> None:
+    A = random_skew(2, 7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    A = (norm * A / torch.linalg.matrix_norm(A, 2)[:, None, None]).to(dtype)
+    found = expm1(A).double().numpy()
+    for matrix, result in zip(A.double().numpy(), found, strict=True):
+        expected = scipy.linalg.expm(matrix) - np.eye(7)
+        if norm < 1e-6:  # SciPy's difference has lost these digits; the series' next term is below them
+            expected = matrix + matrix @ matrix / 2
+        tolerance = 8 * torch.finfo(dtype).eps * max(1.0, norm)
+        assert np.linalg.norm(result - expected) <= tolerance * np.linalg.norm(expected) + 1e-15 * (norm > 1e-6)
+
+
+def test_a_million_small_turns_in_float32_do_not_drift() -> None:
+    # 2^20 turns by D <- 2 D + D^2 would be the same turn: here by repeated application to a vector
+    A = 1e-3 * random_skew(4, 4, generator=torch.Generator().manual_seed(1))
+    D, x = expm1(A), torch.ones(4, 64)
+    for _ in range(20000):
+        x += D @ x
+    assert float(x.norm()) == pytest.approx(16, rel=2e-5)

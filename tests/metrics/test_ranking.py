@@ -1,0 +1,70 @@
+"""Ranking metrics against their definitions one user at a time, and against ir-measures where it is installed."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nearkin.metrics.ranking import METRICS, ranking_metrics, recommend
+from tests.reference.ranking import slow_metrics
+
+
+@pytest.fixture
+def problem(rng: np.random.Generator) -> tuple:
+    """A user who has seen all but two items, one who has seen nothing, and some without held-out items."""
+    P, Q = rng.standard_normal((40, 5)), rng.standard_normal((30, 5))
+    seen, held = rng.random((40, 30)) < 0.3, rng.random((40, 30)) < 0.1
+    seen[0] = True
+    seen[0, :2], held[0, 1], seen[1] = False, True, False
+    held[5:9] = False
+    held &= ~seen
+    return P, Q, sp.csr_matrix(seen), sp.csr_matrix(held)
+
+
+def sets(matrix: sp.csr_matrix) -> list[set[int]]:
+    return [set(matrix.indices[a:b].tolist()) for a, b in zip(matrix.indptr, matrix.indptr[1:], strict=False)]
+
+
+@pytest.mark.parametrize("k", [1, 5, 30, 50])
+def test_metrics_are_those_of_the_definitions(problem: tuple, k: int) -> None:
+    P, Q, seen, held = problem
+    wanted = slow_metrics(P @ Q.T, sets(held), sets(seen), k)
+    found = ranking_metrics(P, Q, held, seen=seen, k=k)
+    assert found == {name: pytest.approx(value, abs=1e-12) for name, value in wanted.items()}
+    assert set(found) == {f"{name}@{k}" for name in METRICS}
+
+
+def test_metrics_are_those_of_ir_measures(problem: tuple) -> None:
+    ir = pytest.importorskip("ir_measures")
+    P, Q, seen, held = problem
+    scores, numbers = recommend(P, Q, 30, seen=seen)
+    qrels = {str(i): {str(j): 1 for j in items} for i, items in enumerate(sets(held)) if items}
+    run = {q: {str(j): float(s) for j, s in zip(numbers[int(q)], scores[int(q)], strict=True) if j >= 0} for q in qrels}
+    wanted = ir.calc_aggregate([ir.nDCG @ 10, ir.R @ 10, ir.P @ 10, ir.RR @ 10], qrels, run)
+    found = ranking_metrics(P, Q, held, seen=seen, k=10)
+    pairs = {"ndcg@10": ir.nDCG @ 10, "recall@10": ir.R @ 10, "precision@10": ir.P @ 10, "mrr@10": ir.RR @ 10}
+    for name, measure in pairs.items():
+        assert found[name] == pytest.approx(wanted[measure], abs=1e-9)
+
+
+def test_recommend_returns_no_seen_pair_and_fills_up(problem: tuple) -> None:
+    P, Q, seen, _ = problem
+    scores, numbers = recommend(P, Q, 4, seen=seen)
+    assert sorted(numbers[0, :2].tolist()) == [0, 1]
+    assert numbers[0, 2:].tolist() == [-1, -1]
+    assert np.isneginf(scores[0, 2:]).all()
+    for i, items in enumerate(sets(seen)):
+        assert not items & set(numbers[i].tolist())
+    one, several = recommend(P, Q, 4, seen=seen, rows=[7])[1], numbers[[7]]
+    np.testing.assert_array_equal(one, several)
+
+
+def test_bad_arguments_are_named(problem: tuple) -> None:
+    P, Q, seen, held = problem
+    with pytest.raises(ValueError, match=r"seen has shape \(40, 30\); it must be \(39, 30\)"):
+        recommend(P[:39], Q, 4, seen=seen)
+    with pytest.raises(ValueError, match="held_out has no pair of the left rows asked for"):
+        ranking_metrics(P, Q, held, rows=[6])
+    with pytest.raises(ValueError, match="metrics holds 'map'"):
+        ranking_metrics(P, Q, held, metrics=["map"])
+    with pytest.raises(ValueError, match="right has 4 columns; it must have 5"):
+        recommend(P, Q[:, :4], 3)

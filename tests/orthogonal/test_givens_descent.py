@@ -1,0 +1,135 @@
+"""Givens descent: one step is GCD's Algorithm 2; many matchings approach the exponential; exact angles solve pairs."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from nearkin.linalg.givens import directional_derivatives, rotate_columns
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.skew import right_skew
+from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching, two_opt_matching
+from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
+
+MATCHINGS = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}
+
+
+def problem(d: int) -> tuple[torch.Tensor, torch.Tensor]:
+    G = torch.randn(d, d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+    return haar_orthogonal(d, d, random_state=0, dtype=torch.float64), G
+
+
+def stepped(X: torch.Tensor, G: torch.Tensor, lr: float, **options: object) -> torch.Tensor:
+    p = nn.Parameter(X.clone())
+    p.grad = G
+    GivensDescent([p], lr, **options).step()  # type: ignore[arg-type]
+    return p.detach()
+
+
+@pytest.mark.parametrize("selection", MATCHINGS)
+@pytest.mark.parametrize("d", [6, 7])
+def test_one_step_is_algorithm_2(selection: str, d: int) -> None:
+    X, G = problem(d)
+    A = directional_derivatives(G, X)  # GCD: G^T R - R^T G
+    pairs = MATCHINGS[selection](A.abs())
+    gcd_lambda = 0.1 * 2**0.5
+    g = A[pairs[:, 0], pairs[:, 1]] / 2**0.5
+    expected = rotate_columns(X.clone(), pairs, -gcd_lambda * g)
+    torch.testing.assert_close(stepped(X, G, 0.1, selection=selection), expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_random_selection_draws_from_its_generator(side: str) -> None:
+    X, G = problem(6)
+    pairs = random_matching(6, torch.Generator().manual_seed(5))
+    found = stepped(X, G, 0.1, selection="random", side=side, generator=torch.Generator().manual_seed(5))
+    rotation = found @ X.T if side == "left" else X.T @ found
+    mask = torch.eye(6, dtype=torch.bool)
+    mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
+    assert float(rotation[~mask].abs().max()) < 1e-14
+    assert float(rotation[pairs[:, 0], pairs[:, 1]].abs().min()) > 1e-6
+
+
+@pytest.mark.parametrize("d", [6, 7])
+def test_a_full_sweep_is_the_exponential_to_first_order(d: int) -> None:
+    X, G = problem(d)
+    errors = []
+    for lr in (1e-3, 1e-4):
+        found = stepped(X, G, lr, selection="random", n_matchings=most_matchings(d), side="right")
+        exact = X @ torch.matrix_exp(-lr * right_skew(X, G))
+        errors.append(float((found - exact).norm() / (exact - X).norm()))
+    assert errors[0] < 0.05
+    assert errors[1] == pytest.approx(errors[0] / 10, rel=0.2)
+
+
+@pytest.mark.parametrize("d", [5, 6, 9])
+def test_matchings_of_one_step_share_no_pair(d: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    W = right_skew(*problem(d)).abs()
+    for count in (1, 3, most_matchings(d)):
+        for matchings in (random_matchings(d, count, generator), heavy_matchings(W, count, "greedy")):
+            edges = [frozenset(pair) for pairs in matchings for pair in pairs.tolist()]
+            assert len(edges) == len(set(edges))
+            for pairs in matchings:
+                assert len(pairs.unique()) == pairs.numel()
+    everything = random_matchings(d, most_matchings(d), generator)
+    assert {frozenset(p) for pairs in everything for p in pairs.tolist()} == {
+        frozenset(p) for p in itertools.combinations(range(d), 2)
+    }
+
+
+def test_exact_angles_solve_a_linear_objective_pair_by_pair() -> None:
+    X, G = problem(2)
+    X = X if float(torch.linalg.det(X)) > 0 else X.flip(1)
+    found = stepped(X, G, 1.0, angle="exact")
+    angles = torch.linspace(0, 2 * torch.pi, 10001, dtype=torch.float64)
+    turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], -1).reshape(-1, 2, 2)
+    assert float((G * found).sum()) <= float((G * (X @ turns)).sum((1, 2)).min()) + 1e-9
+
+
+@pytest.mark.parametrize("selection", ["random", "greedy"])
+@pytest.mark.parametrize("shape", [(8, 8), (9, 3)], ids=str)
+def test_exact_angles_never_ascend_a_concave_objective(selection: str, shape: tuple[int, int]) -> None:
+    values = torch.arange(1.0, shape[0] + 1, dtype=torch.float64)
+    p = nn.Parameter(haar_orthogonal(*shape, random_state=3, dtype=torch.float64))
+    optimizer = GivensDescent([p], 1.0, selection, angle="exact")
+    losses = []
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss = -(values[:, None] * p**2 * torch.arange(1, shape[1] + 1)).sum()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert max(b - a for a, b in itertools.pairwise(losses)) < 1e-9
+    assert losses[-1] < losses[0] - 1
+
+
+def test_greedy_descends_faster_per_step_than_random() -> None:
+    losses = {}
+    for selection in ("random", "greedy", "2opt", "steepest"):
+        p = nn.Parameter(torch.eye(16, dtype=torch.float64))
+        target = haar_orthogonal(16, 16, special=True, random_state=0, dtype=torch.float64)
+        optimizer = GivensDescent([p], 0.3, selection)
+        for _ in range(30):
+            optimizer.zero_grad()
+            loss = 0.5 * ((p - target) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+        losses[selection] = float(loss.detach())
+    assert losses["greedy"] < losses["random"], losses
+    assert losses["steepest"] < losses["random"], losses
+
+
+def test_bad_input() -> None:
+    square, tall = [nn.Parameter(torch.eye(4))], [nn.Parameter(torch.eye(4, 2))]
+    with pytest.raises(ValueError, match="selection is 'best'"):
+        GivensDescent(square, 0.1, "best")
+    with pytest.raises(ValueError, match="must be square, type side='left'"):
+        GivensDescent(tall, 0.1, side="right")
+    with pytest.raises(ValueError, match="n_matchings is 4; it must be at most 3"):
+        GivensDescent(square, 0.1, n_matchings=4)
+    with pytest.raises(ValueError, match="angle is 'exact' with momentum"):
+        GivensDescent(square, 0.1, angle="exact", momentum=0.5)
+    with pytest.raises(TypeError, match="random_state is 'seed'"):
+        GivensDescent(square, 0.1, generator="seed")

@@ -1,0 +1,100 @@
+"""Stochastic flow: one step is eq. 8, its mean is the exact step to first order, and families live and are rebuilt."""
+
+import pytest
+import torch
+from torch import nn
+
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.skew import left_skew
+from nearkin.orthogonal import RiemannianDescent, StochasticFlow
+from nearkin.orthogonal.tournament import uniform_components, uniform_scale
+
+
+def problem(d: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+    G = torch.randn(d, k, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+    return haar_orthogonal(d, k, random_state=0, dtype=torch.float64), G
+
+
+def stepped(X: torch.Tensor, G: torch.Tensor, lr: float, **options: object) -> torch.Tensor:
+    p = nn.Parameter(X.clone())
+    p.grad = G
+    StochasticFlow([p], lr, **options).step()  # type: ignore[arg-type]
+    return p.detach()
+
+
+@pytest.mark.parametrize("s", [2, 3, 7])
+@pytest.mark.parametrize("k", [7, 3])
+@pytest.mark.parametrize("scale", ["unbiased", "none"])
+def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale: str) -> None:
+    X, G = problem(7, k)
+    components = uniform_components(7, s, torch.Generator().manual_seed(4))
+    Omega, kept = left_skew(X, G), torch.zeros(7, 7, dtype=torch.float64)
+    for part in components:
+        kept[part[:, None], part[None, :]] = Omega[part[:, None], part[None, :]]
+    factor = uniform_scale(7, s) if scale == "unbiased" else 1.0
+    expected = torch.matrix_exp(-0.01 * factor * kept) @ X
+    found = stepped(X, G, 0.01, component_size=s, scale=scale, generator=torch.Generator().manual_seed(4))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)  # torch.matrix_exp is good to 3e-11
+
+
+def test_one_component_is_the_exact_method() -> None:
+    X, G = problem(6, 6)
+    p = nn.Parameter(X.clone())
+    p.grad = G
+    RiemannianDescent([p], 0.05, "exp").step()
+    torch.testing.assert_close(stepped(X, G, 0.05, component_size=6), p.detach(), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"component_size": 2},
+        {"component_size": 3},
+        {"component_size": 3, "sampling": "abs"},
+        {"component_size": 2, "sampling": "square"},
+        {"component_size": 2, "sampling": "importance"},
+        {"component_size": 2, "sampling": "importance", "family": "greedy"},
+    ],
+    ids=str,
+)
+def test_the_mean_step_is_the_exact_one(options: dict) -> None:
+    X, G = problem(6, 6)
+    lr, n = 1e-5, 800
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.zeros_like(X)
+    for _ in range(n):
+        mean += stepped(X, G, lr, generator=generator, **options) / n
+    exact = -lr * left_skew(X, G) @ X
+    assert float((mean - X - exact).norm()) < 0.2 * float(exact.norm())
+
+
+def test_families_are_kept_and_rebuilt() -> None:
+    X, G = problem(6, 6)
+    p = nn.Parameter(X.clone())
+    optimizer = StochasticFlow([p], 1e-3, sampling="importance", family="greedy", rebuild_every=3)
+    seen = []
+    for step in range(6):
+        p.grad = G * (1 if step < 3 else torch.linspace(-1, 1, 6, dtype=torch.float64))
+        optimizer.step()
+        seen.append(optimizer.state[p]["colour_0"])
+    assert seen[0] is seen[2]
+    assert seen[2] is not seen[3]
+    assert not torch.equal(seen[2], seen[3])
+
+
+def test_bad_input() -> None:
+    params = [nn.Parameter(torch.eye(5))]
+    with pytest.raises(ValueError, match="component_size is 1"):
+        StochasticFlow(params, 0.1, 1)
+    with pytest.raises(ValueError, match="component_size is 6; it must be at most 5"):
+        StochasticFlow(params, 0.1, 6)
+    with pytest.raises(ValueError, match="sampling is 'max'"):
+        StochasticFlow(params, 0.1, sampling="max")
+    with pytest.raises(ValueError, match="with sampling='importance'; it must be 2"):
+        StochasticFlow(params, 0.1, 3, "importance")
+    with pytest.raises(ValueError, match="scale is 'mean'"):
+        StochasticFlow(params, 0.1, scale="mean")
+    with pytest.raises(ValueError, match="family is 'all'"):
+        StochasticFlow(params, 0.1, family="all")
+    with pytest.raises(ValueError, match="rebuild_every is 0"):
+        StochasticFlow(params, 0.1, rebuild_every=0)

@@ -1,0 +1,61 @@
+"""Conjugate gradients and damped Newton steps on problems whose answers are known."""
+
+import numpy as np
+import pytest
+import torch
+
+from nearkin.solvers.newton import conjugate_gradient, newton_step
+
+
+@pytest.fixture
+def system(rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    B = torch.tensor(rng.standard_normal((20, 12)))
+    scale = torch.logspace(-2, 2, 12, dtype=torch.float64)
+    return scale[:, None] * (B.T @ B + torch.eye(12)) * scale, torch.tensor(rng.standard_normal(12))
+
+
+def test_it_solves_a_linear_system(system: tuple) -> None:
+    A, b = system
+    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-10, max_steps=200)
+    torch.testing.assert_close(A @ solved.x, b, rtol=1e-6, atol=1e-8)
+    assert solved.residual <= 1e-10
+
+
+def test_a_preconditioner_saves_steps(system: tuple) -> None:
+    A, b = system
+    plain = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-6, max_steps=500)
+    better = conjugate_gradient(
+        lambda x: A @ x, b, preconditioner=lambda r: r / A.diagonal(), tolerance=1e-6, max_steps=500
+    )
+    assert better.steps < 0.6 * plain.steps, f"{better.steps} preconditioned, {plain.steps} plain"
+
+
+def test_no_curvature_still_gives_descent() -> None:
+    b = torch.tensor([1.0, 0.0])
+    assert float(conjugate_gradient(lambda x: 0 * x, b).x @ b) > 0
+    assert conjugate_gradient(lambda x: x, torch.zeros(3)).steps == 0
+
+
+def test_one_step_minimises_a_quadratic_and_less_damping_follows(system: tuple) -> None:
+    A, b = system
+
+    def value(x: torch.Tensor) -> float:
+        return float(0.5 * x @ A @ x - b @ x)
+
+    x = torch.zeros(12, dtype=torch.float64)
+    step = newton_step(
+        value, A @ x - b, lambda d: A @ d, x, start_value=0.0, damping=1e-12, tolerance=1e-12, max_cg_steps=300
+    )
+    torch.testing.assert_close(A @ step.x, b, rtol=1e-4, atol=1e-5)
+    assert step.damping < 1e-12
+    assert step.value == pytest.approx(value(step.x))
+
+
+def test_a_wrong_model_raises_the_damping() -> None:
+    def value(x: torch.Tensor) -> float:
+        return float((x**4).sum())
+
+    x = torch.tensor([1.0])
+    step = newton_step(value, 4 * x**3, lambda d: 0.1 * d, x, start_value=1.0, damping=0.1)
+    assert step.value < 1.0
+    assert step.damping > 0.1

@@ -1,0 +1,85 @@
+"""The record of interactions: ids, duplicates, order, and what it refuses."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from nearkin.records import Interactions
+
+
+def test_ids_of_any_type_are_kept_and_pairs_sorted() -> None:
+    pairs = Interactions.from_pairs(["b", "a", "b"], [30, 10, 20], [1.0, 2.0, 3.0], [7, 8, 9])
+    assert pairs.left_ids.tolist() == ["a", "b"]
+    assert pairs.right_ids.tolist() == [10, 20, 30]
+    assert pairs.shape == (2, 3)
+    assert pairs.rows.tolist() == [0, 1, 1]
+    assert pairs.indices.tolist() == [0, 1, 2]
+    assert pairs.weights.tolist() == [2.0, 3.0, 1.0]
+    assert pairs.timestamps is not None
+    assert pairs.timestamps.tolist() == [8, 9, 7]
+
+
+@pytest.mark.parametrize(("how", "weight"), [("sum", 9.0), ("last", 1.0), ("max", 5.0)])
+def test_duplicates_are_merged_as_asked(how: str, weight: float) -> None:
+    pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)
+    assert pairs.weights.tolist() == [weight, 2.0]
+    assert pairs.timestamps is not None
+    assert pairs.timestamps.tolist() == [9, 0]
+
+
+def test_column_order_is_the_transposed_matrix(rng: np.random.Generator) -> None:
+    matrix = sp.random(9, 6, density=0.3, random_state=3, format="csr")
+    pairs = Interactions.from_matrix(matrix)
+    columns = pairs.columns
+    turned = sp.csr_matrix((pairs.weights[columns.order], columns.rows, columns.indptr), shape=(6, 9))
+    np.testing.assert_allclose(turned.toarray(), matrix.T.toarray(), rtol=1e-6)
+
+
+def test_select_keeps_ids_and_features() -> None:
+    pairs = Interactions.from_pairs([0, 1, 2], [0, 1, 0], left_features=np.eye(3))
+    part = pairs.select(np.array([True, False, True]))
+    assert part.shape == (3, 2)
+    assert np.diff(part.indptr).tolist() == [1, 0, 1]
+    assert part.left_features is pairs.left_features
+
+
+def test_catalogues_keep_their_order_and_cold_entities() -> None:
+    pairs = Interactions.from_pairs(["x"], ["q"], right_ids=["z", "q", "a"], right_features=sp.eye(3))
+    assert pairs.right_ids.tolist() == ["z", "q", "a"]
+    assert pairs.indices.tolist() == [1]
+    assert sp.issparse(pairs.right_features)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        (([0, None], [0, 1]), ValueError, r"left has 1 missing ids \(None, NaN or empty\), the first at entry 1"),
+        (([0.0, np.nan], [0, 1]), ValueError, "left has 1 missing ids"),
+        ((["a", ""], [0, 1]), ValueError, "left has 1 missing ids"),
+        ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
+        (([], []), ValueError, "there is no observed pair"),
+        (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
+        (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 negative entries"),
+        (([0, 1], [0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
+        (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
+        (([[0], [1]], [0, 1]), ValueError, "left has shape"),
+    ],
+)
+def test_bad_pairs_are_named(arguments: tuple, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        Interactions.from_pairs(*arguments)
+
+
+def test_bad_features_and_catalogues_are_named() -> None:
+    with pytest.raises(ValueError, match=r"left_features has shape \(3, 2\); it must be \(2, d\)"):
+        Interactions.from_pairs([0, 1], [0, 1], left_features=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="right_features contains NaN"):
+        Interactions.from_pairs([0, 1], [0, 1], right_features=np.full((2, 2), np.nan))
+    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 7"):
+        Interactions.from_pairs([0, 7], [0, 1], left_ids=[0, 1])
+    with pytest.raises(ValueError, match="left_ids repeats ids"):
+        Interactions.from_pairs([0, 1], [0, 1], left_ids=[0, 1, 1])
+    with pytest.raises(ValueError, match=r"keep has shape \(1,\); it must be \(2,\)"):
+        Interactions.from_pairs([0, 1], [0, 1]).select(np.array([True]))
+    with pytest.raises(ValueError, match="duplicates is 'mean'"):
+        Interactions.from_pairs([0], [0], duplicates="mean")
