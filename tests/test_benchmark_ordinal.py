@@ -12,7 +12,7 @@ def test_time_to_target_counts_epochs_and_milliseconds():
     train, test = speed.synthetic(30, 3000, seed=0)
     found = speed.time_to_target(train, test, "ste", "auto")
     assert found["epochs"] >= 1
-    assert 0 <= found["solver_ms"] <= found["ms"]
+    assert found["ms"] > 0
     assert found["error"] < speed.TARGET
     row = {"n": 30, "m": 3000, "loss": "ste", "nearkin": {"auto": found}, "cblearn": None}
     assert "auto" in speed.line(row)

@@ -40,7 +40,7 @@ def measure(quick: bool) -> dict[str, Any]:
         for path, part in zip(paths, (train, test), strict=True):
             np.save(path, part.indices)
         del train
-        for loss in ("ste",) if quick else ("ste", "gnmds"):
+        for loss in ("ste",):
             command = [sys.executable, "-c", FIT, *paths, loss, "20"]
             source = str(Path(__file__).parents[2] / "src")
             done = subprocess.run(

@@ -25,8 +25,8 @@ def measure(quick: bool, peer: Path | None, save: Callable[[dict[str, Any]], Non
                 theirs = run_peer(peer, train, test, 10, loss, limit=40.0)
                 for solver, found in ours.items():
                     if found["epochs"] is not None:
-                        again = time_fits(train, loss, solver, found["epochs"])
-                        found |= {name: (found[name] + again[name]) / 2 for name in again}
+                        again = time_fit(train, loss, solver, found["epochs"])
+                        found["ms"] = (found["ms"] + again) / 2
             record["rows"].append({"n": n, "m": m, "loss": loss, "nearkin": ours, "cblearn": theirs})
             print(line(record["rows"][-1]), flush=True)
             save(record)
@@ -37,20 +37,15 @@ def time_to_target(train: Comparisons, test: Comparisons, loss: str, solver: str
     """The epochs that reach the target, what a fit of so many costs, and the error of a fit that runs to its end."""
     epochs = next((k for k in range(1, 40) if error_after(train, test, loss, solver, k) <= TARGET), None)
     final = nk.OrdinalEmbedding(10, loss=loss, solver=solver, n_init=1, random_state=7).fit(train)
-    found = {"epochs": epochs, "ms": None, "solver_ms": None, "error": 1 - final.score(test), "final": final.n_iter_}
-    return found if epochs is None else found | time_fits(train, loss, solver, epochs)
+    found = {"epochs": epochs, "ms": None, "error": 1 - final.score(test), "final_epochs": final.n_iter_}
+    if epochs is not None:
+        found["ms"] = time_fit(train, loss, solver, epochs)
+    return found
 
 
-def time_fits(train: Comparisons, loss: str, solver: str, epochs: int) -> dict[str, float]:
-    """`ms`: a whole fit() stopped after `epochs`; `solver_ms`: without its one-off work.
-
-    One-off work (checks, shuffling, principal axes) is the fit of one epoch less what a second epoch adds.
-    """
-    repeats = 3 if len(train) > 200_000 else 7
-    one, two, whole = (
-        1e3 * seconds(lambda k=k: fit_epochs(train.indices, loss, solver, k), repeats) for k in (1, 2, epochs)
-    )
-    return {"ms": whole, "solver_ms": min(whole, max(0.0, whole - one + two - one))}
+def time_fit(train: Comparisons, loss: str, solver: str, epochs: int) -> float:
+    """Milliseconds of a whole fit() stopped after `epochs`: checks, shuffling, epochs and principal axes."""
+    return 1e3 * seconds(lambda: fit_epochs(train.indices, loss, solver, epochs), 3 if len(train) > 200_000 else 7)
 
 
 def fit_epochs(rows: Any, loss: str, solver: str, epochs: int) -> nk.OrdinalEmbedding:
