@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin import Index, ProductQuantizer
+from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
 Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
@@ -126,6 +126,29 @@ def test_empty_search_and_single_row():
     assert Index.empty(16).search(Q, 5)[1].shape == (20, 0)
 
 
+@pytest.mark.parametrize(
+    "hasher", [ITQ(16, random_state=0), OgE(12, random_state=0), RandomHyperplanes(16, random_state=0)]
+)
+def test_bits_by_hamming_distance(hasher, tmp_path):
+    index = Index.build(X, hasher, IDS["strings"], "hamming", keep_vectors=True)
+    bits = np.unpackbits(index.quantizer.encode(X), axis=1)
+    distances = (np.unpackbits(index.quantizer.encode(Q), axis=1)[:, None] != bits).sum(-1)
+    index.save(tmp_path / "bits")
+    again = Index.load(tmp_path / "bits")
+    scores, ids = again.search(Q, 8)
+    np.testing.assert_array_equal(scores, np.sort(distances, axis=1)[:, :8])
+    np.testing.assert_array_equal(ids, index.search(Q, 8)[1])
+    np.testing.assert_array_equal(again.search(Q, 10, oversample=60)[1], IDS["strings"][brute_force("l2")[1]])
+    plain = faiss.read_index_binary(str(tmp_path / "bits" / "index.faiss"))
+    np.testing.assert_array_equal(plain.search(again.quantizer.encode(Q), 8)[0], scores)
+    assert again.bytes_per_vector == 2
+
+    scores, ids = again.search(Q, 5, asymmetric=True)
+    signs = np.where(again.quantizer.project(X) >= 0, 1, -1)
+    expected = again.quantizer.project(Q) @ signs.T
+    np.testing.assert_allclose(scores, -np.sort(-expected, axis=1)[:, :5], rtol=1e-3, atol=1e-4)
+
+
 def test_an_interrupted_save_leaves_the_old_folder_whole(tmp_path, monkeypatch):
     Index.build(X[:5]).save(tmp_path / "idx")
 
@@ -171,6 +194,7 @@ BAD = [
     (lambda i: i.search(Q[0]), ValueError, "must be 2-D"),
     (lambda i: i.search(Q, 0), ValueError, "k is 0"),
     (lambda i: i.search(Q, oversample=2), ValueError, "keep_vectors=True"),
+    (lambda i: i.search(Q, asymmetric=True), ValueError, "asymmetric needs metric='hamming'"),
     (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
     (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index has no ids"),
     (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "occur more than once, the first is 0"),

@@ -155,12 +155,19 @@ class Index:
             self.faiss_index.add(np.ascontiguousarray(X, np.float32))
 
     def search(
-        self, Q: Any, k: int = 10, *, oversample: float | None = None, callback: Progress | None = None
+        self,
+        Q: Any,
+        k: int = 10,
+        *,
+        oversample: float | None = None,
+        asymmetric: bool = False,
+        callback: Progress | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
         oversample: take `oversample * k` candidates by their codes and re-rank them by the exact vectors, which
-            `keep_vectors=True` kept; the scores are then exact.
+            `keep_vectors=True` kept; the scores are then exact (squared L2 distances where the metric is "hamming").
+        asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
         callback(queries_done, {"total": q}) follows the search.
 
         An inverted file may visit fewer than k rows: what is missing has id -1 (or "") and an infinite score.
@@ -171,25 +178,33 @@ class Index:
             raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
         if oversample is not None and not oversample >= 1:
             raise ValueError(f"oversample is {oversample!r}; it must be at least 1, for example 4")
+        if asymmetric and not hasattr(self.quantizer, "projection_"):
+            raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         if k == 0:
             return np.empty((len(Q), 0), np.float32), identifiers.named(np.empty((len(Q), 0), np.int64), self.ids)
         parts = []
         for first in range(0, len(Q), _CHUNK // 16):
             chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
-            parts.append(self._search_chunk(normalised(chunk) if self.metric == "cosine" else chunk, k, oversample))
+            wanted = k if oversample is None else min(len(self), int(np.ceil(k * oversample)))
+            chunk = normalised(chunk) if self.metric == "cosine" else chunk
+            found = self._candidates(chunk, wanted, asymmetric)
+            if oversample is not None and self._kept is not None:
+                found = rescore(chunk, found[1], self._kept, k, "l2" if self.metric == "hamming" else self.metric)
+            parts.append(found)
             if callback is not None:
                 callback(first + len(chunk), {"total": len(Q)})
         scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
         return scores, identifiers.named(positions, self.ids)
 
-    def _search_chunk(self, Q: np.ndarray, k: int, oversample: float | None) -> tuple[np.ndarray, np.ndarray]:
-        wanted = k if oversample is None else min(len(self), int(np.ceil(k * oversample)))
-        scores, positions = self.faiss_index.search(self.quantizer.encode(Q) if self.metric == "hamming" else Q, wanted)
-        if oversample is not None and self._kept is not None:
-            metric = "l2" if self.metric == "hamming" else self.metric
-            return rescore(Q, positions, self._kept, k, metric)
-        if self.metric != "hamming":  # FAISS fills up with the largest float
-            scores[positions < 0] = np.inf if self.metric == "l2" else -np.inf
+    def _candidates(self, Q: np.ndarray, k: int, asymmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and positions (q, k) by the codes."""
+        if asymmetric:
+            codes = faiss.vector_to_array(self.faiss_index.xb).reshape(len(self), -1)
+            return self.quantizer.search(Q, codes, k, asymmetric=True)
+        if self.metric == "hamming":
+            return self.faiss_index.search(self.quantizer.encode(Q), k)
+        scores, positions = self.faiss_index.search(Q, k)
+        scores[positions < 0] = np.inf if self.metric == "l2" else -np.inf  # FAISS fills up with the largest float
         return scores, positions
 
     def save(self, path: str | os.PathLike) -> None:
