@@ -4,11 +4,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.embedding.towers import FeatureBranch
 from nearkin.records import Interactions
 
@@ -82,23 +81,3 @@ def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Mo
         raise ValueError(f"{folder} names an unknown kind of encoder, {kind!r}; it is damaged")
     module.load_state_dict(state)
     return module.eval()
-
-
-def pack_ids(name: str, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Ids as arrays of numbers: text becomes UTF-8 bytes and where each id ends."""
-    if ids.dtype.kind in "iuf":
-        return {f"{name}_ids": ids}
-    if ids.dtype.kind in "bM":
-        return {f"{name}_ids": ids.astype(np.int64)}
-    encoded = [str(value).encode() for value in ids]
-    ends = np.cumsum([len(value) for value in encoded], dtype=np.int64)
-    return {f"{name}_ids_text": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}_ids_ends": ends}
-
-
-def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """What `pack_ids` packed."""
-    if f"{name}_ids" in arrays:
-        return arrays[f"{name}_ids"]
-    text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
-    starts = np.concatenate([[0], ends[:-1]])
-    return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)

@@ -1,6 +1,5 @@
 """The users' own names for rows: integers or strings, beside the positions that FAISS counts."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,20 +38,3 @@ def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
         return positions
     missing = -1 if ids.dtype.kind == "i" else ""
     return np.where(positions < 0, missing, ids[np.maximum(positions, 0)])
-
-
-def to_arrays(ids: np.ndarray) -> dict[str, np.ndarray]:
-    """For a .safetensors file, which knows no strings: integers as they are, strings as UTF-8 bytes and offsets."""
-    if ids.dtype.kind == "i":
-        return {"ids": ids}
-    encoded = [str(value).encode() for value in ids]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return {"id_bytes": np.frombuffer(b"".join(encoded), np.uint8), "id_offsets": offsets}
-
-
-def from_arrays(arrays: dict[str, np.ndarray]) -> np.ndarray | None:
-    """What `to_arrays` wrote; None where there is nothing of the kind."""
-    if "id_offsets" not in arrays:
-        return arrays.get("ids")
-    text, offsets = arrays["id_bytes"].tobytes(), arrays["id_offsets"]
-    return np.array([text[a:b].decode() for a, b in pairwise(offsets)], dtype=np.str_)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import hashing
 from nearkin._check import check_choice, check_integer, check_vectors
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.index import identifiers
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 from nearkin.quantization.product import ProductQuantizer
@@ -215,7 +215,7 @@ class Index:
         bits) and answers with the same ids where they are integers.
         """
         config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
-        arrays = {} if self.ids is None else identifiers.to_arrays(self.ids)
+        arrays = {} if self.ids is None else pack_ids("row", self.ids)
         with saving_folder(path, "index", config) as folder:
             write = faiss.write_index_binary if self.metric == "hamming" else faiss.write_index
             write(self._with_integer_ids(), str(folder / "index.faiss"))
@@ -260,7 +260,7 @@ class Index:
         file = path / "vectors.npy"
         kept = KeptVectors.load(file) if file.is_file() else None
         self = cls(inner, config["n_features"], config["metric"], quantizer, kept)
-        self.ids = identifiers.from_arrays(arrays)
+        self.ids = unpack_ids("row", arrays) if arrays else None
         return self
 
 

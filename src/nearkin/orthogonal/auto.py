@@ -28,8 +28,9 @@ def orthogonal_optimizer(
 
     "auto" is RiemannianDescent with the "qr" retraction: the fastest, or within 3 % of it, to the targets of
     Procrustes (d = 256) and minibatch PCA (1024 x 64) there, 1.7 to 1.8 times faster than POGO's rule (on the PCA task
-    it was also developed, so the gain there may be particular); thin matrices never form a d x d matrix. With `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less
-    than d^3, it is StochasticFlow with s = d / log d, whose steps cost O(d^2 s).
+    it was also developed, so the gain there may be particular); thin matrices never form a d x d matrix. With
+    `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than d^3, it is StochasticFlow
+    with s = d / log d, whose steps cost O(d^2 s).
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from nearkin.linalg.givens import rotate_rows
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
 from nearkin.quantization.learning import Update
 
@@ -19,10 +20,9 @@ CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens
 
 
 def procrustes_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """U V^T of the SVD of M: the exact maximum over O(d) (OPQ, section 3.1)."""
+    """The orthogonal matrix nearest to M, U V^T of its SVD: the exact maximum over O(d) (OPQ, section 3.1)."""
     del R
-    U, _, Vt = np.linalg.svd(M.astype(np.float64))
-    return (U @ Vt).astype(np.float32)
+    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
 
 
 def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update:

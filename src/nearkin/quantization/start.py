@@ -6,6 +6,7 @@ The start decides more than the update rule does: a local optimum near a bad sta
 import numpy as np
 
 from nearkin._random import draw_seed
+from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization.codebooks import assign, kmeans, squared_error
 from nearkin.quantization.learning import Step, Update, alternate
 
@@ -42,8 +43,7 @@ def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -
 def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -> np.ndarray:
     """Haar-random: spreads correlated axes over all subspaces, and FAISS's only start."""
     del n_subspaces
-    Q, R = np.linalg.qr(generator.standard_normal((X.shape[1], X.shape[1])))
-    return np.ascontiguousarray(Q * np.sign(np.diag(R)), dtype=np.float32)
+    return haar_orthogonal(X.shape[1], X.shape[1], random_state=draw_seed(generator)).numpy()
 
 
 _START = {"identity": identity_start, "pca": pca_start, "random": random_start}
