@@ -38,7 +38,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
     def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
         d = len(R)
         work = np.empty((d, 2 * d))  # P beside R^T: a block turns the rows of both
-        work[:, :d] = R.T.astype(np.float64) @ M
+        work[:, :d] = R.T @ M
         work[:, d:] = R.T
         for _ in range(n_blocks):
             P = work[:, :d]
@@ -102,7 +102,9 @@ def make_update(name: str, d: int, step: float | str, n_blocks: int | None, gene
         return procrustes_update
     if name == "cayley":
         return cayley_update
-    return givens_update(_selection(name, generator), n_blocks or max(8, -(-d // 8)), step)
+    if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)
+        n_blocks = 5 if name == "givens-steepest" else max(8, -(-d // 8))
+    return givens_update(_selection(name, generator), n_blocks, step)
 
 
 def _selection(name: str, generator: Any) -> Selection:

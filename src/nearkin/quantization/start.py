@@ -8,7 +8,8 @@ import numpy as np
 from nearkin._random import draw_seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization.codebooks import assign, kmeans, squared_error
-from nearkin.quantization.learning import Step, Update, alternate
+from nearkin.quantization.learning import Step, alternate
+from nearkin.quantization.rotation import procrustes_update
 
 STARTS = ("identity", "pca", "random")
 _RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
@@ -50,13 +51,13 @@ _START = {"identity": identity_start, "pca": pca_start, "random": random_start}
 
 
 def start_rotation(
-    init: str, X: np.ndarray, n_subspaces: int, n_centroids: int, update: Update, generator: np.random.Generator
+    init: str, X: np.ndarray, n_subspaces: int, n_centroids: int, generator: np.random.Generator
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Rotation (d, d) to start from, and the distortion each raced start reached (empty where init is a name).
 
-    `init="auto"` runs a few rounds of the very learning that follows, from each start, on a subsample, and returns the
-    start with the smallest distortion on rows held out from it: what follows is then what that start by name would
-    give. Comparing the starts before any round of learning picks wrong where a start is good but leads nowhere.
+    `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
+    and returns the start with the smallest distortion on rows held out from it: what follows is then what that start by
+    name would give. Comparing the starts before any round picks wrong where a start is good but leads nowhere.
     """
     if init != "auto":
         return _START[init](X, n_subspaces, generator), {}
@@ -72,7 +73,7 @@ def start_rotation(
     error: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
         for name, step in race.items():
-            race[name] = step = alternate(train, step, update, rounds)
+            race[name] = step = alternate(train, step, procrustes_update, rounds)
             Z = held_out @ step.rotation
             error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks)
         leader = min(error[name] for name in race)
