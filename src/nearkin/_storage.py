@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 FORMAT_VERSION = 1
 
@@ -87,7 +87,8 @@ def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, A
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write named arrays to a .safetensors file."""
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, path)
+    # not `save_file`, which makes files that nobody but their owner can read
+    path.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
