@@ -17,7 +17,8 @@ check: $(STAMP)
 	$(BIN)/pyright --level error
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/rotation.py --quick
+	$(BIN)/python benchmarks/quantization.py --quick
 
 # PyTorch comes first and by its exact version: a bare `torch` would pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt

@@ -187,7 +187,9 @@ def draw(results: dict[str, Any]) -> Path:
     left.set_ylim(0.99 * best, 1.2 * best)
     left.legend(fontsize=8)
     for name, runs in results["spread"].items():
-        relative = np.array(runs) / np.array(runs)[:, -1].mean()
+        shortest = min(map(len, runs))  # a run ends when nothing falls any more
+        curves = np.array([run[:shortest] for run in runs])
+        relative = curves / curves[:, -1].mean()
         mean, deviation = relative.mean(0), relative.std(0)
         right.plot(mean, label=f"{name} of the rows")
         right.fill_between(range(len(mean)), mean - deviation, mean + deviation, alpha=0.2)

@@ -91,8 +91,9 @@ class Index:
     ) -> Self:
         """Index the rows X (n, d).
 
-        quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits. One
-            that is not fitted is cloned and fitted on X; the fitted one is `index.quantizer`.
+        quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits, which
+            are searched by Hamming distance always (spherical hashing has another in its own `search`). One that is
+            not fitted is cloned and fitted on X; the fitted one is `index.quantizer`.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the exact rows too, so that `search(..., oversample=...)` can re-rank by them.

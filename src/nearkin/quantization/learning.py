@@ -14,8 +14,10 @@ from nearkin.quantization.codebooks import ClusterSums, assign
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
-# three rounds took a fifth off the passes needed; more gained little.
+# three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an update
+# (an SVD costs about as much as a pass over 60 d rows) is worth a pass itself, and there is one.
 _INNER_ROUNDS = 3
+_ROWS_PER_UPDATE, _LARGE = 60, 256
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ def alternate(
     """
     M, K, _ = step.codebooks.shape
     energy = float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / len(X)
+    inner = _INNER_ROUNDS
+    if X.shape[1] > _LARGE:
+        inner = min(inner, max(1, len(X) // (_ROWS_PER_UPDATE * X.shape[1])))
     distortions: list[float] = []
     for index in range(rounds):
         started = time.perf_counter()
@@ -56,7 +61,7 @@ def alternate(
         assigned = time.perf_counter()
         rotation = step.rotation
         if update is not None:
-            for _ in range(_INNER_ROUNDS):
+            for _ in range(inner):
                 rotation = update(rotation, sums.cross_product(codebooks) / np.float32(len(X)))
                 codebooks = sums.centroids(rotation)
         step = Step(rotation, codebooks)
