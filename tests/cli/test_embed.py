@@ -1,0 +1,74 @@
+"""`nearkin embed`: which of the two signals a table holds, and what comes out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """pairs.csv of 60 readers who take books of their own group of six, answers.csv about 30 points of a plane."""
+    folder, rng = tmp_path_factory.mktemp("tables"), np.random.default_rng(0)
+    reader = rng.integers(60, size=900)
+    book = reader % 6 * 8 + rng.integers(8, size=900)
+    rows = "\n".join(f"r{a},b{b}" for a, b in zip(reader, book, strict=True))
+    (folder / "pairs.csv").write_text(f"reader,book\n{rows}\n")
+    (folder / "renamed.csv").write_text(f"who,what\n{rows}\n")
+    points, asked = rng.normal(size=(30, 2)), rng.permuted(np.tile(np.arange(30), (1500, 1)), axis=1)[:, :3]
+    distance = ((points[asked[:, :1]] - points[asked[:, 1:]]) ** 2).sum(-1)
+    turned = distance[:, 0] > distance[:, 1]
+    asked[turned] = asked[turned][:, [0, 2, 1]]
+    (folder / "answers.csv").write_text("\n".join(",".join(map(str, row)) for row in asked))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        ("pairs.csv", ("--left", "reader", "--right", "book")),
+        ("renamed.csv", ("--left", "who", "--right", "what", "--kind", "pairs")),
+    ],
+)
+def test_pairs_give_vectors_of_both_sides(tables: Path, tmp_path: Path, table: str, options: tuple[str, ...]) -> None:
+    record = run_json("embed", tables / table, "--dim", 8, "--out", tmp_path / "emb", *options)
+    assert (record["left"], record["right"], record["dim"]) == (60, 48, 8)
+    model = nk.TwoTower.load(tmp_path / "emb")
+    ids = model.recommend(["r0"], k=8, exclude_seen=False)[1]
+    group = {f"b{i}" for i in range(8)}
+    assert len(group & set(ids.ravel().tolist())) >= 7, ids
+
+
+def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
+    result = run("embed", tables / "answers.csv", "--out", tmp_path / "map")
+    assert result.exit_code == 0, result.output
+    assert "held out error" in result.stdout
+    assert (tmp_path / "map" / "map.png").stat().st_size > 10_000
+    assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--dim", "two"), "--dim is 'two'"),
+        (("--dim", "0"), "--dim is '0'"),
+        (("--kind", "graph"), "--kind is 'graph'"),
+        (("--loss", "hinge"), "hinge"),
+        (("--left", "nobody", "--right", "book"), "left is 'nobody', which"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_code_2(tables: Path, tmp_path: Path, options: tuple, match: str) -> None:
+    result = run("embed", tables / "pairs.csv", "--out", tmp_path / "emb", *options)
+    assert result.exit_code == 2
+    assert match in result.stderr
+    assert not (tmp_path / "emb").exists()
+
+
+def test_auto_knows_usual_names(tables: Path) -> None:
+    assert not nk.data.holds_pairs(tables / "answers.csv")
+    assert not nk.data.holds_pairs(tables / "renamed.csv")
+    (tables / "usual.csv").write_text("user_id,item_id\n1,2\n")
+    assert nk.data.holds_pairs(tables / "usual.csv")
