@@ -60,13 +60,11 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     return X
 
 
-def check_vectors(
-    X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1, max_rows: int | None = None
-) -> np.ndarray:
+def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
-    Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few or too many
-    rows, a width other than `n_features`, NaN or infinity. It is for arrays met outside a scikit-learn estimator;
+    Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few rows,
+    a width other than `n_features`, NaN or infinity. It is for arrays met outside a scikit-learn estimator;
     estimators use `validate_vectors`.
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
@@ -81,9 +79,8 @@ def check_vectors(
             f"{name} has shape {X.shape}; it must be 2-D (n, d). Reshape your data: {name}.reshape(1, -1) is one row"
         )
     n, d = X.shape
-    if d == 0 or n < min_rows or (max_rows is not None and n > max_rows):
-        limit = "" if max_rows is None else f" and at most {max_rows}"
-        raise ValueError(f"{name} has shape {X.shape}; it needs at least {min_rows} rows{limit} and 1 column")
+    if d == 0 or n < min_rows:
+        raise ValueError(f"{name} has shape {X.shape}; it needs at least {min_rows} rows and 1 column")
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the data seen in fit")
     dtype = np.float64 if X.dtype == np.float64 else np.float32
@@ -94,11 +91,9 @@ def validate_vectors(estimator: Any, X: Any, *, reset: bool = False, min_rows: i
     """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
-    if not hasattr(X, "dtype") or getattr(X.dtype, "kind", "") not in "fiubcOUS":
-        X = X.detach().cpu().numpy() if hasattr(X, "detach") else X
     X = validate_data(
         estimator,
-        X,
+        X.detach().cpu().numpy() if hasattr(X, "detach") else X,
         reset=reset,
         dtype=[np.float32, np.float64],
         order="C",

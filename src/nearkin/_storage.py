@@ -44,17 +44,22 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
+def check_target(path: str | os.PathLike) -> None:
+    """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts."""
+    path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is a file; give the name of a folder")
+    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").is_file():
+        raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
+
+
 @contextmanager
 def saving_folder(path: str | os.PathLike, kind: str, config: Mapping[str, Any]) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
     An existing folder is replaced only if it is one of ours (it has a config.json) or empty: ValueError otherwise.
     """
-    path = Path(path)
-    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").is_file():
-        raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is a file; give the name of a folder")
+    check_target(path)
     with replacing(path) as folder:
         folder.mkdir()
         record = {"kind": kind, "format_version": FORMAT_VERSION, **config}

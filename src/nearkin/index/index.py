@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin import hashing
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 from nearkin.quantization.product import ProductQuantizer
@@ -66,7 +67,7 @@ class Index:
                 raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
             inner = faiss.IndexFlat(d, faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
         elif metric == "hamming":
-            inner = faiss.IndexBinaryFlat(8 * -(-quantizer.n_bits // 8))
+            inner = faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
         else:
             if fast_scan is None:
                 fast_scan = quantizer.codebooks_.shape[1] == 16

@@ -12,9 +12,11 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._storage import check_target
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
-from nearkin.pipeline.folder import check_target, save_index
+from nearkin.index.rescoring import normalised
+from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
@@ -58,7 +60,8 @@ def compress_file(
             train.check_finite(callback)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "coarse", 0) or 0))
     with steps.step("sample"):
-        sample = _normalized(source.sample(rows, random_state), metric)
+        sample = source.sample(rows, random_state)
+        sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
         quantizer.fit(sample, callback=callback)
     index = nk.Index.empty(file.shape[1], quantizer, metric)
@@ -70,7 +73,8 @@ def compress_file(
     distortion = None
     if hasattr(quantizer, "distortion"):  # bits have no reconstruction
         with steps.step("judge"):
-            distortion = quantizer.distortion(_normalized(file.sample(JUDGED_ROWS, random_state), metric))
+            judged = file.sample(JUDGED_ROWS, random_state)
+            distortion = quantizer.distortion(normalised(judged) if metric == "cosine" else judged)
     record = {
         "data": file.name,
         "vectors": len(file),
@@ -86,10 +90,3 @@ def compress_file(
         run = record | {"seconds": steps.seconds, "history": getattr(quantizer, "history_", [])}
         save_index(index, out, run, file if keep_vectors else None, callback)
     return record | {"seconds": steps.seconds}
-
-
-def _normalized(X: np.ndarray, metric: str) -> np.ndarray:
-    if metric != "cosine":
-        return X
-    lengths = np.linalg.norm(X, axis=1, keepdims=True)
-    return X / np.where(lengths > 0, lengths, 1)

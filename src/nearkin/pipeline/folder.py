@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nearkin._storage import read_config, replacing
+from nearkin._storage import check_target, read_config, replacing
 from nearkin.data import VectorFile
 from nearkin.pipeline.steps import Callback, ignore
 
 RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: the name that Index.load looks for
-
-
-def check_target(out: str | os.PathLike) -> None:
-    """Raise ValueError, before hours of work, if `out` cannot become an index's folder."""
-    path = Path(out)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is a file; give the name of a folder")
-    if path.is_dir() and any(path.iterdir()) and not (path / "config.json").is_file():
-        raise ValueError(f"{path} is a folder with other content; give a new name or an empty folder")
 
 
 def save_index(

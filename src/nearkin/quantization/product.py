@@ -120,8 +120,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         X = X.astype(np.float32)
         coarse = CoarseQuantizer.train(X, self.coarse, draw_seed(generator)) if self.coarse else None
         self.coarse_centroids_ = None if coarse is None else coarse.centroids
-        if coarse is not None:
-            X = X - coarse.centroids[coarse.assign(X)]
+        X = self._residuals(X)
         mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         step = self._learn(X - mean, generator, callback)
         self.rotation_ = step.rotation
