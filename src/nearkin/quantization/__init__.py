@@ -1,3 +1,13 @@
 """Vectors to bytes: product quantization with learned rotations."""
 
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """`IndexingLayer` and `optimizers`, which need torch: imported when first asked for."""
+    if name not in ("IndexingLayer", "optimizers"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nearkin.quantization import layer
+
+    return getattr(layer, name)

@@ -83,6 +83,16 @@ def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.
     return np.asarray(clustering.centroids)
 
 
+def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:
+    """Move each of the centroids (K, w) that at most `fewest` rows chose beside one of the most chosen, in place, so
+    that it wins rows next time; returns which moved (K,)."""
+    dead = counts <= fewest
+    if dead.any():
+        donors = np.argsort(-counts, kind="stable")[: max(1, len(dead) - dead.sum())]
+        centroids[dead] = centroids[np.resize(donors, dead.sum())] * np.float32(1 + 1 / 1024)
+    return dead
+
+
 @dataclass
 class ClusterSums:
     """What the data contributes to one update of codebooks and rotation: sums that merge.
@@ -97,6 +107,13 @@ class ClusterSums:
     d: int
     sums: np.ndarray = field(init=False)  # (M, K, d)
     counts: np.ndarray = field(init=False)  # (M, K)
+
+    @classmethod
+    def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
+        """Sums in the memory of these arrays, (M, K, d) float32 and (M, K) float64."""
+        self = cls.__new__(cls)
+        (self.n_subspaces, self.n_centroids, self.d), self.sums, self.counts = sums.shape, sums, counts
+        return self
 
     def __post_init__(self) -> None:
         self.sums = np.zeros((self.n_subspaces, self.n_centroids, self.d), np.float32)
@@ -136,12 +153,9 @@ class ClusterSums:
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
         for m in range(self.n_subspaces):
             counts = self.counts[m]
-            chosen = counts > fewest
             block = self.sums[m] @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
-            codebooks[m] = block / np.where(chosen, counts, 1)[:, None]
-            if not chosen.all():
-                donors = np.argsort(-counts, kind="stable")[: max(1, chosen.sum())]
-                codebooks[m, ~chosen] = codebooks[m, np.resize(donors, (~chosen).sum())] * np.float32(1 + 1 / 1024)
+            codebooks[m] = block / np.where(counts > fewest, counts, 1)[:, None]
+            revive(codebooks[m], counts, fewest)
         return codebooks
 
     def cross_product(self, codebooks: np.ndarray) -> np.ndarray:

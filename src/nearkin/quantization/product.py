@@ -14,6 +14,7 @@ from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
+from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import ROTATIONS, make_update
@@ -275,7 +276,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         name, generator = self.rotation or "none", numpy_generator(self.random_state)
         update = make_update(name, self.n_features_in_, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         horizon = self.horizon or 64 * self.n_centroids
-        running = RunningFit(update, horizon, self.n_subspaces, self.n_centroids, self.n_features_in_)
+        running = RunningFit(update, horizon, ClusterSums(self.n_subspaces, self.n_centroids, self.n_features_in_))
         if X is not None:
             running.absorb(self._residuals(X.astype(np.float32)), self.rotation_, self.codebooks_)
         return running

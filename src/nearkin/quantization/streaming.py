@@ -5,7 +5,7 @@ import numpy as np
 from nearkin.quantization.codebooks import ClusterSums, assign
 from nearkin.quantization.learning import Update
 
-_DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
+DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
 
 
 class RunningFit:
@@ -16,10 +16,10 @@ class RunningFit:
     (a block or an SVD on the batch's own M ends clearly worse), the average is not.
     """
 
-    def __init__(self, update: Update | None, horizon: int, n_subspaces: int, n_centroids: int, d: int) -> None:
+    def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
         self._update = update
         self._horizon = horizon
-        self._sums = ClusterSums(n_subspaces, n_centroids, d)
+        self._sums = sums
 
     def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> None:
         """Add a batch X (b, d) to the averages under the present rotation and codebooks."""
@@ -29,9 +29,13 @@ class RunningFit:
     def update(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""
         self.absorb(X, rotation, codebooks)
+        return self.improve(rotation)
+
+    def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next rotation and codebooks from the averages as they are."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
-        fewest = _DEAD * rows / sums.n_centroids
+        fewest = DEAD * rows / sums.n_centroids
         centred = sums.centroids(rotation, fewest)
         if self._update is not None:
             rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))

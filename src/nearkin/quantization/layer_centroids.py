@@ -1,0 +1,88 @@
+"""The codebooks of an `IndexingLayer`: running means of the rows that choose a centroid, or ordinary parameters."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nearkin.quantization.codebooks import ClusterSums, assign, revive
+from nearkin.quantization.rotation import make_update
+from nearkin.quantization.streaming import DEAD, RunningFit
+
+_BLOCKS = 1  # Givens blocks a step: the averages change little from step to step
+
+
+class LayerCentroids(nn.Module):
+    """C (M, K, w) and the averages that move it; `observe` is called once a training step.
+
+    The averages are `streaming.RunningFit`'s, held in buffers so that they are saved with the `state_dict`: sums of
+    unrotated rows stay valid while the rotation moves, and M = X^T phi follows from them at K d^2 products.
+    """
+
+    sums: Tensor  # (M, K, d), or empty where nothing but the counts is averaged
+    counts: Tensor  # (M, K) float64
+
+    def __init__(self, shape: tuple[int, int, int], *, by_gradient: bool, exact_rotation: bool, horizon: int) -> None:
+        super().__init__()
+        M, K, width = shape
+        self.by_gradient, self.horizon = by_gradient, horizon
+        self.exact_rotation = exact_rotation
+        self.codebooks = nn.Parameter(torch.zeros(shape), requires_grad=by_gradient)
+        averaged = not by_gradient or exact_rotation
+        self.register_buffer("sums", torch.zeros(M, K, M * width if averaged else 0))
+        self.register_buffer("counts", torch.zeros(M, K, dtype=torch.float64))
+
+    def set(self, codebooks: np.ndarray) -> None:
+        """Go on from codebooks (M, K, w); the averages begin anew."""
+        with torch.no_grad():
+            self.codebooks.copy_(torch.from_numpy(codebooks))
+            self.sums.zero_()
+            self.counts.zero_()
+
+    def begin(self, X: np.ndarray, rotation: np.ndarray) -> None:
+        """Fill the averages with rows X (n, d), at the weight of at most one horizon."""
+        codes = assign(X @ rotation, self.codebooks.detach().cpu().numpy())
+        self._add(X, codes)
+        excess = len(X) / self.horizon
+        if excess > 1:
+            self.sums /= excess
+            self.counts /= excess
+
+    def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
+        """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one."""
+        decay = max(0.0, 1 - len(X) / self.horizon)
+        self.sums *= decay
+        self.counts *= decay
+        self._add(X.cpu().numpy(), codes.cpu().numpy())
+        rotation, moved = R.cpu().numpy(), None
+        if self.sums.shape[-1]:
+            update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None) if self.exact_rotation else None
+            turned, books = RunningFit(update, self.horizon, self._view()).improve(rotation)
+            moved = torch.from_numpy(turned) if self.exact_rotation else None
+            if not self.by_gradient:
+                self.codebooks.data.copy_(torch.from_numpy(books))
+        if self.by_gradient:
+            self._revive()
+        return moved
+
+    def _add(self, X: np.ndarray, codes: np.ndarray) -> None:
+        if self.sums.shape[-1]:
+            self._view().update(X, codes)
+            return
+        M, K = self.counts.shape
+        for m in range(M):
+            self.counts[m] += torch.from_numpy(np.bincount(codes[:, m], minlength=K)).to(self.counts)
+
+    def _view(self) -> ClusterSums:
+        """The buffers as `ClusterSums`: the same memory."""
+        if self.sums.device.type != "cpu":  # numba's loops run on the host, and so stay the averages
+            self.sums, self.counts = self.sums.cpu(), self.counts.cpu()
+        return ClusterSums.of(self.sums.numpy(), self.counts.numpy())
+
+    def _revive(self) -> None:
+        fewest = DEAD * float(self.counts[0].sum()) / self.counts.shape[1]
+        for m, counts in enumerate(self.counts.cpu().numpy()):
+            if (counts <= fewest).any():
+                centroids = self.codebooks[m].detach().cpu().numpy().copy()
+                dead = revive(centroids, counts, fewest)
+                self.codebooks.data[m] = torch.from_numpy(centroids)
+                self.counts[m, torch.from_numpy(dead)] = float(counts.mean())  # time to win rows

@@ -1,0 +1,59 @@
+"""Before an `IndexingLayer` trains: rows pass through, then they are collected for the start."""
+
+import torch
+from torch import Tensor, nn
+
+PASS, COLLECT, TRAIN = 0, 1, 2
+
+
+class Phases(nn.Module):
+    """Which phase it is and what has been collected, all of it buffers of the `state_dict`.
+
+    `fewest` rows a start needs at least; `wanted` are collected before it.
+    """
+
+    progress: Tensor  # (3,) phase, steps taken, rows collected
+    buffer: Tensor  # (wanted, d), empty once training has begun
+
+    def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
+        super().__init__()
+        self.warmup_steps, self.fewest, self.wanted = warmup_steps, fewest, max(buffer_size, fewest)
+        self.register_buffer("progress", torch.tensor([PASS if warmup_steps else COLLECT, 0, 0]))
+        self.register_buffer("buffer", torch.zeros(0, d))
+
+    @property
+    def now(self) -> int:
+        return int(self.progress[0])
+
+    @property
+    def seen(self) -> int:
+        """Rows collected."""
+        return int(self.progress[2])
+
+    def take(self, x: Tensor) -> bool:
+        """Count a step on rows x (b, d); returns whether enough are collected to start."""
+        self.progress[1] += 1
+        if self.now == PASS:
+            if self.progress[1] > self.warmup_steps:
+                self.progress[0] = COLLECT
+            else:
+                return False
+        room = self.wanted - self.seen
+        self.buffer = torch.cat([self.buffer, x[:room].to(self.buffer)])
+        self.progress[2] = len(self.buffer)
+        return len(self.buffer) >= self.wanted
+
+    def rows(self) -> Tensor:
+        """What is collected (n, d), on the CPU."""
+        return self.buffer.cpu()
+
+    def finish(self) -> None:
+        """Training begins; the rows are let go."""
+        self.progress[0] = TRAIN
+        self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
+
+    def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
+        kept = state.get(f"{prefix}buffer")
+        if kept is not None:  # it grows while rows are collected
+            self.buffer = self.buffer.new_zeros(len(kept), self.buffer.shape[1])
+        super()._load_from_state_dict(state, prefix, *others)  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+"""How the rotation of an `IndexingLayer` learns: one name, and with it a parametrisation and an optimizer."""
+
+import torch
+from torch import Tensor, nn
+
+from nearkin.orthogonal.givens_descent import GivensDescent
+
+BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
+    "givens-random": "random",
+    "givens-greedy": "greedy",
+    "givens-2opt": "2opt",
+    "givens-steepest": "steepest",
+}
+ROTATIONS = (*BY_GRADIENT, "exact", "cayley", "frozen")
+ANGLE = 1e-3  # a Givens step's usual angle in radians: `GivensDescent` with moments makes `lr` one, whatever the loss
+MOMENTS = (0.9, 0.99)
+
+
+class LayerRotation(nn.Module):
+    """R (d, d), right after the warm start, and what it turns by.
+
+    "givens-..." : R is an ordinary parameter with a gradient, for `GivensDescent`.
+    "exact": R is moved by the layer itself, by one block of best angles on the running average of M = X^T phi.
+    "cayley": R = R_0 (I - A)(I + A)^-1, A skew, its entries above the diagonal an ordinary parameter (GCD, section 1.1).
+    "frozen": R stays where the warm start left it (the baseline of GCD, section 3.2).
+    """
+
+    def __init__(self, d: int, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.base = nn.Parameter(torch.eye(d), requires_grad=kind in BY_GRADIENT)
+        if kind == "cayley":
+            self.skew = nn.Parameter(torch.zeros(d * (d - 1) // 2))
+
+    def forward(self) -> Tensor:
+        return self.base if self.kind != "cayley" else self.base @ self._cayley()
+
+    def set(self, R: Tensor) -> None:
+        """Go on from R (d, d)."""
+        with torch.no_grad():
+            self.base.copy_(R)
+            if self.kind == "cayley":
+                self.skew.zero_()
+
+    def _cayley(self) -> Tensor:
+        d = len(self.base)
+        i, j = torch.triu_indices(d, d, 1, device=self.skew.device)
+        upper = self.skew.new_zeros(d, d).index_put((i, j), self.skew)
+        A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
+        return torch.linalg.solve(eye + A, eye - A)  # the two commute
+
+    def givens_parameters(self) -> list[nn.Parameter]:
+        """R as a parameter for `GivensDescent`, where it is one."""
+        return [self.base] if self.kind in BY_GRADIENT else []
+
+    def optimizer(self, lr: float = ANGLE) -> GivensDescent | None:
+        """Algorithm 2 on R; None where R needs no optimizer of its own.
+
+        `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
+        derivatives, so the scale of the loss does not matter.
+        """
+        if self.kind not in BY_GRADIENT:
+            return None
+        return GivensDescent([self.base], lr, BY_GRADIENT[self.kind], betas=MOMENTS, stabilize_every=1000)

@@ -1,0 +1,85 @@
+"""The straight-through quantizer T(x) = phi(x R) R^T as one differentiable function (GCD, section 1 and eq. 1)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nearkin.quantization.codebooks import assign
+
+SIGNALS = ("both", "retrieval", "distortion")
+
+
+def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
+    """Codes (b, M) int64 of rotated rows z (b, d) under codebooks (M, K, d/M): FAISS's kernels on the CPU."""
+    if z.device.type == "cpu":
+        return torch.from_numpy(assign(z.numpy(), codebooks.numpy())).long()
+    M, _, width = codebooks.shape
+    blocks = z.view(len(z), M, width).transpose(0, 1)
+    half_norms = codebooks.square().sum(-1) / 2
+    return (torch.bmm(blocks, codebooks.transpose(1, 2)) - half_norms[:, None]).argmax(-1).T
+
+
+def decode(codes: Tensor, codebooks: Tensor) -> Tensor:
+    """Rotated rows (b, d) that codes (b, M) stand for."""
+    subspace = torch.arange(codebooks.shape[0], device=codes.device)
+    return codebooks[subspace, codes].reshape(len(codes), -1)
+
+
+class StraightThrough(torch.autograd.Function):
+    """(x, R, C, c, signal) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
+
+    With z = (x - c) R, the decoded y = phi(z) and sg the stop-gradient, the two outputs are *defined* as
+
+        T = c + (y + z - sg z) R^T
+        distortion = (1/b) ||z - y||^2
+
+    so that, for an incoming gradient g of T and g_D of the distortion, and with delta = x - T:
+
+        dx = g + (2 g_D / b) delta                      (R R^T = 1: no matrix product)
+        dC = scatter of g R - (2 g_D / b) (z - y) to the chosen centroids
+        dR = delta^T (g R - (2 g_D / b) y)
+
+    The last is the gradient up to a part normal to the rotations: only the skew part of R^T dR turns R, and
+    skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. `signal` says which
+    of the two terms turn R: "both", "retrieval" (T's gradient) or "distortion". Coarse centroids take no gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str) -> tuple[Tensor, ...]:
+        rows = x if c is None else x - c
+        z = rows @ R
+        codes = nearest(z, C)
+        y = decode(codes, C)
+        T = y @ R.T if c is None else torch.addmm(c, y, R.T)
+        ctx.save_for_backward(x, R, y, z, T, codes)
+        ctx.shape, ctx.signal = C.shape, signal
+        ctx.mark_non_differentiable(codes)
+        return T, (z - y).square().sum() / max(len(x), 1), codes
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+        g, g_distortion, _ = gradients
+        x, R, y, z, T, codes = ctx.saved_tensors
+        need_x, need_R, need_C = ctx.needs_input_grad[:3]
+        share = 2 * g_distortion / max(len(x), 1)
+        delta = x - T
+        turned = g @ R if need_C or (need_R and ctx.signal != "distortion") else None
+        dx = torch.addcmul(g, delta, share.expand_as(delta)) if need_x else None
+        dC = _scatter(turned - share * (z - y), codes, ctx.shape) if need_C else None
+        dR = delta.T @ _turning(ctx.signal, turned, share * y) if need_R else None
+        return dx, dR, dC, None, None
+
+
+def _turning(signal: str, turned: Tensor | None, pull: Tensor) -> Tensor:
+    """What delta^T is multiplied by in dR: g R, -(2 g_D / b) y, or both."""
+    if turned is None or signal == "distortion":
+        return -pull
+    return turned if signal == "retrieval" else turned - pull
+
+
+def _scatter(rows: Tensor, codes: Tensor, shape: torch.Size) -> Tensor:
+    """Sum the rows' blocks (b, d) into the centroids (M, K, d/M) that their codes (b, M) name."""
+    M, K, width = shape
+    places = (codes + K * torch.arange(M, device=codes.device)).reshape(-1)
+    return rows.new_zeros(M * K, width).index_add_(0, places, rows.reshape(-1, width)).view(shape)
