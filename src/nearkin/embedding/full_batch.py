@@ -6,11 +6,12 @@ from torch import Tensor
 from nearkin._check import check_choice, check_real
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.tower_pair import TowerPair, zero_grad
-from nearkin.embedding.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.embedding.tower_solver import AbstractTowerSolver
+from nearkin.embedding.training import pack_optimizers, unpack_optimizers
 from nearkin.solvers.linesearch import armijo
 
 
-class FullBatch(AbstractSolver):
+class FullBatch(AbstractTowerSolver):
     """Steps on the exact gradient over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair.
 
     `method` is "adam", "gd" (steepest descent, Armijo search started at twice the last step) or "l-bfgs" (five inner
@@ -22,32 +23,39 @@ class FullBatch(AbstractSolver):
     ) -> None:
         check_choice(method, "method", ("adam", "gd", "l-bfgs"))
         self.rate = check_real(learning_rate, "learning_rate", above=0)
+        if method != "adam" and getattr(pair.index, "rotation_parameters", list)():
+            raise ValueError(
+                f"solver is {method!r}, which would take the index's rotation off the rotations; use solver='adam', or "
+                "an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
+            )
         self.pair, self.loss, self.method = pair, loss, method
         self.scale = 1 / loss.observed_weight
         self.parameters = pair.parameters()
-        self.optimizer: torch.optim.Optimizer = (
-            torch.optim.LBFGS(self.parameters, max_iter=5, line_search_fn="strong_wolfe")  # pyright: ignore[reportArgumentType]
+        self.optimizers: list[torch.optim.Optimizer] = (
+            [torch.optim.LBFGS(self.parameters, max_iter=5, line_search_fn="strong_wolfe")]  # pyright: ignore[reportArgumentType]
             if method == "l-bfgs"
-            else torch.optim.Adam(self.parameters, lr=self.rate)
+            else pair.optimizers(self.rate)
         )
 
     def step(self) -> float:
         if self.method == "gd":
             return self._descend()
-        return float(self.optimizer.step(self._closure))  # pyright: ignore[reportArgumentType]
-
-    def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.pair.embeddings()
+        if self.method == "l-bfgs":
+            return float(self.optimizers[0].step(self._closure))  # pyright: ignore[reportArgumentType]
+        value = self._closure()
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return value
 
     def state(self) -> dict[str, Tensor]:
-        packed = {} if self.method == "gd" else pack_optimizer(self.optimizer, "optimizer.")
+        packed = {} if self.method == "gd" else pack_optimizers(self.optimizers)
         return self.pair.state() | packed | {"rate": torch.tensor(self.rate, dtype=torch.float64)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
         self.rate = float(state["rate"])
         if self.method == "adam":
-            unpack_optimizer(self.optimizer, state, "optimizer.")
+            unpack_optimizers(self.optimizers, state)
 
     def _closure(self) -> float:
         zero_grad(self.parameters)

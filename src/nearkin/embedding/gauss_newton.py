@@ -7,14 +7,14 @@ from torch import Tensor
 
 from nearkin.embedding.all_pairs import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.tower_pair import TowerPair, zero_grad
+from nearkin.embedding.tower_solver import AbstractTowerSolver
 from nearkin.embedding.towers import ResidualTower, Side
-from nearkin.embedding.training import AbstractSolver
 from nearkin.solvers.newton import newton_step
 
 PROBES = 2  # random signs that the diagonal of the Gauss-Newton matrix is estimated with
 
 
-class GaussNewton(AbstractSolver):
+class GaussNewton(AbstractTowerSolver):
     """Newton steps with the product J^T (l'' over all pairs) J + lambda, never a matrix; cost of a product
     O(nnz k + (m + n) k^2) and one forward-mode and one reverse pass of the towers.
 
@@ -44,9 +44,6 @@ class GaussNewton(AbstractSolver):
         for number, active in enumerate(self.blocks):
             value = self._move(number, active)
         return value
-
-    def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.pair.embeddings()
 
     def state(self) -> dict[str, Tensor]:
         return self.pair.state() | {"damping": self.damping, "generator": self.generator.get_state()}

@@ -9,7 +9,8 @@ from torch import Tensor
 from nearkin._check import check_integer, check_real
 from nearkin.embedding.objective import Objective
 from nearkin.embedding.tower_pair import TowerPair, penalised, zero_grad
-from nearkin.embedding.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.embedding.tower_solver import AbstractTowerSolver
+from nearkin.embedding.training import pack_optimizers, unpack_optimizers
 
 
 class Batch(NamedTuple):
@@ -38,7 +39,7 @@ class AbstractBatchLoss(ABC):
         del state
 
 
-class MiniBatches(AbstractSolver):
+class MiniBatches(AbstractTowerSolver):
     """Adam on random batches of observed pairs; a step is an epoch.
 
     A row's penalty is shared out over its pairs, so an epoch sees each penalty once.
@@ -66,7 +67,7 @@ class MiniBatches(AbstractSolver):
         self.shares = tuple(r.reshape(-1) / c.clamp(min=1) for r, c in zip(pair.ridge, counts, strict=True))
         self.parameters = pair.parameters()
         rate = check_real(learning_rate, "learning_rate", above=0)
-        self.optimizer = torch.optim.Adam(self.parameters, lr=rate)
+        self.optimizers = pair.optimizers(rate)
 
     def step(self) -> float:
         total = 0.0
@@ -75,21 +76,13 @@ class MiniBatches(AbstractSolver):
                 total += self._batch(places) * len(places)
         return total / len(self.rows)
 
-    def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.pair.embeddings()
-
     def state(self) -> dict[str, Tensor]:
         own = {f"loss.{name}": value for name, value in self.batch_loss.state().items()}
-        return (
-            self.pair.state()
-            | pack_optimizer(self.optimizer, "optimizer.")
-            | own
-            | {"generator": self.generator.get_state()}
-        )
+        return self.pair.state() | pack_optimizers(self.optimizers) | own | {"generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
-        unpack_optimizer(self.optimizer, state, "optimizer.")
+        unpack_optimizers(self.optimizers, state)
         self.generator.set_state(state["generator"])
         self.batch_loss.load_state(
             {name[5:]: value.clone() for name, value in state.items() if name.startswith("loss.")}
@@ -100,12 +93,14 @@ class MiniBatches(AbstractSolver):
         zero_grad(self.parameters)
         P, E = embed_left(self.pair, rows), self.pair.right.embed_rows(columns)
         Q, distortion = self.pair.quantized(E)
+        self.pair.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
         loss = self.batch_loss(Batch(rows, columns, places, P, Q), self.pair, self.generator)
         loss = loss + self.pair.distortion_weight * distortion
         for side, X, numbers, share in zip(self.pair.sides, (P, E), (rows, columns), self.shares, strict=True):
             loss = loss + 0.5 * (share[numbers, None] * penalised(side, X, numbers).square()).sum() / len(places)
         loss.backward()
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         return float(loss.detach())
 
 

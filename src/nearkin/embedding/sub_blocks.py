@@ -10,10 +10,11 @@ from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.mini_batches import embed_left
 from nearkin.embedding.objective import Objective
 from nearkin.embedding.tower_pair import TowerPair, penalised, zero_grad
-from nearkin.embedding.training import AbstractSolver, pack_optimizer, unpack_optimizer
+from nearkin.embedding.tower_solver import AbstractTowerSolver
+from nearkin.embedding.training import pack_optimizers, unpack_optimizers
 
 
-class SubBlocks(AbstractSolver):
+class SubBlocks(AbstractTowerSolver):
     """Adam on the cells of a random `grid` x `grid` partition of rows and columns; a step visits every cell once.
 
     Every pair lies in exactly one cell, so `grid`^2 times a cell's loss is an unbiased estimate of the whole. Only the
@@ -37,7 +38,7 @@ class SubBlocks(AbstractSolver):
         self.places = sp.csr_matrix((numbers, pairs.indices, pairs.indptr), shape=pairs.shape)
         self.scale = 1 / loss.observed_weight
         self.parameters = pair.parameters()
-        self.optimizer = torch.optim.Adam(self.parameters, lr=check_real(learning_rate, "learning_rate", above=0))
+        self.optimizers = pair.optimizers(check_real(learning_rate, "learning_rate", above=0))
 
     def step(self) -> float:
         m, n = self.loss.shape
@@ -48,17 +49,12 @@ class SubBlocks(AbstractSolver):
             cells
         )
 
-    def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.pair.embeddings()
-
     def state(self) -> dict[str, Tensor]:
-        return (
-            self.pair.state() | pack_optimizer(self.optimizer, "optimizer.") | {"generator": self.generator.get_state()}
-        )
+        return self.pair.state() | pack_optimizers(self.optimizers) | {"generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
-        unpack_optimizer(self.optimizer, state, "optimizer.")
+        unpack_optimizers(self.optimizers, state)
         self.generator.set_state(state["generator"])
 
     def _cell(self, rows: Tensor, columns: Tensor, cells: int) -> float:
@@ -72,7 +68,8 @@ class SubBlocks(AbstractSolver):
             value = value + penalty * len(ridge) / len(numbers)
         value = self.scale * value + self.pair.distortion_weight * distortion
         value.backward()
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         return float(value.detach())
 
     def _loss(self, P: Tensor, Q: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

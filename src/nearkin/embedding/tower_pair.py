@@ -40,6 +40,36 @@ class TowerPair:
         own = [p for side in self.sides for p in side.parameters().values()]
         return own if self.index is None else own + [p for p in self.index.parameters() if p.requires_grad]
 
+    def optimizers(self, learning_rate: float) -> list[torch.optim.Optimizer]:
+        """Adam on all parameters but those that the index moves by an optimizer of its own, and that optimizer.
+
+        An index may have `rotation_optimizer()` and `rotation_parameters()`, as `quantization.IndexingLayer` has.
+        """
+        make = getattr(self.index, "rotation_optimizer", None)
+        turning = None if make is None else make()
+        apart = {id(p) for group in ([] if turning is None else turning.param_groups) for p in group["params"]}
+        adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
+        return [adam] if turning is None else [adam, turning]
+
+    def index_is_ready(self) -> bool:
+        """Whether the index quantizes yet; one without phases always does."""
+        return getattr(self.index, "phase", "train") == "train"
+
+    def notes(self) -> dict[str, float]:
+        """The last step's distortion, where there is an index."""
+        return {} if self.index is None else {"distortion": self.distortion}
+
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k) as they are searched: Q through the index, which learns nothing from it."""
+        P, Q = self.embeddings()
+        if self.index is None:
+            return P, Q
+        mode = self.index.training
+        with torch.no_grad():
+            Q = self.index.eval()(Q)[0]
+        self.index.train(mode)
+        return P, Q
+
     def modules(self) -> dict[str, nn.Module]:
         named = {"left": self.left.tower, "right": self.right.tower}
         return named if self.index is None else named | {"index": self.index}

@@ -13,6 +13,7 @@ from torch import Tensor
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
 
 Callback = Callable[[int, dict[str, Any]], Any]
+_OWN = ("selection", "steps")  # what the optimizers on the manifold keep beside torch's state
 
 
 class TrainingError(ValueError):
@@ -29,6 +30,18 @@ class AbstractSolver(ABC):
     @abstractmethod
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """P (m, k) and Q (n, k) now, without a graph."""
+
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P and Q as they are searched: through the index, if there is one."""
+        return self.embeddings()
+
+    def notes(self) -> dict[str, Any]:
+        """What a record says beside the value."""
+        return {}
+
+    def ready(self) -> bool:
+        """Whether a step may be the best one; not while an index still lets rows pass as they are."""
+        return True
 
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
@@ -69,13 +82,14 @@ def train(
         value = solver.step()
         record: dict[str, Any] = {"step": step, "total": max_steps, "seconds": seconds + time.perf_counter() - start}
         record["value"] = value
+        record |= solver.notes()
         if value != value or abs(value) == float("inf"):
             raise TrainingError(
                 f"the objective became {value} at step {step}; lower learning_rate or raise regularization"
             )
         if evaluate is not None:
-            record["metric"] = evaluate(*solver.embeddings())
-            if best is None or record["metric"] > best[0]:
+            record["metric"] = evaluate(*solver.ranked())
+            if solver.ready() and (best is None or record["metric"] > best[0]):
                 best = (record["metric"], step, {name: t.clone() for name, t in solver.state().items()})
         history.append(record)
         if checkpoint is not None:
@@ -107,20 +121,45 @@ def _tensors(file: Path) -> dict[str, Tensor]:
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Tensor]:
-    """The tensors of an optimizer's state by name."""
-    return {
-        f"{head}{number}.{name}": value
-        for number, entries in optimizer.state_dict()["state"].items()
+    """An optimizer's state by name, whole numbers as tensors under `name#`; options are not state."""
+    saved = optimizer.state_dict()
+    packed = {
+        f"{head}{number}.{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
+        for number, entries in saved["state"].items()
         for name, value in entries.items()
-        if isinstance(value, Tensor)
+        if isinstance(value, Tensor | int)
     }
+    own = {name: torch.as_tensor(saved[name]) for name in _OWN if name in saved}
+    return packed | {f"{head}{name}#": value for name, value in own.items()}
 
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
     """Put back what `pack_optimizer` took."""
-    entries: dict[int, dict[str, Tensor]] = {}
+    entries: dict[int, dict[str, Any]] = {}
+    own: dict[str, Any] = {}
     for key, value in state.items():
-        if key.startswith(head):
-            number, name = key[len(head) :].split(".", 1)
-            entries.setdefault(int(number), {})[name] = value.clone()
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries})
+        if not key.startswith(head):
+            continue
+        name = key[len(head) :].removesuffix("#")
+        kept = int(value) if key.endswith("#") and value.numel() == 1 else value.clone()
+        if name in _OWN:
+            own[name] = kept
+        else:
+            number, name = name.split(".", 1)
+            entries.setdefault(int(number), {})[name] = kept
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries, **own})
+
+
+def pack_optimizers(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The state of all of them: Adam's first, then the rotation's."""
+    return {
+        name: value
+        for number, optimizer in enumerate(optimizers)
+        for name, value in pack_optimizer(optimizer, f"optimizer{number or ''}.").items()
+    }
+
+
+def unpack_optimizers(optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
+    """Put back what `pack_optimizers` took."""
+    for number, optimizer in enumerate(optimizers):
+        unpack_optimizer(optimizer, state, f"optimizer{number or ''}.")

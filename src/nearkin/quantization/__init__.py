@@ -1,7 +1,8 @@
 """Vectors to bytes: product quantization with learned rotations."""
 
-from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 from typing import Any
+
+from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 
 
 def __getattr__(name: str) -> Any:

@@ -170,7 +170,7 @@ class IndexingLayer(nn.Module):
 
     @property
     def phase(self) -> str:
-        """"pass", "collect" or "train"."""
+        """ "pass", "collect" or "train"."""
         return {PASS: "pass", COLLECT: "collect", TRAIN: "train"}[self.phases.now]
 
     @property
@@ -239,7 +239,9 @@ class IndexingLayer(nn.Module):
 
     def _check(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
-            raise ValueError(f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower")
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower"
+            )
         if not bool(torch.isfinite(x.detach().sum())):
             check_finite(x.detach().float().cpu().numpy(), "the item tower's output")
 

@@ -14,8 +14,8 @@ from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
-from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.coarse import CoarseQuantizer
+from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.start import STARTS, start_rotation
