@@ -60,6 +60,16 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     return X
 
 
+def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
+    """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError(
+            f"{name} has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
+        )
+    return weights
+
+
 def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 

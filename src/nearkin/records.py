@@ -19,6 +19,22 @@ class ColumnOrder(NamedTuple):
     order: np.ndarray  # (nnz,) int64
 
 
+class RowForms(NamedTuple):
+    """How a loss measures an error e of each of n rows: e^T H_j e / 2, with its own curvature
+
+        H_j = gram + ridge_j I + sum over the entries t of row j of curvature_t p_t p_t^T,  p_t = points[places_t].
+
+    `indptr` (n + 1,) cuts the entries into rows. What an embedding's loss tells a quantizer.
+    """
+
+    gram: np.ndarray  # (d, d) float32
+    ridge: np.ndarray  # (n,) float32
+    indptr: np.ndarray  # (n + 1,) int64
+    places: np.ndarray  # (nnz,) int
+    curvature: np.ndarray  # (nnz,) float32
+    points: np.ndarray  # (m, d) float32
+
+
 @dataclass(frozen=True, eq=False)
 class Interactions:
     """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.

@@ -51,6 +51,10 @@ class AlternatingLeastSquares(AbstractSolver):
         self.Q, self.P, between = self._solve(self.turned, self.Q, self.P, right, left)
         return between.value() if left is None and right is None else self.value()
 
+    def solved_left(self) -> Tensor:
+        """P (m, k) that is best for the present Q; the solver stays as it is."""
+        return self._solve(self.loss, self.P, self.Q, self.branches[0], self.branches[1])[0]
+
     def value(self) -> float:
         """The loss; with branches its penalty is that of the embeddings' distance from them."""
         total = self.loss.value(self.P, self.Q)

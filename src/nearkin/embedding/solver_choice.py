@@ -11,6 +11,7 @@ from nearkin.embedding.branch_regression import BranchRegression
 from nearkin.embedding.full_batch import FullBatch
 from nearkin.embedding.gauss_newton import GaussNewton
 from nearkin.embedding.in_batch_softmax import InBatchSoftmax
+from nearkin.embedding.joint_index import ROUNDS, SWEEPS, JointIndex
 from nearkin.embedding.mini_batches import AbstractBatchLoss, MiniBatches
 from nearkin.embedding.objective import Objective
 from nearkin.embedding.sampled_bce import SampledBce
@@ -23,10 +24,11 @@ from nearkin.embedding.training import AbstractSolver
 LOSSES = ("all-pairs", "in-batch-softmax", "sampled-bce")
 SOLVERS = {  # name -> how many sweeps, steps or epochs it gets unless told
     **{"als": 8, "ials++": 8, "adam": 200, "gd": 200, "l-bfgs": 40},
+    "joint": SWEEPS + 1 + ROUNDS,
     **{"gauss-newton": 15, "gauss-newton-joint": 20, "sub-blocks": 20, "sogram": 30},
 }
 EPOCHS = 30  # of a sampled loss
-TABLES_ONLY = ("als", "ials++")
+TABLES_ONLY = ("als", "ials++", "joint")
 
 
 @dataclass
@@ -62,15 +64,21 @@ class Plan:
         )  # fmt: skip
 
 
-def choose_solver(loss: str, solver: str, *, custom: bool, index: bool) -> str:
-    """What "auto" becomes; ValueError for a solver that cannot train these towers or this loss."""
+def choose_solver(loss: str, solver: str, *, custom: bool, index: nn.Module | None) -> str:
+    """What "auto" becomes; ValueError for a solver that cannot train these towers or this loss.
+
+    `custom`: the towers are more than id tables. An index with `descend` is learned jointly with tables.
+    """
     if loss != "all-pairs":
         if solver not in ("auto", "adam"):
             raise ValueError(f"solver is {solver!r}; loss={loss!r} is trained by solver='adam' or 'auto'")
         return "adam"
     if solver == "auto":
-        return "adam" if custom or index else "als"
-    if solver in (*TABLES_ONLY, "gauss-newton", "gauss-newton-joint") and index:
+        joint = hasattr(index, "descend") and not getattr(index, "n_coarse", 0)
+        return "als" if index is None and not custom else "joint" if joint and not custom else "adam"
+    if solver == "joint" and not hasattr(index, "descend"):
+        raise ValueError("solver is 'joint', which needs index=nk.quantization.IndexingLayer(...)")
+    if solver in ("als", "ials++", "gauss-newton", "gauss-newton-joint") and index is not None:
         raise ValueError(f"solver is {solver!r}, which cannot train through an index; use solver='adam' or 'auto'")
     if solver in TABLES_ONLY and custom:
         raise ValueError(f"solver is {solver!r}, which cannot train modules of your own; use solver='adam' or 'auto'")
@@ -84,6 +92,8 @@ def default_steps(loss: str, solver: str) -> int:
 
 def make_solver(loss: str, name: str, plan: Plan) -> AbstractSolver:
     """The solver of that name, ready for its first step."""
+    if name == "joint":
+        return JointIndex(_als("als", plan), plan.index, plan.objective.interactions, plan.objective.weights)  # pyright: ignore[reportArgumentType]
     if name in TABLES_ONLY:
         return _als(name, plan)
     pair, data = plan.pair(), plan.objective.interactions

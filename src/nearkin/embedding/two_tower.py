@@ -45,8 +45,9 @@ class TwoTower(BaseEstimator):
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them
     loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax" or "sampled-bce" (for comparison)
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
-        "sub-blocks" | "sogram"; "auto" is ALS, with the branches fitted in each sweep, for the default towers, and
-        full-batch Adam for modules of your own and with `index`
+        "sub-blocks" | "sogram" | "joint"; "auto" is ALS, with the branches fitted in each sweep, for the default
+        towers, full-batch Adam for modules of your own and with `index`, and "joint" for id tables with an
+        `IndexingLayer`, whose `right_embeddings_` are then the quantized rows
     pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss
     omega : weight of an unobserved pair; "auto" lets all of them weigh 16 times the observed ones
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
@@ -153,9 +154,9 @@ class TwoTower(BaseEstimator):
         self._check(interactions, validation)
         rng = numpy_generator(self.random_state)
         generator = torch.Generator().manual_seed(draw_seed(rng))
-        self.solver_ = choose_solver(
-            self.loss, self.solver, custom=self.left is not None or self.right is not None, index=self.index is not None
-        )
+        featured = interactions.left_features is not None or interactions.right_features is not None
+        custom = self.left is not None or self.right is not None or (featured and self.index is not None)
+        self.solver_ = choose_solver(self.loss, self.solver, custom=custom, index=self.index)
         fitted, held = self._held_out(interactions, validation, rng)
         plan = self._plan(fitted, held, rng, generator, callback)
         if self.solver_ in TABLES_ONLY and validation is None:

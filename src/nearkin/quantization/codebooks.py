@@ -53,23 +53,27 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return Y
 
 
-def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> float:
-    """Mean over the rows of ||z - decode(code)||^2."""
+def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Mean over the rows, weighted if there are weights (n,), of ||z - decode(code)||^2."""
     difference = Z - decode(codes, codebooks)
-    return float(np.einsum("ij,ij->i", difference, difference).mean(dtype=np.float64))
+    return float(np.average(np.einsum("ij,ij->i", difference, difference).astype(np.float64), weights=weights))
 
 
-def kmeans(Z: np.ndarray, n_subspaces: int, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
+def kmeans(
+    Z: np.ndarray, n_subspaces: int, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32."""
     width = Z.shape[1] // n_subspaces
     codebooks = np.empty((n_subspaces, n_centroids, width), np.float32)
     for m in range(n_subspaces):
         block = np.ascontiguousarray(Z[:, m * width : (m + 1) * width])
-        codebooks[m] = centroids_of(block, n_centroids, n_iter, seed + m)
+        codebooks[m] = centroids_of(block, n_centroids, n_iter, seed + m, weights)
     return codebooks
 
 
-def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
+def centroids_of(
+    X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None = None
+) -> np.ndarray:
     """FAISS k-means of the rows of X (n, d), n >= K, on all of them; returns (K, d) float32."""
     clustering = faiss.Kmeans(
         X.shape[1],
@@ -79,7 +83,7 @@ def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.
         min_points_per_centroid=1,
         max_points_per_centroid=max(1, -(-len(X) // n_centroids)),
     )
-    clustering.train(X)
+    clustering.train(X, weights=weights)
     return np.asarray(clustering.centroids)
 
 
@@ -119,9 +123,14 @@ class ClusterSums:
         self.sums = np.zeros((self.n_subspaces, self.n_centroids, self.d), np.float32)
         self.counts = np.zeros((self.n_subspaces, self.n_centroids), np.float64)
 
-    def update(self, X: np.ndarray, codes: np.ndarray) -> "ClusterSums":
-        """Add rows X (n, d) with their codes (n, M)."""
-        _add_rows(X, codes, self.sums, self.counts)
+    def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> "ClusterSums":
+        """Add rows X (n, d) with their codes (n, M), a row counting as often as its weight (n,) says."""
+        if weights is None:
+            _add_rows(X, codes, self.sums, self.counts)
+            return self
+        _add_rows(X * weights[:, None], codes, self.sums, np.zeros_like(self.counts))
+        for m, counts in enumerate(self.counts):
+            counts += np.bincount(codes[:, m], weights, minlength=self.n_centroids)
         return self
 
     def merge(self, other: "ClusterSums") -> "ClusterSums":

@@ -1,6 +1,7 @@
 """A trainable index as a torch module: dropped between an item tower and any loss (GCD, section 3.2)."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_finite, check_integer, check_vectors
+from nearkin.quantization import curvature
 from nearkin.quantization.coarse import CoarseQuantizer
+from nearkin.quantization.codebooks import decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
 from nearkin.quantization.layer_centroids import LayerCentroids
 from nearkin.quantization.layer_phases import COLLECT, PASS, TRAIN, Phases
 from nearkin.quantization.layer_rotation import ANGLE, BY_GRADIENT, ROTATIONS, LayerRotation
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.straight_through import SIGNALS, StraightThrough
+from nearkin.records import RowForms
 
 CENTROIDS = ("average", "gradient")
 
@@ -107,7 +111,10 @@ class IndexingLayer(nn.Module):
 
     @torch.compiler.disable
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Quantized rows (b, d) and the distortion, a scalar; ValueError for another width or rows that are not finite."""
+        """Quantized rows (b, d) and the distortion, a scalar.
+
+        ValueError for another width or rows that are not finite.
+        """
         self._check(x)
         if self.training and self.phase != "train" and self.phases.take(x.detach()):
             self.start()
@@ -128,10 +135,11 @@ class IndexingLayer(nn.Module):
                     self.rotation.set(turned)
         return T.to(x.dtype), distortion
 
-    def start(self, X: Any = None) -> bool:
+    def start(self, X: Any = None, weights: Any = None, callback: Callable[..., Any] | None = None) -> bool:
         """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
 
-        With fewer rows than centroids it goes on collecting, and warns.
+        `weights` (n,) say how much a row counts, `callback` hears of every round. With fewer rows than centroids the
+        layer goes on collecting, and warns.
         """
         rows = self.phases.rows() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
@@ -144,7 +152,7 @@ class IndexingLayer(nn.Module):
         learned = ProductQuantizer(
             self.n_subspaces, self.n_centroids, coarse=self.n_coarse, max_iter=self.init_iterations,
             random_state=self.random_state,
-        ).fit(rows.numpy())  # fmt: skip
+        ).fit(rows.numpy(), weights=weights, callback=callback)  # fmt: skip
         self.start_from(learned)
         residuals = rows
         if learned.coarse_centroids_ is not None:
@@ -167,6 +175,22 @@ class IndexingLayer(nn.Module):
             self.coarse.copy_(torch.from_numpy(quantizer.coarse_centroids_))
         self.phases.finish()
         return self
+
+    def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
+        """Better codes and codebooks under a loss's own curvature: one round of `quantization.curvature`.
+
+        `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) what the loss wants
+        them to be, `forms` how much it minds. Returns the next quantized rows, which `codes` encodes exactly, and the
+        loss above that of the targets before the codebooks moved. ValueError before the start, or with coarse cells.
+        """
+        if self.n_coarse:
+            raise ValueError(f"descend needs a layer without coarse cells; this one has n_coarse={self.n_coarse}")
+        codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
+        turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
+        found = curvature.descend(turned, curvature.rotated(forms, R), codes, self.codebooks.detach().cpu().numpy())
+        with torch.no_grad():
+            self.codebooks.copy_(torch.from_numpy(found.codebooks))
+        return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value
 
     @property
     def phase(self) -> str:
@@ -217,7 +241,10 @@ class IndexingLayer(nn.Module):
         return self.to_quantizer().encode(x)
 
     def export(self, items: Any, ids: Any = None, metric: str = "ip", **options: Any) -> Any:
-        """An `nk.Index` of the rows items (n, d) under `ids`; its `faiss_index` is plain FAISS. Options of Index.build."""
+        """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
+
+        Its `faiss_index` is plain FAISS.
+        """
         import nearkin  # the index stands above this package: users' convenience, not a dependency
 
         return nearkin.Index.build(items, self.to_quantizer(), ids, metric, **options)

@@ -21,7 +21,7 @@ class LayerRotation(nn.Module):
 
     "givens-..." : R is an ordinary parameter with a gradient, for `GivensDescent`.
     "exact": R is moved by the layer itself, by one block of best angles on the running average of M = X^T phi.
-    "cayley": R = R_0 (I - A)(I + A)^-1, A skew, its entries above the diagonal an ordinary parameter (GCD, section 1.1).
+    "cayley": R = R_0 (I - A)(I + A)^-1, A the skew matrix of ordinary parameters (GCD, section 1.1).
     "frozen": R stays where the warm start left it (the baseline of GCD, section 3.2).
     """
 

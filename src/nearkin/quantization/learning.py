@@ -34,10 +34,13 @@ def alternate(
     update: Update | None,
     rounds: int,
     *,
+    weights: np.ndarray | None = None,
     tol: float = 0.0,
     callback: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> Step:
     """Run up to `rounds` rounds of assignment, centroids and rotation on rows X (n, d) float32, centred.
+
+    `weights` (n,), of mean 1, say how much the error of a row counts.
 
     Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
     (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
@@ -48,7 +51,7 @@ def alternate(
     halves the rounds needed to a given distortion.
     """
     M, K, _ = step.codebooks.shape
-    energy = float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / len(X)
+    energy = float(np.average(np.einsum("ij,ij->i", X, X).astype(np.float64), weights=weights))
     inner = _INNER_ROUNDS
     if X.shape[1] > _LARGE:
         inner = min(inner, max(1, len(X) // (_ROWS_PER_UPDATE * X.shape[1])))
@@ -56,7 +59,7 @@ def alternate(
     for index in range(rounds):
         started = time.perf_counter()
         codes = assign(X @ step.rotation, step.codebooks)
-        sums = ClusterSums(M, K, X.shape[1]).update(X, codes)
+        sums = ClusterSums(M, K, X.shape[1]).update(X, codes, weights)
         codebooks = sums.centroids(step.rotation)
         assigned = time.perf_counter()
         rotation = step.rotation

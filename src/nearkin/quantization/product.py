@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_real, validate_vectors
+from nearkin._check import check_choice, check_integer, check_real, check_row_weights, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.quantization import codebooks as books
@@ -105,9 +105,18 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         self.horizon = horizon
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callable[[int, dict[str, Any]], None] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        weights: Any = None,
+        callback: Callable[[int, dict[str, Any]], None] | None = None,
+    ) -> Self:
         """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, coarse).
 
+        `weights` (n,), greater than 0, say how much the error of a row counts: in an index whose queries meet some
+        rows more often than others, how often (the coarse centroids do not use them).
         `callback(round, record)` is called after each round with its entry of `history_`. Raises ValueError or
         TypeError, before any work, for parameters or data that cannot be used.
         """
@@ -115,22 +124,25 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         X = validate_vectors(self, X, reset=True)
         self._check_parameters(X)
         generator = numpy_generator(self.random_state)
+        weights = None if weights is None else check_row_weights(weights, len(X))
         limit = self.max_points_per_centroid * max(self.n_centroids, self.coarse)
         if len(X) > limit:
-            X = X[np.sort(generator.choice(len(X), limit, replace=False))]
+            rows = np.sort(generator.choice(len(X), limit, replace=False))
+            X, weights = X[rows], None if weights is None else weights[rows]
         X = X.astype(np.float32)
         coarse = CoarseQuantizer.train(X, self.coarse, draw_seed(generator)) if self.coarse else None
         self.coarse_centroids_ = None if coarse is None else coarse.centroids
         X = self._residuals(X)
-        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        step = self._learn(X - mean, generator, callback)
+        mean = np.average(X, axis=0, weights=weights).astype(np.float32)
+        weights = None if weights is None else (weights / weights.mean()).astype(np.float32)
+        step = self._learn(X - mean, weights, generator, callback)
         self.rotation_ = step.rotation
         self.codebooks_ = step.codebooks + (mean @ step.rotation).reshape(self.n_subspaces, 1, -1)
         self.n_iter_ = len(self.history_)
         self._running = None
         return self
 
-    def _learn(self, X: np.ndarray, generator: np.random.Generator, callback: Any) -> Step:
+    def _learn(self, X: np.ndarray, weights: np.ndarray | None, generator: np.random.Generator, callback: Any) -> Step:
         """Start, alternate, then settle the codebooks with the rotation fixed; X (n, d) is centred."""
         M, K, d = self.n_subspaces, self.n_centroids, X.shape[1]
         update = make_update(self.rotation or "none", d, self.step, self.n_blocks, generator)
@@ -144,15 +156,16 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
         if update is None:
             total = _PLAIN_KMEANS
-            start = Step(np.eye(d, dtype=np.float32), books.kmeans(X, M, K, 1, draw_seed(generator)))
-            return alternate(X, start, None, total - 1, tol=self.tol, callback=record)
+            start = Step(np.eye(d, dtype=np.float32), books.kmeans(X, M, K, 1, draw_seed(generator), weights))
+            return alternate(X, start, None, total - 1, weights=weights, tol=self.tol, callback=record)
         total = self.max_iter + _LAST_KMEANS
         seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own)
-        few = X[:: max(1, len(X) // (_FIRST_ROWS * K))]
-        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed))
-        step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record)
-        return alternate(X, step, None, _LAST_KMEANS, callback=record)
+        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, weights)
+        few = slice(None, None, max(1, len(X) // (_FIRST_ROWS * K)))
+        few_weights = None if weights is None else weights[few]
+        start = Step(rotation, books.kmeans(X[few] @ rotation, M, K, _FIRST_KMEANS, seed, few_weights))
+        step = alternate(X, start, update, self.max_iter, weights=weights, tol=self.tol, callback=record)
+        return alternate(X, step, None, _LAST_KMEANS, weights=weights, callback=record)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).

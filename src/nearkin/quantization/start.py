@@ -51,7 +51,12 @@ _START = {"identity": identity_start, "pca": pca_start, "random": random_start}
 
 
 def start_rotation(
-    init: str, X: np.ndarray, n_subspaces: int, n_centroids: int, generator: np.random.Generator
+    init: str,
+    X: np.ndarray,
+    n_subspaces: int,
+    n_centroids: int,
+    generator: np.random.Generator,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Rotation (d, d) to start from, and the distortion each raced start reached (empty where init is a name).
 
@@ -64,18 +69,20 @@ def start_rotation(
     starts = {name: start(X, n_subspaces, generator) for name, start in _START.items()}
     rows = generator.permutation(len(X))[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(rows) // 2, n_centroids)
-    train, held_out = X[rows[:half]], X[rows[half:]] if len(rows) - half >= n_centroids else X[rows]
+    rest = rows[half:] if len(rows) - half >= n_centroids else rows
+    train, held_out = X[rows[:half]], X[rest]
+    train_weights, held_weights = (None, None) if weights is None else (weights[rows[:half]], weights[rest])
     seed = draw_seed(generator)
     race: dict[str, Step] = {}
     for name, rotation in starts.items():
-        codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed)
+        codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights)
         race[name] = Step(rotation, codebooks)
     error: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
         for name, step in race.items():
-            race[name] = step = alternate(train, step, procrustes_update, rounds)
+            race[name] = step = alternate(train, step, procrustes_update, rounds, weights=train_weights)
             Z = held_out @ step.rotation
-            error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks)
+            error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, held_weights)
         leader = min(error[name] for name in race)
         race = {name: step for name, step in race.items() if error[name] <= _HOPELESS * leader}
     best = min(race, key=lambda name: error[name])
