@@ -12,6 +12,7 @@ from nearkin.cli.evaluate import evaluate
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
+from nearkin.cli.train import train
 
 app = typer.Typer(
     name="nearkin",
@@ -42,6 +43,7 @@ def root(
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
+    - nearkin train pairs.csv --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
@@ -51,7 +53,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, compress, search, evaluate, report):
+for command in (demo, embed, compress, train, search, evaluate, report):
     app.command()(command)
 
 

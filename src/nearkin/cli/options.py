@@ -26,12 +26,10 @@ Threads = Annotated[
     typer.Option(help="Threads to use.  [default: all cores]", min=1, callback=limit_threads, show_default=False),
 ]
 Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
-Queries = Annotated[
-    str,
-    typer.Argument(
-        help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
-    ),
-]
+QUERIES = typer.Argument(
+    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
+)
+Queries = Annotated[str, QUERIES]
 Oversample = Annotated[
     int | None,
     typer.Option(

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-_NOTES = ("distortion", "objective", "loss", "value", "error")  # the first one in a record is shown beside the bar
+_OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
+_BESIDE = ("distortion", "metric")  # and these
 _NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
 
 
@@ -98,10 +99,10 @@ def show(value: Any) -> str:
 
 
 def _note(record: Mapping[str, Any]) -> str:
-    for name in _NOTES:
-        if isinstance(record.get(name), int | float):
-            return f"{name} {show(float(record[name]))}"
-    return ""
+    """The objective, and where it has them the distortion and the held-out metric."""
+    objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
+    others = [name for name in _BESIDE if isinstance(record.get(name), int | float)]
+    return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)
 
 
 def _plain(value: Any) -> Any:

@@ -14,8 +14,15 @@ _SHOWN = 5  # queries in the table when no file takes the hits
 
 def search(
     index: Folder,
-    queries: Queries,
+    queries: Queries = None,
     k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
+    left_id: Annotated[
+        list[str] | None,
+        typer.Option(help="Ask for this left entity of `nearkin train`, instead of QUERIES; may be repeated."),
+    ] = None,
+    with_seen: Annotated[
+        bool, typer.Option("--with-seen", help="With --left-id: answer pairs of the training table too.")
+    ] = False,
     oversample: Oversample = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
@@ -32,20 +39,27 @@ def search(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
     - nearkin search idx data.npz:query -k 3 --json
+    - nearkin search idx --left-id 42 -k 10
     """
     screen = Screen(as_json)
+    if (queries is None) == (not left_id):
+        raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if out is not None:
         nk.pipeline.check_hits_path(out)
-    opened = nk.Index.load(index)
-    Q = nk.read_vectors(queries)
-    steps = nk.pipeline.Steps(screen.watch)
     start = time.perf_counter()
-    with steps.step("search") as callback:
-        scores, ids = nk.pipeline.search_in_batches(opened, Q, k, oversample, callback)
+    if queries is None:
+        names = left_id or []
+        scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen)
+    else:
+        opened, Q = nk.Index.load(index), nk.read_vectors(queries)
+        names = list(range(len(Q)))
+        start = time.perf_counter()
+        with nk.pipeline.Steps(screen.watch).step("search") as callback:
+            scores, ids = nk.pipeline.search_in_batches(opened, Q, k, oversample, callback)
     seconds = time.perf_counter() - start
     record: dict[str, Any] = {
         "index": index,
-        "queries": len(Q),
+        "queries": len(names),
         "k": k,
         "seconds": seconds,
         "threads": threads,
@@ -53,12 +67,16 @@ def search(
     }
     if out is not None:
         nk.pipeline.write_hits(out, scores, ids)
-        screen.finish(record, f"{len(Q):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
+        screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
         return
-    rows = [[q, *ids[q, :_SHOWN]] for q in range(min(len(Q), _SHOWN))]
+    rows = [[names[q], *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
     columns = ["query", *(f"#{place}" for place in range(1, min(k, _SHOWN) + 1))]
     record["hits"] = [{"ids": i.tolist(), "scores": _finite(s)} for i, s in zip(ids, scores, strict=True)] * as_json
-    more = "" if len(Q) <= _SHOWN and k <= _SHOWN else f"{len(Q):,} queries, {k} neighbours each; --out FILE keeps all."
+    more = (
+        ""
+        if len(names) <= _SHOWN and k <= _SHOWN
+        else f"{len(names):,} queries, {k} neighbours each; --out FILE keeps all."
+    )
     screen.finish(record, table("Nearest ids", columns, rows), more)
 
 

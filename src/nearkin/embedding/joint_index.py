@@ -56,6 +56,11 @@ class JointIndex(AbstractSolver):
         nothing = self.student.value(torch.zeros_like(self.left), torch.zeros_like(self.right))
         return self.student.value(self.left, self.right) / nothing
 
+    @property
+    def exact(self) -> tuple[np.ndarray, np.ndarray]:
+        """The teacher's tables."""
+        return self.teacher.P.numpy().copy(), self.teacher.Q.numpy().copy()
+
     def ready(self) -> bool:
         return self.done > SWEEPS
 

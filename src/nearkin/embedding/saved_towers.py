@@ -1,5 +1,6 @@
 """A fitted `TwoTower` as a folder: config.json, embeddings.safetensors, ids, and the encoders of features."""
 
+from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,24 @@ def save(model: Any, path: str | PathLike) -> None:
         ids = pack_ids("left", model.left_ids_) | pack_ids("right", model.right_ids_)
         pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
         write_arrays(folder / "pairs.safetensors", ids | pairs)
-        for side, encoder in encoders.items():
-            state = {name: value.numpy() for name, value in encoder.state_dict().items()}
-            write_arrays(folder / f"{side}_encoder.safetensors", state)
+        modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
+        if model.index_ is not None:
+            modules["index"] = model.index_
+        for name, module in modules.items():
+            state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
+            write_arrays(folder / f"{name}.safetensors", state)
 
 
-def load(cls: Any, path: str | PathLike, left: nn.Module | None, right: nn.Module | None) -> Any:
-    """A fitted `cls`; ValueError if an encoder of the user's own is needed and was not given."""
+def load(
+    cls: Any, path: str | PathLike, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None = None
+) -> Any:
+    """A fitted `cls`; ValueError if an encoder of the user's own is needed and was not given.
+
+    Without `index`, a saved index stays unread and `index_` is None: everything else works.
+    """
     config, folder = read_config(path, KIND), Path(path)
     parameters = config["parameters"] | {"hidden": tuple(config["parameters"]["hidden"])}
-    model = cls(**(parameters | {"left": left, "right": right}))
+    model = cls(**(parameters | {"left": left, "right": right, "index": index}))
     embeddings, pairs = read_arrays(folder / "embeddings.safetensors"), read_arrays(folder / "pairs.safetensors")
     model.left_embeddings_, model.right_embeddings_ = embeddings["left"], embeddings["right"]
     model.left_ids_, model.right_ids_ = unpack_ids("left", pairs), unpack_ids("right", pairs)
@@ -57,6 +66,9 @@ def load(cls: Any, path: str | PathLike, left: nn.Module | None, right: nn.Modul
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = config["history"], None
+    model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
+    if index is not None:
+        model.index_ = _filled(deepcopy(index), folder / "index.safetensors")
     for side, own in (("left", left), ("right", right)):
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
@@ -80,4 +92,11 @@ def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Mo
     if module is None:
         raise ValueError(f"{folder} names an unknown kind of encoder, {kind!r}; it is damaged")
     module.load_state_dict(state)
+    return module.eval()
+
+
+def _filled(module: nn.Module, file: Path) -> nn.Module:
+    if not file.is_file():
+        raise ValueError(f"{file.parent} was fitted without an index; load it without index=")
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in read_arrays(file).items()})
     return module.eval()

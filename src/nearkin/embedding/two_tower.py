@@ -70,7 +70,8 @@ class TwoTower(BaseEstimator):
     Attributes
     ----------
     left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step),
-    regularization_, omega_, solver_ (what "auto" became), n_features_in_ is not set: the input is a table of pairs
+    index_ (the trained copy of `index`), exact_embeddings_ (left and right as they would be without an index; of
+    solver "joint" its teacher), regularization_, omega_, solver_ (what "auto" became), n_features_in_ is not set: the input is a table of pairs
 
     >>> import nearkin as nk
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
@@ -172,6 +173,7 @@ class TwoTower(BaseEstimator):
             max_seconds=self.max_seconds,
         )
         self._finish(interactions, plan, solver.embeddings())
+        self.exact_embeddings_ = getattr(solver, "exact", (self.left_embeddings_, self.right_embeddings_))
         return self
 
     def _check(self, interactions: Interactions, validation: Interactions | None) -> None:
@@ -325,9 +327,16 @@ class TwoTower(BaseEstimator):
         saved_towers.save(self._fitted(), path)
 
     @classmethod
-    def load(cls, path: str | PathLike, *, left: nn.Module | None = None, right: nn.Module | None = None) -> "TwoTower":
-        """Read what `save` wrote. Towers of your own are given again, as `left` and `right`, and get their weights."""
-        return saved_towers.load(cls, path, left, right)
+    def load(
+        cls,
+        path: str | PathLike,
+        *,
+        left: nn.Module | None = None,
+        right: nn.Module | None = None,
+        index: nn.Module | None = None,
+    ) -> "TwoTower":
+        """Read what `save` wrote. Modules of your own are given again, and an index too, and get their weights."""
+        return saved_towers.load(cls, path, left, right, index)
 
     def _fitted(self) -> "TwoTower":
         check_is_fitted(self, "left_embeddings_")

@@ -8,8 +8,10 @@ from nearkin.pipeline.evaluate_folder import evaluate_folder as evaluate_folder
 from nearkin.pipeline.folder_page import folder_page as folder_page
 from nearkin.pipeline.hits import check_hits_path as check_hits_path
 from nearkin.pipeline.hits import write_hits as write_hits
+from nearkin.pipeline.left_side import search_left as search_left
 from nearkin.pipeline.methods import CodeSize as CodeSize
 from nearkin.pipeline.methods import choose_metric as choose_metric
 from nearkin.pipeline.methods import find_method as find_method
 from nearkin.pipeline.methods import methods as methods
 from nearkin.pipeline.steps import Steps as Steps
+from nearkin.pipeline.train import train_index as train_index

@@ -29,7 +29,7 @@ def save_index(
     check_target(out)
     with replacing(out) as fresh:
         index.save(fresh)
-        _write(fresh / RUN, run)
+        write_record(fresh / RUN, run)
         if vectors is not None:
             _copy_vectors(vectors, fresh / KEPT, callback)
 
@@ -61,10 +61,11 @@ def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:
 def save_evaluation(folder: str | os.PathLike, record: Mapping[str, Any]) -> None:
     """Keep an evaluation beside the index that it judged, for the report."""
     with replacing(Path(folder) / EVALUATION) as fresh:
-        _write(fresh, record)
+        write_record(fresh, record)
 
 
-def _write(path: Path, record: Mapping[str, Any]) -> None:
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """A record as JSON."""
     text = json.dumps(
         record, indent=2, allow_nan=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v)
     )

@@ -7,6 +7,8 @@ from typing import Any
 
 from nearkin._storage import read_config
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.left_side import LEFT
+from nearkin.pipeline.trained_page import trained_page
 from nearkin.plots import plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
@@ -32,6 +34,8 @@ PAGES: dict[str, Callable[[Path], Page]] = {"index": index_page}
 def folder_page(folder: str | os.PathLike) -> Page:
     """The report of a folder that nearkin saved, by its kind; ValueError if there is none for that kind."""
     kind = read_config(folder)["kind"]
+    if (Path(folder) / LEFT).is_file():
+        return trained_page(Path(folder))
     if kind not in PAGES:
         raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
     return PAGES[kind](Path(folder))

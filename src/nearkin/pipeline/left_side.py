@@ -1,0 +1,65 @@
+"""The left side beside a trained index: vectors and ids that ask, and the pairs that are known already."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from nearkin._check import check_integer
+from nearkin._storage import pack_ids, read_arrays, unpack_ids, write_arrays
+from nearkin.records import Interactions
+
+LEFT = "left.safetensors"
+
+
+def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
+    """Write the left vectors (m, d), their ids, and the seen pairs by the index's positions."""
+    arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices}
+    write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
+
+
+def search_left(
+    folder: str | os.PathLike, left_ids: list[str], k: int = 10, *, with_seen: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and right ids, both (b, k), of the left entities named by text, seen pairs left out unless asked for.
+
+    ValueError for a folder without left vectors and for an unknown id.
+    """
+    k = check_integer(k, "k", low=1)
+    index = nk.Index.load(folder)
+    file = Path(folder) / LEFT
+    if not file.is_file():
+        raise ValueError(f"{folder} holds no left vectors; make it with `nearkin train`, or give query vectors")
+    arrays = read_arrays(file)
+    rows = find_ids(left_ids, unpack_ids("left", arrays))
+    indptr, indices = arrays["indptr"], arrays["indices"]
+    most = 0 if with_seen else int(np.diff(indptr)[rows].max(initial=0))
+    scores, found = index.search(arrays["vectors"][rows], k + most)
+    if with_seen:
+        return scores[:, :k], found[:, :k]
+    known = index.ids if index.ids is not None else np.arange(len(index))
+    struck = np.stack([np.isin(f, known[indices[indptr[r] : indptr[r + 1]]]) for f, r in zip(found, rows, strict=True)])
+    order = np.argsort(struck, axis=1, kind="stable")[:, :k]
+    scores = np.where(struck, -np.inf, scores)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(found, order, 1)
+
+
+def find_ids(wanted: list[str], ids: np.ndarray) -> np.ndarray:
+    """Positions of ids given as text; ValueError that shows some known ones."""
+    positions = {str(value): place for place, value in enumerate(ids.tolist())}
+    missing = [name for name in wanted if name not in positions]
+    if missing:
+        some = ", ".join(map(str, ids[:5].tolist()))
+        raise ValueError(f"left id {missing[0]!r} is not among the {len(ids):,} left ids; they are such as {some}")
+    return np.array([positions[name] for name in wanted], dtype=np.int64)
+
+
+def neighbours_by_id(vectors: np.ndarray, ids: np.ndarray, places: np.ndarray, k: int = 5) -> list[list[Any]]:
+    """For each place, its id and the k ids of largest cosine among `vectors` (n, d)."""
+    X = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    scores = X[places] @ X.T
+    scores[np.arange(len(places)), places] = -np.inf
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return [[ids[place].item(), *ids[near].tolist()] for place, near in zip(places, order, strict=True)]

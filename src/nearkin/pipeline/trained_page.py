@@ -1,0 +1,91 @@
+"""The report of a folder that `nearkin train` wrote."""
+
+from pathlib import Path
+from typing import Any
+
+from nearkin.pipeline.folder import RUN, read_record
+from nearkin.plots import new_axes, to_svg
+from nearkin.plots.style import SERIES
+from nearkin.report import Page, Section
+from nearkin.report.parts import facts, figures, table
+
+_SHOWN = {
+    "recall@10": "recall@10",
+    "recall@100": "recall@100",
+    "precision@100": "precision@100",
+    "ndcg@100": "NDCG@100",
+}
+
+
+def trained_page(folder: Path) -> Page:
+    """What was learned from how much, how well it answers beside exact search, how it was learned, some neighbours."""
+    run = read_record(folder, RUN) or {}
+    page = Page(
+        title=f"{folder.resolve().name}: {run['vectors']:,} rights in {run['bytes_per_vector']:g} bytes each",
+        lead=f"Learned from {run['pairs']:,} pairs with {run['left']:,} lefts: towers and index together.",
+        made_by=f"nearkin report {folder}",
+    )
+    size = {
+        "bytes per right": run["bytes_per_vector"],
+        "smaller than float32": f"{run['compression']:.3g}×",
+        "pairs": run["pairs"],
+        "seconds": sum(run["seconds"].values()),
+    }
+    page.add(Section("Size", facts(size))).add(_quality(run)).add(_learning(run)).add(_examples(run))
+    return page.add(_making(run))
+
+
+def _quality(run: dict[str, Any]) -> Section | None:
+    quality = run["quality"]
+    if not quality:
+        return None
+    rows = [[name, *(values[key] for key in _SHOWN)] for name, values in quality.items()]
+    exact, after, learned = (values["ndcg@100"] for values in quality.values())
+    lead = "Pairs held out from training, pairs of training left out of the rankings."
+    if exact > after:
+        lead += f" Of what compression after training loses (NDCG@100), learning together wins back {(learned - after) / (exact - after):.0%}."
+    return Section(
+        "Answers", table(["search", *_SHOWN.values()], rows, formats=dict.fromkeys(range(1, 5), ".4f")), lead
+    )
+
+
+def _learning(run: dict[str, Any]) -> Section | None:
+    history = run["history"]
+    parts = []
+    for name, title in (("value", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):
+        for phase in ("teacher", "index") if name == "value" else ("index",):
+            values = [h[name] for h in history if name in h and h.get("phase", "index") == phase]
+            if len(values) > 1:
+                label = f"{title}, {'sweeps of the towers' if phase == 'teacher' else 'rounds with the index'}"
+                parts.append((_curve(values, title), label))
+    return Section("Learning", figures(*parts), _HOW) if parts else None
+
+
+_HOW = (
+    "First the towers alone, then rounds in which codes, codebooks and the left side are each made best for the "
+    "others. The distortion may rise: what is minimised is the error of the scores near the top, not of the vectors."
+)
+
+
+def _curve(values: list[float], name: str) -> str:
+    ax = new_axes()
+    ax.plot(range(1, len(values) + 1), values, color=SERIES[0], linewidth=1.8, marker="o", markersize=4)
+    ax.set_xlabel("step")
+    ax.set_ylabel(name)
+    return to_svg(ax, name)
+
+
+def _examples(run: dict[str, Any]) -> Section | None:
+    examples = run.get("examples") or []
+    if not examples:
+        return None
+    places = [f"#{place}" for place in range(1, len(examples[0]))]
+    rows = [[str(cell) for cell in row] for row in examples]
+    return Section("Neighbours", table(["right id", *places], rows), "The most frequent rights and what lies nearest.")
+
+
+def _making(run: dict[str, Any]) -> Section:
+    named = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
+    made = [[name, str(run[name])] for name in named if run.get(name) is not None]
+    seconds = [[f"seconds to {name}", f"{value:.2f}"] for name, value in run["seconds"].items()]
+    return Section("Making", table(["", ""], made + seconds))
