@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Folder, Json, Oversample, Queries, Threads
+from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Threads
 from nearkin.cli.screen import Screen, table
 
 _SHOWN = 5  # queries in the table when no file takes the hits
@@ -14,7 +14,7 @@ _SHOWN = 5  # queries in the table when no file takes the hits
 
 def search(
     index: Folder,
-    queries: Queries = None,
+    queries: Annotated[str | None, QUERIES] = None,
     k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
     left_id: Annotated[
         list[str] | None,
@@ -46,9 +46,9 @@ def search(
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if out is not None:
         nk.pipeline.check_hits_path(out)
-    start = time.perf_counter()
     if queries is None:
         names = left_id or []
+        start = time.perf_counter()
         scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen)
     else:
         opened, Q = nk.Index.load(index), nk.read_vectors(queries)

@@ -70,8 +70,9 @@ class TwoTower(BaseEstimator):
     Attributes
     ----------
     left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step),
-    index_ (the trained copy of `index`), exact_embeddings_ (left and right as they would be without an index; of
-    solver "joint" its teacher), regularization_, omega_, solver_ (what "auto" became), n_features_in_ is not set: the input is a table of pairs
+    index_ (the trained copy of `index`), exact_embeddings_ (both as they would be without an index; solver "joint"
+    learns them first), regularization_, omega_, solver_ (what "auto" became), n_features_in_ is not set: the input is a
+    table of pairs
 
     >>> import nearkin as nk
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions

@@ -283,11 +283,10 @@ def _inverted_file(index: Any) -> Any:
 
 
 def _unwrapped(wrapped: Any) -> Any:
-    binary = isinstance(wrapped, faiss.IndexBinaryIDMap)
-    inner = (faiss.downcast_IndexBinary if binary else faiss.downcast_index)(wrapped.index)
-    wrapped.own_fields = False
-    inner.this.own(True)
-    return inner
+    """A copy of what the map holds: an owner changed from Python (`this.own`) crashes at some later collection."""
+    if isinstance(wrapped, faiss.IndexBinaryIDMap):
+        return faiss.clone_binary_index(faiss.downcast_IndexBinary(wrapped.index))
+    return faiss.clone_index(faiss.downcast_index(wrapped.index))
 
 
 def _read_quantizer(path: Path) -> Any:

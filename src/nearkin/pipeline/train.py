@@ -79,7 +79,7 @@ def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
 
 
 def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -> dict[str, dict[str, float]]:
-    """Quality on the test pairs, by way of searching: exactly, through OPQ after training, through the learned index."""
+    """Quality on the test pairs by way of search: exact, through OPQ after training, through the learned index."""
     if not len(test):
         return {}
     P, Q = model.exact_embeddings_

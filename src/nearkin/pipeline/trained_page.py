@@ -9,12 +9,7 @@ from nearkin.plots.style import SERIES
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
 
-_SHOWN = {
-    "recall@10": "recall@10",
-    "recall@100": "recall@100",
-    "precision@100": "precision@100",
-    "ndcg@100": "NDCG@100",
-}
+_SHOWN = ("recall@10", "recall@100", "precision@100", "ndcg@100")
 
 
 def trained_page(folder: Path) -> Page:
@@ -43,10 +38,9 @@ def _quality(run: dict[str, Any]) -> Section | None:
     exact, after, learned = (values["ndcg@100"] for values in quality.values())
     lead = "Pairs held out from training, pairs of training left out of the rankings."
     if exact > after:
-        lead += f" Of what compression after training loses (NDCG@100), learning together wins back {(learned - after) / (exact - after):.0%}."
-    return Section(
-        "Answers", table(["search", *_SHOWN.values()], rows, formats=dict.fromkeys(range(1, 5), ".4f")), lead
-    )
+        share = (learned - after) / (exact - after)
+        lead += f" Of the NDCG@100 that compression after training loses, learning together wins back {share:.0%}."
+    return Section("Answers", table(["search", *_SHOWN], rows, formats=dict.fromkeys(range(1, 5), ".4f")), lead)
 
 
 def _learning(run: dict[str, Any]) -> Section | None:

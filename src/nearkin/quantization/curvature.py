@@ -6,7 +6,7 @@ With everything but the rows fixed, a squared loss of scores is, in a row's quan
 codebooks solve normal equations. Both steps can only lower the loss.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -39,7 +39,8 @@ def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.nda
     return Descended(codes, C + np.float32(slope / bend if bend > 0 else 0.0) * direction.astype(np.float32), value)
 
 
-def _arrays(forms: RowForms) -> tuple[np.ndarray, ...]:
+def _arrays(forms: RowForms) -> Any:
+    """The fields as the kernels take them."""
     types = (np.float32, np.float32, np.int64, np.int64, np.float32, np.float32)
     return tuple(np.ascontiguousarray(array, dtype) for array, dtype in zip(forms, types, strict=True))
 
