@@ -26,7 +26,10 @@ def train(
     weight: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     split: Annotated[str | None, typer.Option(help="The column of the split: 0 train, 1 validation, 2 test.")] = None,
     loss: Annotated[
-        str, typer.Option(help="all-pairs (learns block by block, the best that we measured) or in-batch-softmax.")
+        str,
+        typer.Option(
+            help="all-pairs (learns block by block, the best that we measured) in-batch-softmax or in-batch-hinge."
+        ),
     ] = "all-pairs",
     holdout: Annotated[
         float, typer.Option(help="Share of the pairs that judges, where there is no split; 0 for none.", min=0, max=0.5)

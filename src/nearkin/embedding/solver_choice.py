@@ -10,6 +10,7 @@ from nearkin.embedding.als import AlternatingLeastSquares
 from nearkin.embedding.branch_regression import BranchRegression
 from nearkin.embedding.full_batch import FullBatch
 from nearkin.embedding.gauss_newton import GaussNewton
+from nearkin.embedding.in_batch_hinge import InBatchHinge
 from nearkin.embedding.in_batch_softmax import InBatchSoftmax
 from nearkin.embedding.joint_index import ROUNDS, SWEEPS, JointIndex
 from nearkin.embedding.mini_batches import AbstractBatchLoss, MiniBatches
@@ -21,7 +22,7 @@ from nearkin.embedding.tower_pair import TowerPair
 from nearkin.embedding.towers import ResidualTower, Side
 from nearkin.embedding.training import AbstractSolver
 
-LOSSES = ("all-pairs", "in-batch-softmax", "sampled-bce")
+LOSSES = ("all-pairs", "in-batch-softmax", "in-batch-hinge", "sampled-bce")
 SOLVERS = {  # name -> how many sweeps, steps or epochs it gets unless told
     **{"als": 8, "ials++": 8, "adam": 200, "gd": 200, "l-bfgs": 40},
     "joint": SWEEPS + 1 + ROUNDS,
@@ -99,6 +100,8 @@ def make_solver(loss: str, name: str, plan: Plan) -> AbstractSolver:
     pair, data = plan.pair(), plan.objective.interactions
     if loss == "in-batch-softmax":
         return plan.mini_batches(pair, InBatchSoftmax(data, plan.objective.weights))
+    if loss == "in-batch-hinge":
+        return plan.mini_batches(pair, InBatchHinge(torch.from_numpy(plan.objective.weights)))
     if loss == "sampled-bce":
         return plan.mini_batches(pair, SampledBce(plan.objective.b, plan.objective.weights))
     all_pairs = plan.objective.loss(0.0)  # the penalties are the pair's own, as they fall on parameters

@@ -43,7 +43,8 @@ class TwoTower(BaseEstimator):
     n_components : k, length of the embeddings
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them
-    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax" or "sampled-bce" (for comparison)
+    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax", "in-batch-hinge" (cosines, margin 0.1) or
+        "sampled-bce" (for comparison)
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "sub-blocks" | "sogram" | "joint"; "auto" is ALS, with the branches fitted in each sweep, for the default
         towers, full-batch Adam for modules of your own and with `index`, and "joint" for id tables with an

@@ -31,10 +31,10 @@ def rotated(forms: RowForms, R: np.ndarray) -> RowForms:
 def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.ndarray) -> Descended:
     """One round: better codes (n, M) for targets T (n, d), then better codebooks (M, K, d/M); all in rotated space."""
     codes, C = codes.astype(np.int32), codebooks.copy()
-    A, B, value = _encode(T, *_arrays(forms), C, codes, SWEEPS)
+    A, B, value = _encode(T, *_arrays(forms), C, codes, SWEEPS)  # pyright: ignore[reportCallIssue]
     direction = _solve(A, B)
     slope = float((B * direction).sum())
-    bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)
+    bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)  # pyright: ignore[reportCallIssue]
     # all subspaces moved at once, each as if the others stood still: the best common length makes it a descent
     return Descended(codes, C + np.float32(slope / bend if bend > 0 else 0.0) * direction.astype(np.float32), value)
 

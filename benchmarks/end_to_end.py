@@ -1,0 +1,190 @@
+"""Learning the index with the towers, beside compressing afterwards, and what the layer costs.
+
+python benchmarks/end_to_end.py --data ../shared/data [--sets ml100k gowalla] [--parts quality rotations speed]
+
+quality: precision, recall and NDCG at 100 through the index at 4, 8 and 16 bytes; exact search, OPQ after training, and
+the joint learning of `TwoTower(index=IndexingLayer(...))`, with ANOVA p-values over the seeds.
+rotations: the paper's Table 1: the same training by gradient under six rules for the rotation.
+speed: the layer's step over its floor (two rotations, M distance tables), and the rotation update's share of a step.
+"""
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from harness import FIGURES, RESULTS, limit_threads, median_ms, parser, save
+from scipy.stats import f_oneway
+
+import nearkin as nk
+from nearkin.plots import new_axes, plot_convergence
+from nearkin.quantization import IndexingLayer, optimizers
+from nearkin.quantization.straight_through import nearest
+
+BYTES = (4, 8, 16)
+KEYS = ("precision@100", "recall@100", "ndcg@100")
+ROTATIONS = {
+    "frozen": "frozen", "Cayley": "cayley", "GCD-R": "givens-random", "GCD-G": "givens-greedy",
+    "GCD-S": "givens-steepest", "exact angles": "exact",
+}  # fmt: skip
+STEPS = 80  # full-batch Adam, of the rotations' table
+
+
+def read(data: Path, name: str) -> Any:
+    """The parts of a data set: the last pair of every history where there are timestamps, else the given split."""
+    with np.load(data / f"{name}.npz") as file:
+        if "split" in file:
+            return nk.data.split_given(nk.Interactions.from_pairs(file["user"], file["item"], split=file["split"]))
+        pairs = nk.Interactions.from_pairs(file["user"], file["item"], timestamps=file["timestamp"])
+    return nk.data.split_leave_last_out(pairs)
+
+
+def measured(P: np.ndarray, Q: np.ndarray, parts: Any) -> dict[str, float]:
+    found = nk.metrics.ranking_metrics(P, Q, parts.test, seen=parts.train, k=100)
+    return {key: found[key] for key in KEYS}
+
+
+def quality(parts: Any, seeds: int) -> dict[str, Any]:
+    """One record a seed and way; every way at 4, 8 and 16 bytes starts from the same kind of towers."""
+    rows = []
+    strength: Any = "auto"
+    for seed in range(seeds):
+        for size in BYTES:
+            layer = IndexingLayer(64, size, random_state=seed)
+            start = time.process_time()
+            model = nk.TwoTower(64, index=layer, regularization=strength, random_state=seed)
+            model.fit(parts.train, validation=parts.valid)
+            seconds = time.process_time() - start
+            strength = model.regularization_
+            P, Q = model.exact_embeddings_
+            after = nk.ProductQuantizer(size, random_state=seed).fit(Q)
+            if size == BYTES[0]:
+                rows.append({"seed": seed, "bytes": 256, "way": "exact", **measured(P, Q, parts)})
+            rows.append(
+                {"seed": seed, "bytes": size, "way": "OPQ after", **measured(P, after.decode(after.encode(Q)), parts)}
+            )
+            learned = measured(model.left_embeddings_, model.right_embeddings_, parts)
+            rows.append({"seed": seed, "bytes": size, "way": "joint", "cpu_seconds": seconds, **learned})
+            print(rows[-2], rows[-1], flush=True)
+    return {"rows": rows, "summary": summary(rows)}
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Means over the seeds, the share of the gap to exact search that joint learning wins back, and ANOVA's p."""
+    exact = [row for row in rows if row["way"] == "exact"]
+    table = []
+    for size in sorted({row["bytes"] for row in rows} - {256}):
+        for key in KEYS:
+            after, joint = (
+                [row[key] for row in rows if row["bytes"] == size and row["way"] == way]
+                for way in ("OPQ after", "joint")
+            )
+            top, low, high = (statistics.mean(v) for v in ([row[key] for row in exact], after, joint))
+            p = float(f_oneway(after, joint).pvalue) if len(after) > 1 else None
+            share = (high - low) / (top - low) if top > low else None
+            table.append(
+                {"bytes": size, "measure": key, "exact": top, "after": low, "joint": high, "share": share, "p": p}
+            )
+            print(table[-1], flush=True)
+    return table
+
+
+def rotations(parts: Any, seeds: int, size: int = 4) -> dict[str, Any]:
+    """Table 1's rows: training by gradient, straight through, each rule for the rotation from the same towers."""
+    rows, curves = [], {}
+    for seed in range(seeds):
+        for name, kind in ROTATIONS.items():
+            layer = IndexingLayer(64, size, rotation=kind, buffer_size=parts.train.shape[1], random_state=seed)
+            model = nk.TwoTower(
+                64, index=layer, solver="adam", regularization=0.01, max_steps=STEPS, patience=STEPS, learning_rate=3e-3,
+                random_state=seed,
+            )  # fmt: skip
+            start = time.process_time()
+            model.fit(parts.train)
+            seconds = time.process_time() - start
+            T = model.index_.to_quantizer()
+            found = measured(model.left_embeddings_, T.decode(T.encode(model.right_embeddings_)), parts)
+            rows.append({"seed": seed, "rotation": name, "cpu_seconds": seconds, **found})
+            print(rows[-1], flush=True)
+            if seed == 0:
+                curves[name] = [entry["distortion"] for entry in model.history_ if entry["distortion"]]
+    base = {key: [row[key] for row in rows if row["rotation"] == "frozen"] for key in KEYS}
+    table = []
+    for name in ROTATIONS:
+        values = {key: [row[key] for row in rows if row["rotation"] == name] for key in KEYS}
+        p = {f"p {key}": float(f_oneway(values[key], base[key]).pvalue) for key in KEYS} if seeds > 1 else {}
+        table.append({"rotation": name, **{key: statistics.mean(v) for key, v in values.items()}, **p})
+        print(table[-1], flush=True)
+    return {"rows": rows, "summary": table, "curves": curves, "bytes": size}
+
+
+def speed() -> list[dict[str, Any]]:
+    """CPU milliseconds of a step at batch 1,024: the floor, the layer forward, with backward, with its update."""
+    table = []
+    for d in (64, 128, 512):
+        M, x = d // 8, torch.randn(1024, d)
+        made = {}
+        for name, kind in (("greedy", "givens-greedy"), ("Cayley", "cayley"), ("frozen", "frozen"), ("exact", "exact")):
+            layer = IndexingLayer(d, M, rotation=kind, buffer_size=1024, init_iterations=3)
+            layer.start(torch.randn(2048, d).numpy())
+            made[name] = (layer, optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]))
+        R, C = made["frozen"][0].rotation_matrix, made["frozen"][0].codebooks.detach()
+        rows = x.clone().requires_grad_()
+
+        def floor(R: Any = R, C: Any = C, x: Any = x) -> None:
+            z = x @ R
+            nearest(z, C)
+            z @ R.T
+
+        def forward(layer: Any, rows: Any = rows) -> None:
+            with torch.no_grad():
+                layer(rows)
+
+        def step(layer: Any, moving: list, rows: Any = rows) -> None:
+            for optimizer in moving:
+                optimizer.zero_grad()
+            rows.grad = None
+            T, distortion = layer(rows)
+            (T.sum() + distortion).backward()
+            for optimizer in moving:
+                optimizer.step()
+
+        functions: dict[str, Any] = {"floor": floor, "forward": lambda layer=made["frozen"][0]: forward(layer)}
+        functions |= {name: (lambda pair=pair: step(*pair)) for name, pair in made.items()}
+        table.append({"d": d, "M": M, **median_ms(functions, 5)})
+        print(table[-1], flush=True)
+    return table
+
+
+def draw(curves: dict[str, list[float]], name: str) -> None:
+    """The distortion while towers, codebooks and rotation train (the paper's Figure 3)."""
+    ax = plot_convergence(curves, new_axes(), ylabel="distortion")
+    ax.set_xlabel("step")
+    ax.figure.savefig(FIGURES / f"end_to_end_{name}.png", dpi=160, facecolor="white")
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--sets", nargs="+", default=["ml100k", "gowalla"])
+    options.add_argument("--parts", nargs="+", default=["quality", "rotations", "speed"])
+    options.add_argument("--seeds", type=int, default=5)
+    chosen = options.parse_args()
+    limit_threads(chosen.threads)
+    if "speed" in chosen.parts:
+        save("end_to_end_speed", speed(), threads=chosen.threads)
+    for name in chosen.sets:
+        parts, file = read(chosen.data, name), RESULTS / f"end_to_end_{name}.json"
+        entry: dict[str, Any] = json.loads(file.read_text())["results"] if file.is_file() else {}
+        if "rotations" in chosen.parts:
+            entry["rotations"] = rotations(parts, 2 if chosen.quick else chosen.seeds)
+            draw(entry["rotations"]["curves"], name)
+        if "quality" in chosen.parts:
+            entry["quality"] = quality(parts, 1 if chosen.quick else chosen.seeds)
+        save(f"end_to_end_{name}", entry, seeds=chosen.seeds, steps=STEPS)
+
+
+if __name__ == "__main__":
+    main()
