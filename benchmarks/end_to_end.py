@@ -30,7 +30,7 @@ ROTATIONS = {
     "frozen": "frozen", "Cayley": "cayley", "GCD-R": "givens-random", "GCD-G": "givens-greedy",
     "GCD-S": "givens-steepest", "exact angles": "exact",
 }  # fmt: skip
-STEPS = 80  # full-batch Adam, of the rotations' table
+STEPS = 60  # full-batch Adam, of the rotations' table
 
 
 def read(data: Path, name: str) -> Any:
@@ -97,10 +97,10 @@ def rotations(parts: Any, seeds: int, size: int = 4) -> dict[str, Any]:
     rows, curves = [], {}
     for seed in range(seeds):
         for name, kind in ROTATIONS.items():
-            layer = IndexingLayer(64, size, rotation=kind, buffer_size=parts.train.shape[1], random_state=seed)
+            layer = IndexingLayer(64, size, rotation=kind, buffer_size=256, init_iterations=30, random_state=seed)
             model = nk.TwoTower(
-                64, index=layer, solver="adam", regularization=0.01, max_steps=STEPS, patience=STEPS, learning_rate=3e-3,
-                random_state=seed,
+                64, index=layer, solver="adam", regularization=0.01, max_steps=STEPS, patience=STEPS,
+                learning_rate=3e-3, random_state=seed,
             )  # fmt: skip
             start = time.process_time()
             model.fit(parts.train)
@@ -168,7 +168,7 @@ def draw(curves: dict[str, list[float]], name: str) -> None:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--sets", nargs="+", default=["ml100k", "gowalla"])
+    options.add_argument("--sets", nargs="*", default=["ml100k", "gowalla"])
     options.add_argument("--parts", nargs="+", default=["quality", "rotations", "speed"])
     options.add_argument("--seeds", type=int, default=5)
     chosen = options.parse_args()

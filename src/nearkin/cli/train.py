@@ -26,10 +26,7 @@ def train(
     weight: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     split: Annotated[str | None, typer.Option(help="The column of the split: 0 train, 1 validation, 2 test.")] = None,
     loss: Annotated[
-        str,
-        typer.Option(
-            help="all-pairs (learns block by block, the best that we measured) in-batch-softmax or in-batch-hinge."
-        ),
+        str, typer.Option(help="all-pairs (block by block, the best we measured), in-batch-softmax, in-batch-hinge.")
     ] = "all-pairs",
     holdout: Annotated[
         float, typer.Option(help="Share of the pairs that judges, where there is no split; 0 for none.", min=0, max=0.5)

@@ -23,7 +23,7 @@ def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
 def decode(codes: Tensor, codebooks: Tensor) -> Tensor:
     """Rotated rows (b, d) that codes (b, M) stand for."""
     subspace = torch.arange(codebooks.shape[0], device=codes.device)
-    return codebooks[subspace, codes].reshape(len(codes), -1)
+    return codebooks[subspace, codes].flatten(1)
 
 
 class StraightThrough(torch.autograd.Function):

@@ -1,0 +1,69 @@
+"""`nearkin train` and `nearkin search --left-id`: from a table of pairs to answers."""
+
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pairs = nk.data.planted_interactions(150, 120, random_state=0).interactions
+    path = tmp_path_factory.mktemp("pairs") / "pairs.csv"
+    lines = [f"u{i},{j}" for i, j in zip(pairs.rows, pairs.indices, strict=True)]
+    path.write_text("\n".join(["user,item", *lines]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(table: Path) -> tuple[Path, dict]:
+    out = table.parent / "idx"
+    return out, run_json("train", table, "--bytes", 2, "--dim", 8, "--out", out)
+
+
+def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict]) -> None:
+    _, record = trained
+    exact, after, learned = (record["quality"][name]["ndcg@100"] for name in record["quality"])
+    assert after > 0
+    assert 0 < learned <= 1.2 * exact
+    assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (150, 120, 2)
+
+
+def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[Path, dict]) -> None:
+    out, _ = trained
+    hits = run_json("search", out, "--left-id", "u7", "-k", 5)["hits"][0]["ids"]
+    known = {int(line.split(",")[1]) for line in table.read_text().splitlines()[1:] if line.startswith("u7,")}
+    assert len(set(hits)) == 5
+    assert not known & set(hits)
+    both = run_json("search", out, "--left-id", "u7", "-k", 120, "--with-seen")["hits"][0]["ids"]
+    assert known <= set(both)
+
+
+def test_plain_faiss_opens_the_index_with_the_same_codes(trained: tuple[Path, dict]) -> None:
+    out, _ = trained
+    index, plain = nk.Index.load(out), faiss.read_index(str(out / "index.faiss"))
+    assert plain.ntotal == len(index) == 120
+    q = np.ones((1, 8), np.float32)
+    np.testing.assert_array_equal(plain.search(q, 10)[1], index.search(q, 10)[1])
+
+
+def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dict]) -> None:
+    page = (trained[0] / "report.html").read_text()
+    for part in ("Answers", "compressed after training", "Learning", "<svg", "Neighbours"):
+        assert part in page
+
+
+def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
+    out, _ = trained
+    for arguments, said in (
+        (("search", out, "--left-id", "nobody"), "left id 'nobody' is not among the 150 left ids"),
+        (("search", out), "give either QUERIES"),
+        (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "n_subspaces is 6, which does not divide d=8"),
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert said in result.stderr
