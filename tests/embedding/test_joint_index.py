@@ -1,5 +1,7 @@
 """Towers and an index learned together: better than compressing afterwards, exact codes, exact resume."""
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,8 @@ import nearkin as nk
 from nearkin.embedding.joint_index import SWEEPS, right_forms, solved_left, student_loss
 from nearkin.quantization import IndexingLayer
 
-PAIRS = nk.data.planted_interactions(200, 150, random_state=0).interactions
+PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
+PAIRS = replace(PLANTED, left_features=None, right_features=None)
 
 
 def layer(**options: object) -> IndexingLayer:
@@ -42,7 +45,7 @@ def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwa
 def test_every_round_lowers_the_loss() -> None:
     fitted = model().fit(PAIRS)
     rounds = [entry["value"] for entry in fitted.history_[SWEEPS:]]
-    assert all(b < a for a, b in zip(rounds[:-1], rounds[1:], strict=True)), rounds
+    assert all(b < a for a, b in pairwise(rounds)), rounds
 
 
 def test_the_right_embeddings_are_the_codes_of_the_index() -> None:
@@ -111,10 +114,8 @@ def test_a_saved_model_gives_its_index_back(tmp_path: Path) -> None:
 def test_what_cannot_be_trained_is_said() -> None:
     with pytest.raises(ValueError, match="solver is 'joint', which needs index="):
         nk.TwoTower(8, solver="joint").fit(PAIRS)
-    with (
-        pytest.raises(ValueError, match="fewer than the 512 centroids|needs more rows than the 150 right"),
-        pytest.warns(),
-    ):
-        nk.TwoTower(8, index=IndexingLayer(8, 2, 512), regularization=0.01, random_state=0).fit(PAIRS)
+    small = nk.TwoTower(8, index=IndexingLayer(8, 2, 512), regularization=0.01, random_state=0)
+    with pytest.warns(UserWarning, match="150 rows"), pytest.raises(ValueError, match="more rows than the 150 right"):
+        small.fit(PAIRS)
     with pytest.raises(ValueError, match="would take the index's rotation off the rotations"):
         nk.TwoTower(8, index=layer(), solver="gd", regularization=0.01, random_state=0).fit(PAIRS)
