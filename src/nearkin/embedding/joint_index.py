@@ -24,7 +24,8 @@ from nearkin.records import Interactions, RowForms
 
 SWEEPS = 8  # of the teacher
 ROUNDS = 4  # of the blocks; more gain little
-DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them
+DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them;
+# of a small catalogue a quarter, since a list of everything singles nothing out
 UNLISTED_MASS = 1.0  # what all pairs together weigh, in units of the listed ones
 _RIDGE = 1e-4  # of the mean curvature: settles directions that no score depends on
 
@@ -106,7 +107,7 @@ class JointIndex(AbstractSolver):
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
     """The all-pairs loss of an index's scores against the teacher's P (m, k), Q (n, k); seen pairs are on no list."""
     m, n = seen.shape
-    _, found = recommend(P.numpy(), Q.numpy(), min(DEPTH, n), seen=seen)
+    _, found = recommend(P.numpy(), Q.numpy(), min(DEPTH, -(-n // 4)), seen=seen)
     rows, columns = np.nonzero(found >= 0)[0], found[found >= 0]
     lists = Interactions.from_pairs(rows, columns, left_ids=np.arange(m), right_ids=np.arange(n))
     labels = (P[lists.rows] * Q[lists.indices]).sum(1)
