@@ -66,7 +66,9 @@ def test_one_row_a_shard_and_no_more_shards_than_rows(bits, X, hasher, tmp_path:
 def test_a_missing_a_foreign_and_a_damaged_shard(bits, X, Q, pq, tmp_path: Path) -> None:
     out, other = tmp_path / "out", tmp_path / "other"
     export_index(bits, FaissShards(out, shards=3))
-    export_index(Index.build(X, nk.RandomHyperplanes(40, random_state=0).fit(X), metric="hamming"), FaissShards(other, 3))
+    export_index(
+        Index.build(X, nk.RandomHyperplanes(40, random_state=0).fit(X), metric="hamming"), FaissShards(other, 3)
+    )
     second = shard_file(out, 1)
     whole = second.read_bytes()
     second.write_bytes(shard_file(other, 1).read_bytes())

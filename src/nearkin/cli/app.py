@@ -9,6 +9,7 @@ from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
@@ -45,13 +46,14 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, compress, search, evaluate, report):
+for command in (demo, embed, compress, search, evaluate, report, export):
     app.command()(command)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 _PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings it)
     "lance": ("pylance", "lance"),
     "psycopg": ("psycopg[binary]", "pgvector"),
+    "pgvector": ("pgvector", "pgvector"),
     "pgvector.psycopg": ("pgvector", "pgvector"),
     "qdrant_client": ("qdrant-client", "qdrant"),
     "pymilvus": ("pymilvus", "milvus"),

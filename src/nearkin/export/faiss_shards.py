@@ -125,7 +125,9 @@ def _read(file: Path, n_shards: int, rows: int, whole: Index) -> Any:
     except RuntimeError as error:
         raise ValueError(f"{file} cannot be read as an index of {whole.metric}; copy it again") from error
     if shard.d != whole.faiss_index.d:
-        raise ValueError(f"{file} has {shard.d} dimensions, the folder's {whole.faiss_index.d}; it is of another export")
+        raise ValueError(
+            f"{file} has {shard.d} dimensions, the folder's {whole.faiss_index.d}; it is of another export"
+        )
     if shard.ntotal != rows:
         raise ValueError(f"{file} has {shard.ntotal} rows, config.json says {rows}; it is of another export")
     return shard

@@ -114,14 +114,15 @@ def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
 
 def _copy(connection: Any, table: str, source: Source, id_type: str, callback: Callback) -> None:
     kept, done = source.index.kept is not None, 0
-    columns, types = ("(id, code, vector)", [id_type, "bit", "vector"]) if kept else ("(id, code)", [id_type, "bit"])
+    types = {"id": id_type, "code": "bit"} | ({"vector": "vector"} if kept else {})
     vector = load_extra("pgvector").Vector
-    with connection.cursor() as cursor, cursor.copy(f"COPY {table} {columns} FROM STDIN BINARY") as copy:
-        copy.set_types(types)
+    with connection.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(types)}) FROM STDIN BINARY") as copy:
+        copy.set_types(list(types.values()))
         for batch in source.batches():
-            parts = [batch.ids.tolist(), _bit_strings(batch.codes, source.n_bits or 0)]
-            rows = zip(*parts, map(vector, batch.vectors) if kept else (), strict=True) if kept else zip(*parts, strict=True)
-            for row in rows:
+            columns = [batch.ids.tolist(), _bit_strings(batch.codes, source.n_bits or 0)]
+            if batch.vectors is not None:
+                columns.append(list(map(vector, batch.vectors)))
+            for row in zip(*columns, strict=True):
                 copy.write_row(row)
             done += len(batch.ids)
             callback(done, {"total": len(source)})

@@ -17,19 +17,19 @@ TARGETS = {  # name -> (module, class); a module loads its engine's package when
 }
 
 
-def make_target(name: str, **options: Any) -> Target:
-    """The target `name` with those options that are not None.
+def make_target(to: str, /, **options: Any) -> Target:
+    """The target `to` with those options that are not None.
 
     ValueError for an unknown name, an option that the target does not take, and one that it needs and did not get.
     """
-    module, cls = TARGETS[check_choice(name, "target", TARGETS)]
+    module, cls = TARGETS[check_choice(to, "target", TARGETS)]
     kind = getattr(import_module(f"nearkin.export.{module}"), cls)
     given = {option: value for option, value in options.items() if value is not None}
     known = inspect.signature(kind).parameters
     for option in given:
         if option not in known:
-            raise ValueError(f"{option} is no option of {name}; it takes {', '.join(known)}")
+            raise ValueError(f"{option} is no option of {to}; it takes {', '.join(known)}")
     missing = [option for option, value in known.items() if value.default is value.empty and option not in given]
     if missing:
-        raise ValueError(f"{name} needs {', '.join(missing)}; it takes {', '.join(known)}")
+        raise ValueError(f"{to} needs {', '.join(missing)}; it takes {', '.join(known)}")
     return kind(**given)

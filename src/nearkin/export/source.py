@@ -97,7 +97,11 @@ class Source:
         for batch in self.batches():
             for part in (batch.ids, batch.codes, batch.vectors):
                 if part is not None:
-                    text = "\0".join(part.tolist()).encode() if part.dtype.kind == "U" else np.ascontiguousarray(part)
+                    text = (
+                        "\0".join(part.tolist()).encode()
+                        if part.dtype.kind == "U"
+                        else np.ascontiguousarray(part).tobytes()
+                    )
                     found.update(text)
         return found.hexdigest()[:16]
 
