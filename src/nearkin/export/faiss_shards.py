@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class FaissShards(Target):
         bounds = [n * i // self.shards for i in range(self.shards + 1)]
         config = {"metric": index.metric, "n_features": index.n_features, "bounds": bounds}
         with saving_folder(self.out, KIND, config) as folder:
-            for i, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
+            for i, (first, last) in enumerate(pairwise(bounds)):
                 _write(index.metric, _part(source, first, last), shard_file(folder, i))
                 callback(last, {"total": n})
             if index.quantizer is not None:
@@ -76,9 +77,9 @@ def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
     quantizer = _read_quantizer(folder / "quantizer")
     whole = Index.empty(d, quantizer, metric)
     binary = metric == "hamming"
-    kind = faiss.IndexBinaryShards if binary else faiss.IndexShards
+    kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
     shards = kind(whole.faiss_index.d, threaded, False)  # False: ids are kept, not counted on from shard to shard
-    for i, (first, last) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for i, (first, last) in enumerate(pairwise(bounds)):
         shards.add_shard(_read(shard_file(folder, i), len(bounds) - 1, last - first, whole))
     whole.faiss_index = shards
     arrays = read_arrays(folder / "arrays.safetensors")
@@ -125,9 +126,7 @@ def _read(file: Path, n_shards: int, rows: int, whole: Index) -> Any:
     except RuntimeError as error:
         raise ValueError(f"{file} cannot be read as an index of {whole.metric}; copy it again") from error
     if shard.d != whole.faiss_index.d:
-        raise ValueError(
-            f"{file} has {shard.d} dimensions, the folder's {whole.faiss_index.d}; it is of another export"
-        )
+        raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; it is of another export")
     if shard.ntotal != rows:
         raise ValueError(f"{file} has {shard.ntotal} rows, config.json says {rows}; it is of another export")
     return shard
