@@ -2,9 +2,9 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import nearkin as nk
 from nearkin.index import Index
 from nearkin.pipeline import BatchEncoder, bulk, encode_shards
 from nearkin.pipeline.bulk import encode_file
-from tests.cli.conftest import run, run_json
+from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="session")
@@ -157,18 +157,14 @@ def test_nan_in_a_later_shard_keeps_the_earlier(model, parts, tmp_path) -> None:
 
 
 def test_a_full_disk_leaves_no_half_file(model, parts, bits, X, tmp_path) -> None:
-    """A real one, as far as a test may go: files of this process may not exceed 2000 bytes."""
-    code = f"""
-import resource, signal, sys
-from nearkin.cli import main
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-sys.argv = ["nearkin", "encode", "{parts}/*.npy", "--model", "{model}", "--out", "{tmp_path}/out", "--workers", "0"]
-main()
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert "could not be written ([Errno 27] File too large); finished shards are kept" in done.stderr
+    """As far as a test may go: for a moment no file of this process may exceed 2000 bytes."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
+    try:
+        with pytest.raises(OSError, match=r"could not be written \(.*File too large\); finished shards are kept"):
+            encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {".lock", "manifest.json", "part-0.npy"}
     assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 1
@@ -181,14 +177,15 @@ def test_kill_9_and_then_a_restart(model, X, bits, tmp_path) -> None:
     rows = np.tile(X, (3, 1))
     for i in range(60):
         np.save(parts / f"part-{i:02d}.npy", rows)
-    args = ["encode", f"{parts}/*.npy", "--model", str(model), "--out", str(out), "--workers", "0"]
-    child = subprocess.Popen([sys.executable, "-m", "nearkin", *args], stdout=subprocess.DEVNULL)
+    job = [f"{parts}/*.npy"], model, out
+    child = bulk._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
+    child.start()
     while not list(out.glob("part-0[2-9].npy")):
-        assert child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    record = run_json(*args)
+        assert child.is_alive()
+        time.sleep(0.005)
+    child.kill()
+    child.join()
+    record = encode_shards(*job, workers=0)
     assert 2 <= record["skipped"] < 60
     assert {file.name for file in out.iterdir()} == {file.name for file in parts.iterdir()} | {".lock", "manifest.json"}
     np.testing.assert_array_equal(np.load(out / "part-59.npy"), bits.quantizer.encode(rows))
@@ -204,7 +201,7 @@ class KilledEncoder(BatchEncoder):
 
 def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
     (tmp_path / "out").mkdir()
-    with pytest.raises(ChildProcessError, match="a worker was killed .* run the same command again"):
+    with pytest.raises(ChildProcessError, match=r"a worker was killed .* run the same command again"):
         list(bulk._worked(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
 
 

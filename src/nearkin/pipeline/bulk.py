@@ -142,8 +142,7 @@ def _worked(
         for source in todo:
             yield source, encode_file(source, encoder, out)
         return
-    fresh = multiprocessing.get_context("spawn")  # forked copies of OpenMP's threads hang
-    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=fresh, initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=_context(), initializer=_one_thread) as pool:
         jobs = {pool.submit(encode_file, source, encoder, out): source for source in todo}
         try:
             for job in as_completed(jobs):
@@ -155,6 +154,15 @@ def _worked(
             ) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _context() -> Any:
+    """Workers forked from a server that has done the imports and no work: copies of OpenMP's threads would hang."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nearkin.pipeline.bulk"])
+    return context
 
 
 def _one_thread() -> None:

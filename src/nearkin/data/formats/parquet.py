@@ -72,7 +72,7 @@ def _columns(pa: Any, schema: Any, where: Locator) -> list[str]:
 
 
 def batch_rows(pa: Any, batch: Any, names: list[str], d: int | None, where: Locator) -> np.ndarray:
-    """Vectors (n, d) in the columns `names` of a record batch; ValueError for nulls and for lists of unequal lengths."""
+    """Vectors (n, d) in the columns `names` of a record batch; ValueError for nulls or lists of unequal lengths."""
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):
         if column.null_count:
