@@ -87,7 +87,12 @@ def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> 
 
 def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> None:
     monkeypatch.setattr(extras_module, "import_module", lambda name: (_ for _ in ()).throw(ImportError(f"no {name}")))
-    for to, extra in (("pgvector", "pgvector"), ("qdrant", "qdrant"), ("milvus", "milvus"), ("opensearch", "opensearch")):
+    for to, extra in (
+        ("pgvector", "pgvector"),
+        ("qdrant", "qdrant"),
+        ("milvus", "milvus"),
+        ("opensearch", "opensearch"),
+    ):
         with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{extra}\]'"):
             export_index(bits, make_target(to))
     with pytest.raises(ImportError, match=r"needs pylance, .*pip install 'nearkin\[lance\]'"):
