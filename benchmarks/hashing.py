@@ -245,9 +245,10 @@ def main() -> None:
         record.content["speed"] = measure_speed(sets[0].base, quick=options.quick)
         record.write()
     if options.part in (None, "table"):
+        judges = [Judge(features) for features in sets]
         for seed in seeds:
-            for features in sets:
-                record.run("table", table_runs(Judge(features), bits, [seed], options.train_rows), deadline)
+            for judge in judges:
+                record.run("table", table_runs(judge, bits, [seed], options.train_rows), deadline)
     draw(record.content, options.out, name)
 
 

@@ -6,12 +6,13 @@ confidence alpha and regularization are chosen on the validation pairs; the seco
 
 import sys
 import time
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
 from implicit.als import AlternatingLeastSquares
 
-GRID = [(5.0, 1.0), (20.0, 5.0), (20.0, 20.0), (50.0, 10.0)]  # alpha, regularization
+GRID = list(product((2.0, 5.0, 20.0, 50.0), (0.1, 1.0, 5.0, 20.0, 60.0)))  # alpha, regularization
 
 
 def main() -> None:

@@ -128,10 +128,10 @@ def peak_gb() -> float:
 
 def scaling(options) -> list[dict]:
     """CPU milliseconds of one gradient and one product against m = n, and of brute force where it fits."""
-    sizes = (1000, 4000, 16000) if options.quick else (1000, 2000, 4000, 8000, 16000, 32000)
+    sizes = (1000, 4000, 16000) if options.quick else (1000, 2000, 4000, 8000, 16000, 32000, 64000)
     found = []
     for m in sizes:
-        found.append(one_size(m, brute=m <= 4000))
+        found.append(one_size(m, brute=m <= (4000 if options.quick else 16000)))
         print(found[-1], flush=True)
     big = [r for r in found if r["m"] >= 4000]
     slopes = {key: slope([r["m"] for r in big], [r[key] for r in big]) for key in ("gradient", "product")}

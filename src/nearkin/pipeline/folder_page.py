@@ -7,6 +7,7 @@ from typing import Any
 
 from nearkin._storage import read_config
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.hash_study_page import study_section
 from nearkin.plots import plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
@@ -22,7 +23,8 @@ def index_page(folder: Path) -> Page:
         lead=_lead(run),
         made_by=f"nearkin report {folder}",
     )
-    page.add(_size(run)).add(_answers(read_record(folder, EVALUATION))).add(_learning(run))
+    evaluation = read_record(folder, EVALUATION)
+    page.add(_size(run)).add(_answers(evaluation)).add(study_section(evaluation)).add(_learning(run))
     return page.add(_making(run))
 
 
@@ -63,9 +65,10 @@ def _size(run: Mapping[str, Any]) -> Section | None:
 def _answers(record: Mapping[str, Any] | None) -> Section | None:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
+    source = f" of {record['query_file']}" if "query_file" in record else ""
     measures = [[name, value] for name, value in record.items() if "recall@" in name or name[:3] in ("mAP", "pre")]
     lead = (
-        f"{record['queries']:,} queries of {record['query_file']}. 1-recall@k: how often the nearest neighbour is "
+        f"{record['queries']:,} queries{source}. 1-recall@k: how often the nearest neighbour is "
         "among the k found; k-recall@k: the share of the k nearest that is."
     )
     return Section("Answers", table(["measure", "value"], measures, formats={1: ".3f"}), lead)
