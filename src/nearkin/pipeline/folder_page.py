@@ -59,7 +59,7 @@ def _size(run: Mapping[str, Any]) -> Section | None:
         "the same as float32": _bytes(4.0 * run["dimensions"] * run["vectors"]),
         "distortion (mean squared error)": run["distortion"],
     }
-    return Section("Size", facts(values))
+    return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
 
 
 def _answers(record: Mapping[str, Any] | None) -> Section | None:
@@ -76,13 +76,17 @@ def _answers(record: Mapping[str, Any] | None) -> Section | None:
 
 def _learning(run: Mapping[str, Any]) -> Section | None:
     history = run.get("history") or []
+    name = str(run.get("method", "training"))
+    if len(history) > 1 and not isinstance(history[0], Mapping):  # a hasher's: its loss after each iteration
+        svg = to_svg(plot_convergence({name: history}, ylabel="loss on the training rows"), "convergence")
+        return Section("Learning", figures((svg, f"{len(history)} iterations.")))
     distortions = [entry["distortion"] for entry in history if "distortion" in entry]
     if len(distortions) < 2:
         return None
-    ax = plot_convergence({str(run.get("method", "training")): distortions})
-    parts = {name: sum(entry.get(f"{name}_seconds", 0.0) for entry in history) for name in ("kmeans", "rotation")}
+    parts = {part: sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")}
     spent = f" k-means took {parts['kmeans']:.2f} s of it, the rotation {parts['rotation']:.2f} s."
-    return Section("Learning", figures((to_svg(ax, "convergence"), f"{len(history)} iterations.{spent}")))
+    svg = to_svg(plot_convergence({name: distortions}), "convergence")
+    return Section("Learning", figures((svg, f"{len(history)} iterations.{spent}")))
 
 
 def _making(run: Mapping[str, Any]) -> Section | None:

@@ -48,5 +48,8 @@ def plot_against_bytes(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    legend(ax, ncols=1 + len(series) // 6)
+    if len(series) > 6:  # no room among so many lines
+        legend(ax, ncols=4, loc="upper center", bbox_to_anchor=(0.45, -0.18))
+    else:
+        legend(ax)
     return ax
