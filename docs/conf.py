@@ -1,0 +1,52 @@
+"""Sphinx: `make docs` builds these pages into docs/_build, warnings as errors and without the network."""
+
+import re
+from importlib.metadata import version as installed
+from typing import Any
+
+project = "nearkin"
+author = "The nearkin founders"
+version = release = installed("nearkin")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+default_role = "code"
+nitpicky = False
+
+html_theme = "furo"
+html_title = "nearkin"
+html_theme_options = {"source_repository": "", "navigation_with_keys": True}
+
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_google_docstring = False
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+python_use_unqualified_type_names = True
+# nearkin's own docstrings are plain text with a few backticks; these two would be read as reStructuredText's markup
+_FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w*_)(?![`\w])")  # a fitted name such as embedding_, otherwise a link
+_BAR = re.compile(r"(?<!\\)\|")  # "l2" | "ip", otherwise a substitution
+
+
+def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep plain-text docstrings plain, outside of examples and of backticks."""
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        parts = re.split(r"(`[^`]*`)", line)
+        parts[::2] = [_BAR.sub(r"\\|", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
+        lines[i] = "".join(parts)
+
+
+def skip_inherited(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn and torch give every estimator and module: their own pages describe it."""
+    home = getattr(obj, "__module__", None) or ""
+    return True if name.endswith("_request") or home.startswith(("sklearn", "torch")) else None
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", as_plain_text, priority=900)  # after napoleon
