@@ -11,6 +11,7 @@ in the JSON are not repeated, so a full run may be interrupted: `--seconds` stop
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from nearkin.hashing import exact_neighbours, search_scale
 from nearkin.metrics import RankHistograms, hamming_histograms, spherical_histograms
 
 HERE = Path(__file__).parent
+RESULTS = Path(os.environ.get("NEARKIN_RESULTS", HERE / "results"))
 N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
 NEIGHBOUR_QUERIES = 2000  # queries for it
 RABITQ_QUERIES = 500  # its full ranking is by real numbers, one sort per query
@@ -222,7 +224,7 @@ def main() -> None:
     parser.add_argument("--train-rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
     parser.add_argument("--cache", type=Path, default=HERE / ".cache", help="where the network's features are kept")
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     deadline = time.perf_counter() + options.seconds
     threads = torch.get_num_threads()

@@ -18,17 +18,16 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import harness
 import numpy as np
 import scipy.sparse as sp
 import torch
 
 import nearkin as nk
-from benchmarks import harness
 from nearkin.data.interaction_split import Parts
 
 DEPTHS = (20, 100)
@@ -268,5 +267,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     main()
