@@ -26,19 +26,35 @@ napoleon_google_docstring = False
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 python_use_unqualified_type_names = True
-# nearkin's own docstrings are plain text with a few backticks; these two would be read as reStructuredText's markup
-_FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w*_)(?![`\w])")  # a fitted name such as embedding_, otherwise a link
+# nearkin's own docstrings are plain text with a few backticks; these would be read as reStructuredText's markup
+_FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w+_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
+_ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (.*)$")  # what an argument or a column is
 _BAR = re.compile(r"(?<!\\)\|")  # "l2" | "ip", otherwise a substitution
 
 
 def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep plain-text docstrings plain, outside of examples and of backticks."""
-    for i, line in enumerate(lines):
-        if line.lstrip().startswith((">>>", "...")):
-            continue
-        parts = re.split(r"(`[^`]*`)", line)
-        parts[::2] = [_BAR.sub(r"\\|", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
-        lines[i] = "".join(parts)
+    """Keep plain-text docstrings plain, outside of examples and of backticks; lines "name: text" become a list."""
+    result: list[str] = []
+    in_list = False
+    for line in lines:
+        entry = _ENTRY.match(line)
+        if entry:
+            result += [] if in_list else [""]
+            line = f"* **{entry[1]}**: {entry[2]}"
+        elif in_list and line.startswith("    "):
+            line = f"  {line.strip()}"
+        elif in_list and line.strip():
+            result.append("")
+        in_list = bool(entry) or (in_list and line.startswith("  "))
+        result.append(line if line.lstrip().startswith((">>>", "...")) else escaped(line))
+    lines[:] = result
+
+
+def escaped(line: str) -> str:
+    """The line with fitted names as code and bars as bars, outside of backticks."""
+    parts = re.split(r"(`+[^`]*`+)", line)
+    parts[::2] = [_BAR.sub(r"\\|", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
+    return "".join(parts)
 
 
 def skip_inherited(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
