@@ -208,8 +208,11 @@ def two_tower(results: Results) -> Iterable[Table]:
     rows = [row for row in found.get("scaling", []) if "m" in row]
     if rows:
         names = ("gradient", "product", "floor", "brute force")
-        table = Table("two-tower-scaling", "One all-pairs gradient, CPU ms", ["m = n", *names], "two_tower")
-        table.rows = [[f"{row['m']:,}", *(number(row.get(name)) for name in names)] for row in rows]
+        columns = ["m = n", *names, "gradient / floor"]
+        table = Table("two-tower-scaling", "One all-pairs gradient or product, CPU ms", columns, "two_tower")
+        for row in rows:
+            share = f"{row['gradient'] / row['floor']:.2f}"
+            table.rows.append([f"{row['m']:,}", *(number(row.get(name)) for name in names), share])
         yield table
 
 
