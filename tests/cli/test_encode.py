@@ -35,6 +35,7 @@ def test_bad_input_is_one_line(files: Path, tmp_path: Path) -> None:
     result = run("encode", tmp_path / "none-*.npy", "--model", tmp_path, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "matches no file; check the pattern" in result.stderr
-    result = run("encode", files / "labels.npy", "--model", tmp_path / "idx", "--out", tmp_path / "out")
+    np.save(tmp_path / "part.npy", load(files)["base"])
+    result = run("encode", tmp_path / "part.npy", "--model", tmp_path / "idx", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "idx does not exist" in result.stderr

@@ -95,6 +95,6 @@ def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> 
     ):
         with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{extra}\]'"):
             export_index(bits, make_target(to))
+    index = Index.build(np.eye(16), nk.ProductQuantizer(4, 4, rotation=None, random_state=0))
     with pytest.raises(ImportError, match=r"needs pylance, .*pip install 'nearkin\[lance\]'"):
-        index = Index.build(np.eye(16), nk.ProductQuantizer(4, 4, rotation=None, random_state=0))
         export_index(index, make_target("lance", out=tmp_path / "x"))
