@@ -37,12 +37,15 @@ def main() -> None:
     truth = faiss.knn(queries, base, K)[1]
     work = Path(tempfile.mkdtemp())
     try:
-        results = {
-            "lance": lance(base, queries, truth, work, 16 if args.quick else 64),
-            "faiss_shards": shards(base, queries, work),
-            "encoding": encoding(learn, base, work, 3 if args.quick else 7),
-            "pgvector": pgvector(base, queries, work),
-        }
+        results = {}
+        for name, measure in {
+            "faiss_shards": lambda: shards(base, queries, work),
+            "encoding": lambda: encoding(learn, base, work, 3 if args.quick else 7),
+            "pgvector": lambda: pgvector(base, queries, work),
+            "lance": lambda: lance(base, queries, truth, work, 16 if args.quick else 64),
+        }.items():
+            results[name] = measure()
+            print(name, results[name], flush=True)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     save("export_quick" if args.quick else "export", results, rows=len(base), queries=len(queries), **vars(args))
@@ -120,7 +123,8 @@ def encoding(learn: np.ndarray, base: np.ndarray, work: Path, repeats: int) -> d
         "itq_64_bits": nk.ITQ(n_bits=64, random_state=0),
     }.items():
         model.fit(learn[:20_000])
-        other = model.to_faiss() if name.startswith("pq") else faiss.downcast_index(model.to_faiss_vectors())
+        made = model.to_faiss() if name.startswith("pq") else model.to_faiss_vectors()
+        other = faiss.downcast_index(made)
         model.save(work / name)
         encoder, ratios, rates = BatchEncoder(work / name), [], []
         for _ in range(repeats):
