@@ -53,16 +53,17 @@ class LayerCentroids(nn.Module):
         self.sums *= decay
         self.counts *= decay
         self._add(X.cpu().numpy(), codes.cpu().numpy())
-        rotation, moved = R.cpu().numpy(), None
-        if self.sums.shape[-1]:
-            update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None) if self.exact_rotation else None
-            turned, books = RunningFit(update, self.horizon, self._view()).improve(rotation)
-            moved = torch.from_numpy(turned) if self.exact_rotation else None
-            if not self.by_gradient:
-                self.codebooks.data.copy_(torch.from_numpy(books))
+        rotation, books = R.cpu().numpy(), None
+        if self.exact_rotation:
+            update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None)
+            rotation, books = RunningFit(update, self.horizon, self._view()).improve(rotation)
+        elif not self.by_gradient:  # the means need no centring, a pass over the sums less
+            books = self._view().centroids(rotation, self._fewest())
         if self.by_gradient:
             self._revive()
-        return moved
+        else:
+            self.codebooks.data.copy_(torch.from_numpy(books))
+        return torch.from_numpy(rotation) if self.exact_rotation else None
 
     def _add(self, X: np.ndarray, codes: np.ndarray) -> None:
         if self.sums.shape[-1]:
@@ -78,8 +79,12 @@ class LayerCentroids(nn.Module):
             self.sums, self.counts = self.sums.cpu(), self.counts.cpu()
         return ClusterSums.of(self.sums.numpy(), self.counts.numpy())
 
+    def _fewest(self) -> float:
+        """Rows that a centroid must have on average, or be moved."""
+        return DEAD * float(self.counts[0].sum()) / self.counts.shape[1]
+
     def _revive(self) -> None:
-        fewest = DEAD * float(self.counts[0].sum()) / self.counts.shape[1]
+        fewest = self._fewest()
         for m, counts in enumerate(self.counts.cpu().numpy()):
             if (counts <= fewest).any():
                 centroids = self.codebooks[m].detach().cpu().numpy().copy()
