@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import rotate_rows
+from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
 from nearkin.orthogonal.moments import first_moment, step_length
@@ -144,16 +145,17 @@ def _turn_pairs(
     group: dict[str, Any],
     state: dict[str, Any],
 ) -> None:
+    if M is G:
+        for b, (pairs, scale) in enumerate(drawn):
+            descend_rows(X[b], G[b], pairs, group["lr"] * scale)
+        return
     raw = [left_skew_entries(X[b], G[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    values = raw
-    if M is not G:
-        values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
+    values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
     length = step_length(raw, group, state)
     for b, (pairs, _) in enumerate(drawn):
         theta = values[b] * (length[b] if isinstance(length, Tensor) else length)
         rotate_rows(X[b], pairs, theta)
-        if M is not G:
-            rotate_rows(M[b], pairs, theta)
+        rotate_rows(M[b], pairs, theta)
 
 
 def _turn_blocks(
@@ -164,17 +166,13 @@ def _turn_blocks(
     group: dict[str, Any],
     state: dict[str, Any],
 ) -> None:
-    b, d, k = X.shape
-    components = torch.stack([c for c, _ in drawn])  # (b, l, s)
-    scale = torch.tensor([value for _, value in drawn], dtype=X.dtype, device=X.device)[:, None, None, None]
-    rows = (components + d * torch.arange(b, device=X.device)[:, None, None]).reshape(-1)
-    shape = (*components.shape, k)
-    flat = [tensor.view(-1, k) for tensor in ((X, G) if M is G else (X, G, M))]
-    taken = [tensor.index_select(0, rows).view(shape) for tensor in flat]
-    raw = left_skew(taken[0], taken[1]) * scale  # (b, l, s, s)
-    Omega = raw if M is G else left_skew(taken[0], taken[2]) * scale
+    raw = torch.stack([skew_blocks(X[b], G[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
+    Omega = raw
+    if M is not G:
+        Omega = torch.stack([skew_blocks(X[b], M[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
     length = step_length(list(raw), group, state)
     turn = expm1(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
-    for tensor, part in zip(flat, taken, strict=True):
-        if tensor is not flat[1]:  # the gradient stays
-            tensor.index_copy_(0, rows, (part + turn @ part).view(-1, k))
+    for b, (components, _) in enumerate(drawn):
+        turn_blocks(X[b], components, turn[b])
+        if M is not G:
+            turn_blocks(M[b], components, turn[b])
