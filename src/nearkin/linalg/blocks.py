@@ -9,6 +9,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew, row_entry
 
 SMALL = 16
@@ -40,7 +41,7 @@ def turn_blocks(
         return
     rows = components.reshape(-1)
     part = X.index_select(0, rows).view(*components.shape, X.shape[-1])
-    X.index_copy_(0, rows, torch.baddbmm(part, turn, part).view(-1, X.shape[-1]))
+    X.index_copy_(0, rows, plus_product(part, turn, part).view(-1, X.shape[-1]))
 
 
 def _by_loops(X: Tensor, components: Tensor) -> bool:

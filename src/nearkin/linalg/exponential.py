@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from nearkin.linalg.products import plus_product
+
 # (degree, largest norm): the series cut after this degree is right to a unit of rounding, relative to its result
 _SERIES = {
     torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)),
@@ -52,15 +54,9 @@ def _series(A: Tensor, A2: Tensor, degree: int) -> Tensor:
     if degree == 2:
         return torch.add(A, A2, alpha=0.5)
     if degree == 4:
-        return _plus_product(torch.add(A, A2, alpha=0.5), A2, (A / 6).add_(A2, alpha=1 / 24))
+        return plus_product(torch.add(A, A2, alpha=0.5), A2, (A / 6).add_(A2, alpha=1 / 24))
     x1, x2, x3, x4, x5, x6, x7 = _X
     A4 = A2 @ (A * x1).add_(A2, alpha=x2)
     right = (A * x5).add_(A2, alpha=x6).add_(A4, alpha=x7)
     right.diagonal(dim1=-2, dim2=-1).add_(x4)
-    return _plus_product(torch.add(A, A2, alpha=_Y), A4.add_(A2, alpha=x3), right)
-
-
-def _plus_product(C: Tensor, A: Tensor, B: Tensor) -> Tensor:
-    """Return C + A B (..., n, n), the sum made inside the product."""
-    n = C.shape[-1]
-    return torch.baddbmm(C.reshape(-1, n, n), A.reshape(-1, n, n), B.reshape(-1, n, n)).view(C.shape)
+    return plus_product(torch.add(A, A2, alpha=_Y), A4.add_(A2, alpha=x3), right)

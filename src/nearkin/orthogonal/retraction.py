@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
+from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import tangent_gradient
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
@@ -30,14 +31,14 @@ def right_step(
 ) -> Tensor:
     """Return X f(-t A) (..., d, d): `retraction` names f."""
     if retraction == "exp":
-        return X + X @ expm1(-t * A)
+        return plus_product(X, X, expm1(-t * A))
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
         return 2 * torch.linalg.solve(identity + half, X, left=False) - X
     if retraction == "taylor":
         return taylor_right_step(X, A, t)
-    return ORTHONORMALIZE[retraction](torch.sub(X, X @ A, alpha=t))
+    return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
 
 
 def taylor_right_step(
@@ -57,7 +58,7 @@ def taylor_right_step(
         w = B @ w
     if _rms(w, probe) / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
         first = X @ B
-        moved = torch.add(X, first).add_(first @ B, alpha=0.5)
+        moved = plus_product(X + first, first, B, 0.5)
     else:
         square = B @ B
         moved = X + X @ (B + square / 2 + square @ (B / 6 + square / 24))
@@ -170,7 +171,7 @@ def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
         deviation.diagonal(dim1=-2, dim2=-1).sub_(1)
         if not float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax()) < 1:
             return qr_orthonormalize(M)
-        M = torch.sub(M, M @ deviation, alpha=0.5)
+        M = plus_product(M, M, deviation, -0.5)
         if orthogonality_probe(M) <= TOLERANCE[M.dtype]:
             return M
 
