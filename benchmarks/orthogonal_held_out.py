@@ -32,7 +32,7 @@ def diagonalisation(seed: int, data: Path, d: int = 64, matrices: int = 64, batc
     def full_loss(weights: list[Tensor]) -> float:
         return (float(off_diagonal(weights[0], A)) - floor) / (first - floor)
 
-    return Problem(seed, [start], batch_loss, full_loss, 0.05, lr=0.5, check_every=5)
+    return Problem(seed, [start], batch_loss, full_loss, 0.05, lr=2.0, check_every=2)
 
 
 def ica(seed: int, data: Path, d: int = 64, n: int = 20000, batch: int = 256) -> Problem:

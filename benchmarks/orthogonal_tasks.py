@@ -223,6 +223,7 @@ def parse() -> argparse.Namespace:
     options = parser(__doc__)
     options.add_argument("--tasks", default=",".join(TASKS))
     options.add_argument("--methods", help="only those whose name holds one of these words, comma separated")
+    options.add_argument("--share", type=float, default=0.4, help="of each task's longest run")
     options.add_argument("--seeds", type=int, default=3, help="fresh ones")
     options.add_argument("--peers", type=Path, help="a site-packages folder that holds geoopt, geotorch, pymanopt")
     options.add_argument("--out", type=Path, default=RESULTS)
@@ -236,7 +237,7 @@ def main() -> None:
     found = methods(add_peers(arguments.peers))
     if arguments.methods:
         found = [m for m in found if any(word in m.name for word in arguments.methods.split(","))]
-    share, seeds = (1 / 3, 1) if arguments.quick else (1.0, arguments.seeds)
+    share, seeds = (1 / 3, 1) if arguments.quick else (arguments.share, arguments.seeds)
     for folder in (arguments.out, arguments.figures):
         folder.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"orthogonal_tasks{'_quick' if arguments.quick else ''}.json"

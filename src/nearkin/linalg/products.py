@@ -13,5 +13,7 @@ def plus_product(
     """Return C + alpha A B (..., n, m)."""
     if C.ndim == 2:
         return torch.addmm(C, A, B, alpha=alpha)
+    if A.ndim == B.ndim == C.ndim == 3:
+        return torch.baddbmm(C, A, B, alpha=alpha)
     C3, A3, B3 = (T.expand(*C.shape[:-2], *T.shape[-2:]).reshape(-1, *T.shape[-2:]) for T in (C, A, B))
     return torch.baddbmm(C3, A3, B3, alpha=alpha).view(C.shape)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.products import plus_product
-from nearkin.linalg.skew import tangent_gradient
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
@@ -95,7 +94,8 @@ def left_step(
         return _left_span_step(X, G, t, _phi1)
     if retraction == "cayley":
         return _left_span_step(X, G, t, _cayley_phi)
-    return ORTHONORMALIZE[retraction](torch.sub(X, tangent_gradient(X, G), alpha=t))
+    moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
+    return ORTHONORMALIZE[retraction](moved)
 
 
 def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -163,16 +163,18 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
     """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
 
-    One step is POGO's rule; it squares the error, and whether another is needed is measured by `orthogonality_probe`. A
-    step so long that the iteration might not converge (||M^T M - I||_F >= 1) is made by QR.
+    One step is POGO's rule; it squares the error: E = M^T M - I becomes -3/4 E^2 + 1/4 E^3. Whether another is needed is
+    plain from a small ||E||_F and else measured by `orthogonality_probe`. A step so long that the iteration might not
+    converge (||E||_F >= 1) is made by QR.
     """
     while True:
         deviation = M.mT @ M
         deviation.diagonal(dim1=-2, dim2=-1).sub_(1)
-        if not float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax()) < 1:
+        size = float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax())
+        if not size < 1:
             return qr_orthonormalize(M)
         M = plus_product(M, M, deviation, -0.5)
-        if orthogonality_probe(M) <= TOLERANCE[M.dtype]:
+        if size**2 / M.shape[-1] ** 0.5 <= TOLERANCE[M.dtype] or orthogonality_probe(M) <= TOLERANCE[M.dtype]:
             return M
 
 
