@@ -76,7 +76,7 @@ def methods(packages: list[str]) -> list[Method]:
     found.append(Method("givens greedy, exact angles", lambda p, lr, m: GivensDescent(p, lr, "greedy", angle="exact")))
     found += [
         Method(f"flow s={s}", lambda p, lr, m, s=s: StochasticFlow(p, lr, s, scale="none", momentum=m))
-        for s in (8, "d/log d")
+        for s in (8, "d/log d", "noise")
     ]
     found += [
         Method("POGO's rule", PogoRule, ours=False),

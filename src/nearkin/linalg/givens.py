@@ -46,7 +46,7 @@ def descend_rows(
     pairs: torch.Tensor,  # (p, 2) integers, disjoint
     length: float,
 ) -> None:
-    """Turn every pair of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T: entries and rotations in one pass.
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T: entries and rotations in one pass.
 
     Disjoint pairs do not see each other, so this is `left_skew_entries` followed by `rotate_rows`; but each row comes
     from memory once, which is what such a step costs.

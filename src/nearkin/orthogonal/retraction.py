@@ -163,7 +163,7 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
     """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
 
-    One step is POGO's rule; it squares the error: E = M^T M - I becomes -3/4 E^2 + 1/4 E^3. Whether another is needed is
+    One step is POGO's rule; it squares the error: E = M^T M - I becomes (E^3 - 3 E^2) / 4. Whether another is needed is
     plain from a small ||E||_F and else measured by `orthogonality_probe`. A step so long that the iteration might not
     converge (||E||_F >= 1) is made by QR.
     """

@@ -12,6 +12,7 @@ from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
 from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.noise import measured_component_size
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
@@ -37,7 +38,8 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
-    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets).
+    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets), or "noise": grown and shrunk
+        so that sampling adds as much variance as the gradients show over the last steps (`noise.py`; not the paper's).
     sampling: "uniform" (the default: by Lemmas 9.5 and 9.6 "square" gains nothing, and "abs" gained under 1 % at d =
     256),
         "abs" and "square" (h-regular, by the direct sampler: no rejection), or "importance": matchings (s = 2) of a
@@ -92,7 +94,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         check_choice(group["scale"], "scale", ("unbiased", "none"))
         check_choice(group["family"], "family", FAMILIES)
         check_integer(group["rebuild_every"], "rebuild_every", low=1)
-        s = resolve_component_size(group["component_size"], X.shape[-2])
+        measured = group["component_size"] == "noise"
+        s = None if measured else resolve_component_size(group["component_size"], X.shape[-2])
+        if measured and X.shape[-2] < 2:
+            raise ValueError("component_size is 'noise' for a matrix of one row; there is nothing to turn")
         if group["sampling"] == "importance" and s != 2:
             raise ValueError(
                 f"component_size is {group['component_size']!r} with sampling='importance'; it must be 2: a "
@@ -101,7 +106,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         M = first_moment(G, group, state)
-        s = resolve_component_size(group["component_size"], X.shape[-2])
+        if group["component_size"] == "noise":
+            s = measured_component_size(X, G, state)
+        else:
+            s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = [self._draw(X[b], M[b], s, group, state, b) for b in range(len(X))]
         if s == 2:
             _turn_pairs(X, G, M, drawn, group, state)
