@@ -38,7 +38,7 @@ METHODS: dict[str, Callable | None] = {
     "flow, s = d / log d": lambda p, lr: nk.orthogonal.StochasticFlow(p, lr, "d/log d", scale="none", momentum=0.9),
     "Givens greedy": lambda p, lr: nk.orthogonal.GivensDescent(p, lr, "greedy", momentum=0.9),
 }
-GRID = (0.03, 0.1, 0.3, 1.0)
+GRID = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def read(folder: Path | None) -> tuple[Tensor, Tensor, Tensor, Tensor, str]:
