@@ -37,7 +37,7 @@ from orthogonal_problems import Problem, conv, mlp, pca, procrustes
 from torch import Tensor, nn
 
 from nearkin.linalg.procrustes import orthogonality_error
-from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 
 FEASIBLE = 1e-2  # a point counts if ||X^T X - I||_F / sqrt(k) is at most this; all but Landing are far below it
 TASKS: dict[str, Callable[[int, Path], Problem]] = {
@@ -65,7 +65,6 @@ def methods(packages: list[str]) -> list[Method]:
         Method(f"riemannian {name}", lambda p, lr, m, name=name: RiemannianDescent(p, lr, name, momentum=m))
         for name in ("qr", "newton-schulz", "taylor", "cayley", "exp")
     ]
-    found.append(Method("default (auto)", lambda p, lr, m: orthogonal_optimizer(p, lr, momentum=m)))
     found += [
         Method(
             f"givens {selection}, {k} matchings",
