@@ -59,10 +59,13 @@ class VectorFile:
         n = check_integer(n, "n", low=1)
         if n >= len(self):
             return self.read()
-        numbers = np.sort(numpy_generator(random_state).choice(len(self), n, replace=False, shuffle=False))
+        return self.take(np.sort(numpy_generator(random_state).choice(len(self), n, replace=False, shuffle=False)))
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the rows of these ascending `numbers` (n,), as (n, d) float32."""
         if self._rows.take is not None:
             return _to_float32(self._rows.take(numbers))
-        X = np.empty((n, self.shape[1]), np.float32)
+        X = np.empty((len(numbers), self.shape[1]), np.float32)
         start = 0
         for chunk in self.chunks():
             low, high = np.searchsorted(numbers, [start, start + len(chunk)])
