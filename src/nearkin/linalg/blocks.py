@@ -64,7 +64,7 @@ def _skew_kernel(X, G, components, blocks):
 @njit(cache=True, fastmath={"contract"})
 def _turn_kernel(X, components, turn):
     s, k = components.shape[1], X.shape[1]
-    part = np.empty((s, WIDTH), X.dtype)
+    part, change = np.empty((s, WIDTH), X.dtype), np.empty(WIDTH, X.dtype)
     for number in range(components.shape[0]):
         rows = components[number]
         for start in range(0, k, WIDTH):
@@ -72,12 +72,15 @@ def _turn_kernel(X, components, turn):
             for a in range(s):
                 part[a, :width] = X[rows[a], start : start + width]
             for a in range(s):
-                row = X[rows[a], start : start + width]
+                change[:width] = 0  # summed by itself and added once: each rounding beside X would drift
                 for b in range(0, s - s % 2, 2):
                     t0, t1 = turn[number, a, b], turn[number, a, b + 1]
                     for c in range(width):
-                        row[c] += t0 * part[b, c] + t1 * part[b + 1, c]
+                        change[c] += t0 * part[b, c] + t1 * part[b + 1, c]
                 if s % 2:
                     last = turn[number, a, s - 1]
                     for c in range(width):
-                        row[c] += last * part[s - 1, c]
+                        change[c] += last * part[s - 1, c]
+                row = X[rows[a], start : start + width]
+                for c in range(width):
+                    row[c] += change[c]
