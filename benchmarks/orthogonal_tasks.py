@@ -9,7 +9,8 @@ from the task's starting value, then factors of 2 beside the best: at most 12 ru
 median time to the target counts. The clock covers gradient and step and stops while the full loss is measured; it
 counts the process' seconds on one thread, which no busy neighbour lengthens. A point off the manifold (by more than
 1e-2) ends the run. qr was once chosen as the default on procrustes and pca alone; newton-schulz
-after a look at all tasks but pca, so the name of orthogonal_held_out.py holds for qr only. Writes results/orthogonal_tasks.json and docs/figures/orthogonal_tasks.png.
+after a look at all tasks but pca, so the name of orthogonal_held_out.py holds for qr only.
+Writes results/orthogonal_tasks.json and docs/figures/orthogonal_tasks.png.
 """
 
 import argparse
