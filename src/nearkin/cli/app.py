@@ -8,7 +8,9 @@ import nearkin
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
+from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
@@ -45,13 +47,15 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin encode "parts/*.npy" --model idx --out codes
+    - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, compress, search, evaluate, report):
+for command in (demo, embed, compress, search, evaluate, report, encode, export):
     app.command()(command)
 
 
