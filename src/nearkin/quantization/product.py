@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_choice, check_integer, check_real, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._shards import Shard, shared_generator, training_rows
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -19,6 +20,7 @@ from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.start import STARTS, start_rotation
 from nearkin.quantization.streaming import RunningFit
+from nearkin.statistics import Mean
 
 _CHUNK = 65_536  # rows encoded at a time: what bounds memory
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
@@ -107,29 +109,37 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, callback: Callable[[int, dict[str, Any]], None] | None = None) -> Self:
         """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, coarse).
 
-        `callback(round, record)` is called after each round with its entry of `history_`. Raises ValueError or
-        TypeError, before any work, for parameters or data that cannot be used.
+        `callback(round, record)` is called after each round with its entry of `history_`. Among several processes X is
+        this one's part of the rows, and all end with the same quantizer. Raises ValueError or TypeError, before any
+        work, for parameters or data that cannot be used.
         """
         del y
-        X = validate_vectors(self, X, reset=True)
-        self._check_parameters(X)
-        generator = numpy_generator(self.random_state)
+        X, shard = training_rows(self, X)
+        self._check_parameters(shard.total, X.shape[1])
+        generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.coarse)
-        if len(X) > limit:
-            X = X[np.sort(generator.choice(len(X), limit, replace=False))]
+        if shard.total > limit:
+            X = X[shard.here(np.sort(generator.choice(shard.total, limit, replace=False)))]
         X = X.astype(np.float32)
-        coarse = CoarseQuantizer.train(X, self.coarse, draw_seed(generator)) if self.coarse else None
+        shard = Shard.of(X, shard.group)
+        coarse = self._train_coarse(X, shard, draw_seed(generator)) if self.coarse else None
         self.coarse_centroids_ = None if coarse is None else coarse.centroids
         X = self._residuals(X)
-        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        step = self._learn(X - mean, generator, callback)
+        mean = shard.group.merge(Mean(X.shape[1]).update(X)).finalize().astype(np.float32)
+        step = self._learn(X - mean, shard, generator, callback)
         self.rotation_ = step.rotation
         self.codebooks_ = step.codebooks + (mean @ step.rotation).reshape(self.n_subspaces, 1, -1)
         self.n_iter_ = len(self.history_)
         self._running = None
         return self
 
-    def _learn(self, X: np.ndarray, generator: np.random.Generator, callback: Any) -> Step:
+    def _train_coarse(self, X: np.ndarray, shard: Shard, seed: int) -> CoarseQuantizer:
+        """FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge."""
+        coarse = CoarseQuantizer.train(shard.whole(X), self.coarse, seed)
+        shard.group.broadcast(coarse.centroids)
+        return coarse
+
+    def _learn(self, X: np.ndarray, shard: Shard, generator: np.random.Generator, callback: Any) -> Step:
         """Start, alternate, then settle the codebooks with the rotation fixed; X (n, d) is centred."""
         M, K, d = self.n_subspaces, self.n_centroids, X.shape[1]
         update = make_update(self.rotation or "none", d, self.step, self.n_blocks, generator)
@@ -143,15 +153,16 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
         if update is None:
             total = _PLAIN_KMEANS
-            start = Step(np.eye(d, dtype=np.float32), books.kmeans(X, M, K, 1, draw_seed(generator)))
-            return alternate(X, start, None, total - 1, tol=self.tol, callback=record)
+            codebooks = books.kmeans(shard.whole(X), M, K, 1, draw_seed(generator), shard.group)
+            start = Step(np.eye(d, dtype=np.float32), codebooks)
+            return alternate(X, start, None, total - 1, shard=shard, tol=self.tol, callback=record)
         total = self.max_iter + _LAST_KMEANS
         seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own)
-        few = X[:: max(1, len(X) // (_FIRST_ROWS * K))]
-        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed))
-        step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record)
-        return alternate(X, step, None, _LAST_KMEANS, callback=record)
+        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, shard)
+        few = shard.rows(X, np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
+        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, shard.group))
+        step = alternate(X, start, update, self.max_iter, shard=shard, tol=self.tol, callback=record)
+        return alternate(X, step, None, _LAST_KMEANS, shard=shard, callback=record)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).
@@ -318,8 +329,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             raise ValueError(f"codes hold {codes.max()}; they must lie in 0..{K - 1} (n_centroids={K})")
         return lists, codes
 
-    def _check_parameters(self, X: np.ndarray) -> None:
-        n, d = X.shape
+    def _check_parameters(self, n: int, d: int) -> None:
         M = check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = check_integer(self.coarse, "coarse", low=0)
