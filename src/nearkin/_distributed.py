@@ -6,6 +6,8 @@ part of them all, and the sums of `nearkin.statistics` are merged over the group
 `current()` is a group of one, whose operations do nothing.
 """
 
+from __future__ import annotations  # the command line loads this before it needs NumPy or torch
+
 import json
 import os
 import signal
@@ -14,9 +16,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 _GRACE = 2.0  # seconds that survivors wait to hear who is gone
@@ -99,6 +102,7 @@ class ProcessGroup(Group):
                 dist.all_reduce(_tensor(array))
 
     def broadcast(self, *arrays: np.ndarray) -> None:
+        import numpy as np
         import torch.distributed as dist
 
         for array in arrays:
@@ -109,6 +113,7 @@ class ProcessGroup(Group):
                 array[...] = sent
 
     def gather(self, X: np.ndarray) -> list[np.ndarray]:
+        import numpy as np
         import torch.distributed as dist
 
         lengths = np.zeros(self.size, np.int64)
@@ -123,10 +128,14 @@ class ProcessGroup(Group):
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
     def exchange(self, value: Any) -> list[Any]:
+        import numpy as np
+
         text = np.frombuffer(json.dumps(value).encode(), np.uint8)
         return [json.loads(part.tobytes()) for part in self.gather(text)]
 
     def barrier(self) -> None:
+        import numpy as np
+
         self.all_reduce(np.zeros(1))
 
     @contextmanager

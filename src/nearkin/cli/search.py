@@ -17,6 +17,15 @@ def search(
     queries: Queries,
     k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
     oversample: Oversample = None,
+    n_probe: Annotated[
+        int | None,
+        typer.Option(
+            "--n-probe",
+            help="Coarse cells to look into: more find more, and take longer.  [default: a sixteenth, at least 8]",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
     ] = None,
@@ -37,6 +46,8 @@ def search(
     if out is not None:
         nk.pipeline.check_hits_path(out)
     opened = nk.Index.load(index)
+    if n_probe is not None:
+        opened.n_probe = n_probe
     Q = nk.read_vectors(queries)
     steps = nk.pipeline.Steps(screen.watch)
     start = time.perf_counter()
@@ -47,6 +58,7 @@ def search(
         "index": index,
         "queries": len(Q),
         "k": k,
+        "n_probe": opened.n_probe,
         "seconds": seconds,
         "threads": threads,
         "out": out,

@@ -1,5 +1,7 @@
 """Whole jobs, from files to a saved index and its report; the command line is a thin layer over these."""
 
+from nearkin._distributed import PeerError as PeerError
+from nearkin._distributed import joined as joined
 from nearkin.pipeline.compress import compress_file as compress_file
 from nearkin.pipeline.demo import run_demo as run_demo
 from nearkin.pipeline.demo_page import demo_page as demo_page

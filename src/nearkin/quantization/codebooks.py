@@ -35,6 +35,10 @@ def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> n
 def _nearest_by_faiss(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     flat = faiss.IndexFlatL2(X.shape[1])
     flat.add(centroids)
+    missing = -(-_FUSED_KERNEL // X.shape[1]) - len(X)
+    if missing > 0:  # few rows of many: FAISS must not take another kernel for them, which rounds otherwise
+        X, n = np.concatenate([X, np.zeros((missing, X.shape[1]), X.dtype)]), len(X)
+        return flat.assign(X, 1)[:n, 0]
     return flat.assign(X, 1)[:, 0]
 
 

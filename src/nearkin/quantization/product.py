@@ -159,6 +159,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         total = self.max_iter + _LAST_KMEANS
         seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
         rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, shard)
+        shard.group.broadcast(rotation)
         few = shard.rows(X, np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
         start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, shard.group))
         step = alternate(X, start, update, self.max_iter, shard=shard, tol=self.tol, callback=record)
