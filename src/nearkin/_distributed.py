@@ -108,7 +108,7 @@ class ProcessGroup(Group):
         for array in arrays:
             sent = np.ascontiguousarray(array)
             with self._watched("a broadcast"):
-                dist.broadcast(_tensor(sent), 0)
+                dist.broadcast(_tensor(sent.reshape(-1).view(np.uint8)), 0)
             if sent is not array:
                 array[...] = sent
 
@@ -124,7 +124,8 @@ class ProcessGroup(Group):
         parts = [np.empty_like(padded) for _ in range(self.size)]
         if padded.size:
             with self._watched("a gathering"):
-                dist.all_gather([_tensor(part) for part in parts], _tensor(padded))
+                tensors = [_tensor(array.reshape(-1).view(np.uint8)) for array in (*parts, padded)]
+                dist.all_gather(tensors[:-1], tensors[-1])
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
     def exchange(self, value: Any) -> list[Any]:
@@ -146,9 +147,9 @@ class ProcessGroup(Group):
             yield
         except RuntimeError as error:
             waited = time.monotonic() - started
-            raise PeerError(f"rank {self.rank} stopped at {what}: {self._who_is_gone(waited)}") from error
+            raise PeerError(f"rank {self.rank} stopped at {what}: {self._who_is_gone(waited, error)}") from error
 
-    def _who_is_gone(self, waited: float) -> str:
+    def _who_is_gone(self, waited: float, error: RuntimeError) -> str:
         with _ignored_sigterm():  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", b"1")
@@ -160,7 +161,9 @@ class ProcessGroup(Group):
                     return "; ".join(f"rank {r} ended with: {self._store.get(f'failed/{r}').decode()}" for r in told)
             except RuntimeError:  # the process that kept the store is the one that is gone
                 return "the connection to the other processes is lost"
-        names = ", ".join(f"rank {rank}" for rank in silent) or "another rank"
+        names = ", ".join(f"rank {rank}" for rank in silent)
+        if not silent:
+            return str(error)
         if waited >= self._timeout:
             return f"{names} did not answer for {waited:.0f} s (NEARKIN_TIMEOUT sets how long to wait)"
         return f"{names} is gone (killed, out of memory, or its machine is down); start again to go on"
