@@ -61,13 +61,13 @@ class Shard:
             raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
 
 
-def training_rows(estimator: Any, X: Any, *, min_rows: int = 1) -> tuple[np.ndarray, Shard]:
+def training_rows(estimator: Any, X: Any, *, min_rows: int = 1, reset: bool = True) -> tuple[np.ndarray, Shard]:
     """`validate_vectors` of what `fit` got, and where it stands; a process may have no rows if the others have enough.
 
     ValueError if all processes together have fewer than `min_rows`.
     """
     group = current()
-    X = validate_vectors(estimator, X, reset=True, min_rows=min_rows if group.size == 1 else 0)
+    X = validate_vectors(estimator, X, reset=reset, min_rows=min_rows if group.size == 1 else 0)
     shard = Shard.of(X, group)
     if shard.total < min_rows:
         raise ValueError(f"all ranks together have n_samples={shard.total} rows; a minimum of {min_rows} is required")

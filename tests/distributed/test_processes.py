@@ -82,9 +82,9 @@ def test_several_processes_do_what_one_does(folder: Path, truth: dict[str, np.nd
     with np.load(folder / f"found-{size}.npz") as found:
         assert set(found) == set(truth)
         for name, expected in truth.items():
-            if "codes" in name:
+            if name.endswith("codes"):
                 np.testing.assert_array_equal(found[name], expected, err_msg=name)
-            np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-5, err_msg=name)
+            np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=2e-5, err_msg=name)
     for name in ("", "-itq"):
         one, several = (folder / f"idx-{n}{name}" for n in (1, size))
         assert (one / "index.faiss").read_bytes() == (several / "index.faiss").read_bytes()

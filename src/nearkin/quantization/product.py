@@ -174,9 +174,9 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "codebooks_"):
             self.fit(X, y)
-            self._running = self._start_running(validate_vectors(self, X))
+            self._running = self._start_running(training_rows(self, X, reset=False)[0])
             return self
-        X = validate_vectors(self, X).astype(np.float32)
+        X = training_rows(self, X, reset=False)[0].astype(np.float32)
         if self._running is None:
             self._running = self._start_running(None)
         rows = self._residuals(X)
