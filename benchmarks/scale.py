@@ -182,9 +182,8 @@ def large(n: int, folder: Path) -> dict:
         output, wall, peak = launch(size, ["-m", "nearkin", "compress", str(path), *options])
         seconds = json.loads(output.splitlines()[-1])["seconds"]
         record["processes"][size] = {"wall_seconds": wall, "peak_gb": peak, "steps": seconds}
-        print(
-            f"{n:,} x 64 float16, {size} process(es): {wall:.0f} s, peak {peak:.2f} GB, encode {seconds['encode']:.0f} s"
-        )
+        steps = f"{wall:.0f} s, of it encoding {seconds['encode']:.0f} s; peak {peak:.2f} GB a process"
+        print(f"{n:,} x 64 float16, {size} process(es): {steps}", flush=True)
     return record
 
 

@@ -87,6 +87,17 @@ def current() -> Group:
     return _current
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """In the block every process works for itself: for steps that all repeat alike rather than share."""
+    global _current
+    group, _current = _current, ALONE
+    try:
+        yield
+    finally:
+        _current = group
+
+
 class ProcessGroup(Group):
     """Several processes over gloo; made by `joined`."""
 

@@ -116,8 +116,7 @@ def pairs() -> Arrays:
     ):
         model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)
         found[f"{name}.values"] = np.array([record["value"] for record in model.history_])
-        if name != "gauss-newton":  # its conjugate gradients make a rounding of 1e-7 a thousand times as large
-            found[f"{name}.scores"] = model.left_embeddings_ @ model.right_embeddings_.T
+        found[f"{name}.scores"] = model.left_embeddings_ @ model.right_embeddings_.T
     return found
 
 
@@ -139,7 +138,7 @@ def all_jobs() -> Arrays:
 
 def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
     """The files of parts/ as one array, by a quantizer and by a hasher."""
-    quantizer = nk.ProductQuantizer(4, 16, max_iter=2, random_state=0)
+    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
     file = open_vectors(f"{folder}/parts/*.npy")
     work = None if checkpoint is None else folder / checkpoint
     compress_file(file, quantizer, folder / out, random_state=0, checkpoint=work)

@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             raise Interrupted
 
     file = open_vectors(f"{folder}/parts/*.npy")
-    quantizer = nk.ProductQuantizer(4, 16, max_iter=2, random_state=0)
+    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
 
     watch = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
     with pytest.raises(Interrupted):
