@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/.installed
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench peers docs clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
@@ -16,9 +16,19 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --level error
 
+# Quick, or everything with FULL=1; peers are measured where `make peers` has installed them.
 bench: $(STAMP)
-	$(BIN)/python benchmarks/rotation.py --quick
-	$(BIN)/python benchmarks/quantization.py --quick
+	$(BIN)/python -m benchmarks $(if $(FULL),--full)
+
+# What nearkin is measured against, apart from it: several pin NumPy 1.26.
+peers:
+	$(PYTHON) -m venv .peers
+	.peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[docs]'
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
+	@echo "Docs: docs/_build/index.html"
 
 # PyTorch comes first and by its exact version: a bare `torch` would pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt
@@ -28,4 +38,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .peers demo docs/_build

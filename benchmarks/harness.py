@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(os.environ.get("NEARKIN_RESULTS", Path(__file__).parent / "results"))
 _IN_A_ROW = 5  # calls before it is another's turn
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 

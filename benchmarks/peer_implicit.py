@@ -1,21 +1,24 @@
 """implicit's ALS on a saved split: run by `two_tower.py` with the Python that has implicit installed.
 
-usage: python peer_implicit.py SPLIT.npz OUT.npz K SEED; SPLIT holds the CSR of training and validation pairs. Its
-confidence alpha and regularization are chosen on the validation pairs; the seconds are CPU seconds of the one fit.
+usage: python peer_implicit.py SPLIT.npz OUT.npz K SEED [ALPHA REGULARIZATION]; SPLIT holds the CSR of training and
+validation pairs. Confidence alpha and regularization are chosen on the validation pairs from a grid unless they are
+given; the seconds are CPU seconds of the one best fit.
 """
 
 import sys
 import time
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
 from implicit.als import AlternatingLeastSquares
 
-GRID = [(5.0, 1.0), (20.0, 5.0), (20.0, 20.0), (50.0, 10.0)]  # alpha, regularization
+GRID = list(product((5.0, 20.0, 50.0, 100.0, 200.0), (0.1, 1.0, 5.0, 20.0, 60.0)))  # alpha, regularization
 
 
 def main() -> None:
     split, out, k, seed = sys.argv[1:5]
+    grid = [tuple(map(float, sys.argv[5:7]))] if len(sys.argv) > 5 else GRID
     z = np.load(split)
     shape = tuple(z["shape"])
     train, valid = (
@@ -24,7 +27,7 @@ def main() -> None:
     )
     rows = np.flatnonzero(np.diff(valid.indptr))[:1000]
     best = None
-    for alpha, regularization in GRID:
+    for alpha, regularization in grid:
         start = time.process_time()
         model = AlternatingLeastSquares(
             factors=int(k),

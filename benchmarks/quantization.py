@@ -13,6 +13,9 @@
 CPU time of all threads is what is compared, since these machines are shared.
 """
 
+import json
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -65,7 +68,18 @@ def time_to_reach(X: np.ndarray, test: np.ndarray, target: float, M: int, K: int
     return {**out, "seconds": float("nan")}
 
 
-def against_faiss(folder: Path, quick: bool) -> list[dict[str, Any]]:
+def nanopq(python: str | None, X: np.ndarray, test: np.ndarray, M: int, K: int) -> dict[str, Any]:
+    """nanopq's OPQ with its defaults, by the peers' Python: CPU seconds and held-out distortion."""
+    if python is None:
+        return {"note": "not installed"}
+    with tempfile.TemporaryDirectory() as name:
+        np.savez(f"{name}/data.npz", X=X, test=test)
+        command = [python, Path(__file__).with_name("peer_nanopq.py"), f"{name}/data.npz", str(M), str(K)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def against_faiss(folder: Path, quick: bool, peer: str | None) -> list[dict[str, Any]]:
     cases = [("sift", 8, 8), ("sift", 16, 8), ("sift", 32, 4)]
     cases += [] if quick else [("mnist", 16, 8), ("gaussian", 8, 8), ("heavy", 8, 8), ("gaussian", 32, 4)]
     rows = []
@@ -76,9 +90,12 @@ def against_faiss(folder: Path, quick: bool) -> list[dict[str, Any]]:
         for label, start, n_iter in (("identity, 20", "identity", 20), ("default", "random", None)):
             seconds, index = cpu_seconds(lambda s=start, i=n_iter, X=X, M=M, b=bits: faiss_opq(X, M, b, s, i))
             row[f"FAISS {label}"] = {"seconds": seconds, "distortion": decoded_error(index, test)}
+        row["nanopq"] = nanopq(peer, X, test, M, K)
         target = row["FAISS identity, 20"]["distortion"]
         row["ours to that"] = time_to_reach(X, test, target, M, K, init="identity")
         row["ours to default's"] = time_to_reach(X, test, row["FAISS default"]["distortion"], M, K)
+        if "distortion" in row["nanopq"]:
+            row["ours to nanopq's"] = time_to_reach(X, test, row["nanopq"]["distortion"], M, K)
         pq = ProductQuantizer(M, K, random_state=0)
         seconds, _ = cpu_seconds(lambda pq=pq, X=X: pq.fit(X))
         row["ours, default"] = {"seconds": seconds, "distortion": pq.distortion(test)}
@@ -207,10 +224,11 @@ PARTS = ("faiss", "rotations", "recall", "encoding", "convergence")
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="some of the five only")
+    options.add_argument("--peer", metavar="PYTHON", help="the Python of an environment with nanopq")
     options = options.parse_args()
     limit_threads(options.threads)
     run = {
-        "faiss": lambda: against_faiss(options.data, options.quick),
+        "faiss": lambda: against_faiss(options.data, options.quick, options.peer),
         "rotations": lambda: every_rotation(options.data, options.quick),
         "recall": lambda: recall_at_equal_bytes(options.data),
         "encoding": lambda: encoding(options.data),

@@ -18,6 +18,8 @@ def number_ids(values: Any, catalogue: Any, side: str) -> tuple[np.ndarray, np.n
         ids, numbers = np.unique(values, return_inverse=True)
         return numbers.reshape(-1).astype(np.int32), ids
     ids = _as_ids(catalogue, f"{side}_ids")
+    if len(ids) and (ids.dtype.kind == "U") != (values.dtype.kind == "U"):
+        raise TypeError(f"{side} has ids of type {values.dtype} and {side}_ids of {ids.dtype}; use one type for both")
     order = np.argsort(ids, kind="stable")
     found = np.searchsorted(ids, values, sorter=order)
     numbers = order[np.minimum(found, len(ids) - 1)] if len(ids) else np.zeros(len(values), dtype=np.int64)

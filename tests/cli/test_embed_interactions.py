@@ -7,6 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.cli.embed_interactions import embed_interactions
+from tests.cli.conftest import run, run_json
 
 
 @pytest.fixture
@@ -39,3 +40,29 @@ def test_a_split_in_the_table_is_kept(table: Path, tmp_path: Path) -> None:
     record = embed_interactions(tmp_path / "p.npz", out=tmp_path / "emb", dim=8)
     assert len(nk.TwoTower.load(tmp_path / "emb").seen_) == (part == 0).sum()
     assert "recall@20" in record
+
+
+def test_items_without_a_pair_get_vectors_from_their_features(tmp_path: Path) -> None:
+    """The command, on files: the item that nobody took lies near those of its kind."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(40) % 2
+    taken = [(f"u{u}", item) for u in range(60) for item in rng.permutation(np.flatnonzero(kinds == u % 2)[:-1])[:8]]
+    (tmp_path / "pairs.csv").write_text("user,item\n" + "".join(f"{u},i{i}\n" for u, i in taken))
+    lines = [f"i{i},{'odd' if kind else 'even'}" for i, kind in enumerate(kinds)]
+    (tmp_path / "items.csv").write_text("item,kind\n" + "\n".join(lines) + "\n")
+    record = run_json(
+        "embed", tmp_path / "pairs.csv", "--right-features", tmp_path / "items.csv", "--dim", 4, "--out", tmp_path / "e"
+    )
+    assert record["right"] == 40
+    model = nk.TwoTower.load(tmp_path / "e")
+    Q = dict(zip(model.right_ids_.tolist(), model.right_embeddings_, strict=True))
+    likes_even, likes_odd = model.left_embeddings_[[model.left_ids_.tolist().index(u) for u in ("u0", "u1")]]
+    assert likes_even @ Q["i38"] > likes_odd @ Q["i38"]
+    assert likes_odd @ Q["i39"] > likes_even @ Q["i39"]
+
+
+def test_comparisons_have_no_features(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("0,1,2\n1,0,2\n")
+    result = run("embed", tmp_path / "answers.csv", "--left-features", "x.csv", "--out", tmp_path / "e")
+    assert result.exit_code == 2
+    assert "for pairs" in result.output

@@ -91,6 +91,14 @@ def test_the_report_holds_the_evaluation(files: Path, compressed: Callable[..., 
     assert "givens-greedy" in page
 
 
+def test_the_report_of_bits_shows_their_loss(compressed: Callable[..., Path]) -> None:
+    folder = compressed("--method", "oge", "--bits", 8)
+    assert run("report", folder).exit_code == 0
+    page = (folder / "report.html").read_text()
+    assert "loss on the training rows" in page
+    assert "distortion" not in page
+
+
 def test_a_report_of_an_index_saved_from_python(tmp_path: Path, rng: np.random.Generator) -> None:
     nk.Index.build(rng.normal(size=(10, 4))).save(tmp_path / "idx")
     run_json("report", tmp_path / "idx")

@@ -23,6 +23,14 @@ def embed(
     out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the vectors to.")],
     left: Annotated[str | None, typer.Option(help="Pairs: the column of one side, for example user.")] = None,
     right: Annotated[str | None, typer.Option(help="Pairs: the column of the other side, for example item.")] = None,
+    left_features: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Pairs: a table with an id of the left side first, then its features."),
+    ] = None,
+    right_features: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Pairs: the same for the right side; its ids may lack pairs."),
+    ] = None,
     dim: Annotated[
         str | None,
         typer.Option(
@@ -55,6 +63,7 @@ def embed(
     Examples:
 
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
+    - nearkin embed pairs.csv --right-features items.csv --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
     """
     del threads  # its callback has set them
@@ -64,11 +73,14 @@ def embed(
         from nearkin.cli.embed_interactions import embed_interactions as work  # torch, only where it is needed
 
         options: dict[str, Any] = {"left": left, "right": right, "dim": size or 64, "loss": loss or "all-pairs"}
+        options |= {"left_features": left_features, "right_features": right_features}
         following = f"Next: nk.TwoTower.load({out!r}).recommend(...)"
     else:
         from nearkin.cli.embed_comparisons import embed_comparisons as work
 
         options = {"dim": size or 2, "loss": loss or "ste"}
+        if left_features is not None or right_features is not None:
+            raise ValueError("--left-features and --right-features are for pairs; comparisons have none")
         following = f"Next: open {out}/map.png"
     with screen.watch("embed") as callback:
         record = work(signals, out=out, solver=solver, seed=seed, callback=callback, **options)

@@ -21,6 +21,8 @@ def embed_interactions(
     split: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
+    left_features: str | PathLike | None = None,
+    right_features: str | PathLike | None = None,
     dim: int = 64,
     solver: str = "auto",
     loss: str = "all-pairs",
@@ -40,7 +42,7 @@ def embed_interactions(
     start = time.perf_counter()
     pairs = nk.read_interactions(
         path, left=left, right=right, weight=weight, timestamp=timestamp, split=split, min_weight=min_weight,
-        duplicates=duplicates,
+        duplicates=duplicates, left_features=left_features, right_features=right_features,
     )  # fmt: skip
     model = nk.TwoTower(
         dim,

@@ -11,6 +11,7 @@ from nearkin.data.comparison_votes import merge_votes as merge_votes
 from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
 from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
 from nearkin.data.comparisons import read_comparisons as read_comparisons
+from nearkin.data.feature_tables import read_features as read_features
 from nearkin.data.interaction_split import Parts as Parts
 from nearkin.data.interaction_split import k_core as k_core
 from nearkin.data.interaction_split import split_by_time as split_by_time

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.data.feature_tables import read_features
 from nearkin.data.interaction_tables import Table, read_table
 from nearkin.records import Interactions
 
@@ -32,6 +33,8 @@ def read_interactions(
     split: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
+    left_features: str | PathLike | None = None,
+    right_features: str | PathLike | None = None,
 ) -> Interactions:
     """Read observed pairs from a .csv, .tsv, .parquet or .npz table with one row a pair.
 
@@ -39,7 +42,10 @@ def read_interactions(
     timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp. `split` holds
     0 for training, 1 for validation and 2 for test, or their names, or is a mask of the test pairs. Rows whose weight
     is below `min_weight` are left out, and the weights of a pair that occurs more than once are merged by
-    `duplicates`: "sum", "last" or "max". Raises ValueError for columns that are missing or cannot be told.
+    `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
+    and features in the others (see `read_features`); their ids are then the whole catalogue of that side, so that ids
+    without any pair get vectors too. Raises ValueError for columns that are missing or cannot be told, and for ids of
+    pairs that a table of features lacks.
 
     >>> import nearkin as nk, tempfile, pathlib
     >>> table = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
@@ -66,7 +72,17 @@ def read_interactions(
         kept(_times(columns["timestamp"], asked["timestamp"])),
         split=kept(_parts(columns["split"], asked["split"] or "split")),
         duplicates=duplicates,
+        **_catalogue("left", left_features),
+        **_catalogue("right", right_features),
     )
+
+
+def _catalogue(side: str, path: str | PathLike | None) -> dict[str, Any]:
+    """The ids and features of one side as `from_pairs` takes them."""
+    if path is None:
+        return {}
+    ids, features, _ = read_features(path)
+    return {f"{side}_ids": ids, f"{side}_features": features}
 
 
 def holds_pairs(path: str | PathLike) -> bool:

@@ -65,7 +65,7 @@ def search_scale(
     found = np.zeros((2, len(scales)))
     n_repeats = check_integer(n_repeats, "n_repeats", low=1)
     for repeat in range(n_repeats):
-        split = _split(X, labels, n_queries, n_samples, n_neighbours, metric, generator)
+        split = split_rows(X, labels, n_queries, n_samples, n_neighbours, metric, generator)
         seed = draw_seed(generator)
         for i, scale in enumerate(scales):
             trial = clone(hasher).set_params(scale=float(scale), random_state=seed)
@@ -97,7 +97,9 @@ def exact_neighbours(queries: np.ndarray, database: np.ndarray, k: int, metric: 
 
 
 @dataclass(frozen=True)
-class _Split:
+class Split:
+    """Rows to learn from and search in, queries held out of them, and what is right for each query."""
+
     train: np.ndarray
     queries: np.ndarray
     train_labels: np.ndarray | None
@@ -115,7 +117,7 @@ class _Split:
         return float(by_labels), float(by_neighbours)
 
 
-def _split(
+def split_rows(
     X: np.ndarray,
     labels: np.ndarray | None,
     n_queries: int,
@@ -123,15 +125,16 @@ def _split(
     n_neighbours: int,
     metric: str,
     generator: np.random.Generator,
-) -> _Split:
+) -> Split:
+    """Hold `n_queries` rows out of X (n, d), at most half, and draw at most `n_samples` of the others."""
     n_queries = min(check_integer(n_queries, "n_queries", low=1), len(X) // 2)
     n_train = min(check_integer(n_samples, "n_samples", low=1), len(X) - n_queries)
     rows = generator.permutation(len(X))[: n_queries + n_train]
     queries, train = rows[:n_queries], rows[n_queries:]
     neighbours = exact_neighbours(X[queries], X[train], min(n_neighbours, n_train), metric)
     if labels is None:
-        return _Split(X[train], X[queries], None, None, neighbours)
-    return _Split(X[train], X[queries], labels[train], labels[queries], neighbours)
+        return Split(X[train], X[queries], None, None, neighbours)
+    return Split(X[train], X[queries], labels[train], labels[queries], neighbours)
 
 
 def _check_searchable(hasher: Any) -> None:

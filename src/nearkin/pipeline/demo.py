@@ -72,7 +72,7 @@ def run_demo(random_state: Any = 0, steps: Steps | None = None, n_bytes: Sequenc
     """Run every method at every size; a few seconds in all."""
     steps = steps or Steps()
     X, y = load_digits(return_X_y=True)
-    X = X.astype(np.float32)
+    X, y = np.asarray(X, np.float32), np.asarray(y)
     base, queries, labels, query_labels = X[:-N_QUERIES], X[-N_QUERIES:], y[:-N_QUERIES], y[-N_QUERIES:]
     demo = Demo(base, labels, queries, query_labels, [])
     exact = nk.Index.build(base)

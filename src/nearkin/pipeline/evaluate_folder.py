@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from nearkin._random import numpy_generator
 from nearkin.data import VectorFile
 from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
+from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.labels import judge_by_label
 from nearkin.pipeline.steps import Callback, Steps
 
@@ -25,17 +27,21 @@ def evaluate_folder(
     query_labels: np.ndarray | None = None,
     k: int = 100,
     oversample: int | None = None,
+    study: bool = False,
     steps: Steps | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Judge the saved index by queries Q (n, d); returns the record, which is kept as evaluation.json beside it.
 
     `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
-    order) and `query_labels` (n,) judge by label. ValueError where lengths do not agree.
+    order) and `query_labels` (n,) judge by label. `study`, for a Hamming index, adds what other hashing methods,
+    lengths and scales would give (`study_hashing` on `base`). ValueError where lengths do not agree.
     """
     steps = steps or Steps()
     index = nk.Index.load(folder)
     _check_lengths(index, Q, truth, base, labels, query_labels)
+    if study and (index.metric != "hamming" or base is None):
+        raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
     if base is not None and truth is None:
         with steps.step("exact search") as callback:
             truth = _exact_ids(index, base, Q, k, callback)
@@ -51,6 +57,9 @@ def evaluate_folder(
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
+    if study and base is not None:
+        with steps.step("study") as callback:
+            record["study"] = _study(index, base, labels, callback)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record)
     return record
@@ -71,6 +80,15 @@ def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any
         raise ValueError(
             f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
         )
+
+
+def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> dict[str, Any]:
+    """The study of a sample of the base rows, from a fixed seed."""
+    size = min(len(base), STUDIED_ROWS)
+    rows = np.sort(numpy_generator(0).choice(len(base), size, replace=False))
+    return study_hashing(
+        base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
+    )
 
 
 def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:

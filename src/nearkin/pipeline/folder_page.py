@@ -7,6 +7,7 @@ from typing import Any
 
 from nearkin._storage import read_config
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.hash_study_page import study_section
 from nearkin.plots import plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
@@ -22,7 +23,8 @@ def index_page(folder: Path) -> Page:
         lead=_lead(run),
         made_by=f"nearkin report {folder}",
     )
-    page.add(_size(run)).add(_answers(read_record(folder, EVALUATION))).add(_learning(run))
+    evaluation = read_record(folder, EVALUATION)
+    page.add(_size(run)).add(_answers(evaluation)).add(study_section(evaluation)).add(_learning(run))
     return page.add(_making(run))
 
 
@@ -57,15 +59,16 @@ def _size(run: Mapping[str, Any]) -> Section | None:
         "the same as float32": _bytes(4.0 * run["dimensions"] * run["vectors"]),
         "distortion (mean squared error)": run["distortion"],
     }
-    return Section("Size", facts(values))
+    return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
 
 
 def _answers(record: Mapping[str, Any] | None) -> Section | None:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
+    source = f" of {record['query_file']}" if "query_file" in record else ""
     measures = [[name, value] for name, value in record.items() if "recall@" in name or name[:3] in ("mAP", "pre")]
     lead = (
-        f"{record['queries']:,} queries of {record['query_file']}. 1-recall@k: how often the nearest neighbour is "
+        f"{record['queries']:,} queries{source}. 1-recall@k: how often the nearest neighbour is "
         "among the k found; k-recall@k: the share of the k nearest that is."
     )
     return Section("Answers", table(["measure", "value"], measures, formats={1: ".3f"}), lead)
@@ -73,13 +76,17 @@ def _answers(record: Mapping[str, Any] | None) -> Section | None:
 
 def _learning(run: Mapping[str, Any]) -> Section | None:
     history = run.get("history") or []
+    name = str(run.get("method", "training"))
+    if len(history) > 1 and not isinstance(history[0], Mapping):  # a hasher's: its loss after each iteration
+        svg = to_svg(plot_convergence({name: history}, ylabel="loss on the training rows"), "convergence")
+        return Section("Learning", figures((svg, f"{len(history)} iterations.")))
     distortions = [entry["distortion"] for entry in history if "distortion" in entry]
     if len(distortions) < 2:
         return None
-    ax = plot_convergence({str(run.get("method", "training")): distortions})
-    parts = {name: sum(entry.get(f"{name}_seconds", 0.0) for entry in history) for name in ("kmeans", "rotation")}
+    parts = {part: sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")}
     spent = f" k-means took {parts['kmeans']:.2f} s of it, the rotation {parts['rotation']:.2f} s."
-    return Section("Learning", figures((to_svg(ax, "convergence"), f"{len(history)} iterations.{spent}")))
+    svg = to_svg(plot_convergence({name: distortions}), "convergence")
+    return Section("Learning", figures((svg, f"{len(history)} iterations.{spent}")))
 
 
 def _making(run: Mapping[str, Any]) -> Section | None:

@@ -29,8 +29,9 @@ def plot_against_bytes(
     ylabel: str,
     ax: Axes | None = None,
     reference: tuple[str, float] | None = None,
+    xlabel: str = "bytes per vector",
 ) -> Axes:
-    """Draw one line per method: {bytes per vector: value}, the bytes on a logarithmic axis.
+    """Draw one line per method: {bytes per vector: value}, the bytes (or whatever `xlabel` says) on a logarithmic axis.
 
     `reference` is a name and a value that holds at every size, such as the exact search's.
     """
@@ -45,7 +46,10 @@ def plot_against_bytes(
     ax.set_xticks(every)
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_xlabel("bytes per vector")
+    ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
-    legend(ax)
+    if len(series) > 6:  # no room among so many lines
+        legend(ax, ncols=4, loc="upper center", bbox_to_anchor=(0.45, -0.18))
+    else:
+        legend(ax)
     return ax

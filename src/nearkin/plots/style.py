@@ -55,7 +55,8 @@ def legend(ax: Axes, **options: Any) -> None:
 def series_style(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Colour and marker of every series, by its place in `names`, so that figures of one page agree."""
     return {
-        name: {"color": SERIES[i % len(SERIES)], "marker": MARKERS[i % len(MARKERS)]} for i, name in enumerate(names)
+        name: {"color": SERIES[i % len(SERIES)], "marker": MARKERS[(i + i // len(SERIES)) % len(MARKERS)]}
+        for i, name in enumerate(names)
     }
 
 

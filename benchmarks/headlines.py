@@ -1,0 +1,34 @@
+"""The README's table: the one figure of each area that a user should know, from the JSON."""
+
+from benchmarks.tables import Results, Table, code, ratio
+
+
+def headlines(results: Results) -> Table:
+    """One row an area and a claim; areas that were not measured have none."""
+    table = Table("headlines", "Beside what you would otherwise pick", ["area", "beside", "measured"], "all")
+    for row in (results.read("quantization_faiss") or [])[:3]:
+        peer, ours, default = row["FAISS default"], row["ours to default's"], row["ours, default"]
+        table.rows.append(
+            ["rotation + PQ", f"FAISS's OPQ, {row['data']}, {code(row)}",
+             f"its distortion in {ratio(peer['seconds'], ours['seconds'])} less CPU time; "
+             f"our default ends {100 * (1 - default['distortion'] / peer['distortion']):.0f} % lower"]
+        )  # fmt: skip
+    found = results.read("ordinal_speed")
+    for row in [r for r in (found or {}).get("rows", []) if r["loss"] == "ste" and r.get("cblearn")]:
+        ours, peer = row["nearkin"]["auto"], row["cblearn"]
+        table.rows.append(
+            ["ordinal (STE)", f"cblearn, {row['n']:,} objects, {row['m']:,} answers",
+             f"{ratio(1e3 * peer['seconds_to_target'], ours['ms'])} faster to error 0.15; "
+             f"final error {ours['error']:.3f} against {peer['error']:.3f}"]
+        )  # fmt: skip
+    found = results.read("two_tower") or {}
+    for name in ("ml100k", "gowalla"):
+        rows = found.get(name, {})
+        if "implicit als" in rows and "als, lambda given" in rows:
+            ours, peer = rows["als, lambda given"], rows["implicit als"]
+            table.rows.append(
+                ["two towers", f"implicit's ALS, {name}, k = 64",
+                 f"NDCG@100 {ours['ndcg@100']:.3f} in {ours['seconds']:.2g} s against "
+                 f"{peer['ndcg@100']:.3f} in {peer['seconds']:.2g} s"]
+            )  # fmt: skip
+    return table

@@ -1,0 +1,46 @@
+"""Tables in README.md and docs/, written from the JSON between two comments, so that no figure is typed by hand.
+
+<!-- bench: two-tower-gowalla -->
+(the table)
+<!-- end -->
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.headlines import headlines
+from benchmarks.tables import AREAS, Results, Table
+
+ROOT = Path(__file__).parents[1]
+_BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> Iterator[Path]:
+    """The pages that may hold tables."""
+    yield ROOT / "README.md"
+    yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+
+
+def rendered(text: str, folder: Path) -> str:
+    """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
+    results = Results(folder)
+    tables = {table.name: table for area in AREAS.values() for table in area(results)}
+    tables["headlines"] = headlines(results)
+    return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]])}\n{match[3]}", text)
+
+
+def write_pages(folder: Path) -> None:
+    """Write the tables of all pages anew."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        new = rendered(text, folder)
+        if new != text:
+            page.write_text(new, encoding="utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+
+
+def markdown(table: Table) -> str:
+    """A table as Markdown."""
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

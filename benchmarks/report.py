@@ -1,0 +1,29 @@
+"""One HTML page of all that a pass of the benchmarks measured."""
+
+import html
+from pathlib import Path
+
+from benchmarks.tables import AREAS, Results
+from nearkin.report import Page, Section
+from nearkin.report.parts import paragraph, table
+
+
+def write_report(folder: Path) -> Path:
+    """Write FOLDER/report.html from the JSON in it and return its path."""
+    page = Page(
+        title="nearkin beside its peers",
+        lead="CPU time of one thread on this machine, both sides in one run. A dash is what was not measured or not "
+        "reached.",
+        made_by="python -m benchmarks",
+    )
+    results = Results(folder)
+    for area, tables in AREAS.items():
+        parts = []
+        for found in tables(results):
+            parts.append(f"<h3>{html.escape(found.title)}</h3>")
+            parts.append(table(found.columns, found.rows))
+            parts.append(paragraph(f"{found.note} From {found.source}.json.".strip()))
+        page.add(Section(area, "".join(parts) or paragraph("Not run.")))
+    path = folder / "report.html"
+    page.write(path)
+    return path

@@ -1,0 +1,71 @@
+"""Sphinx: `make docs` builds these pages into docs/_build, warnings as errors and without the network."""
+
+import re
+from importlib.metadata import version as installed
+from typing import Any
+
+project = "nearkin"
+author = "The nearkin founders"
+version = release = installed("nearkin")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+default_role = "code"
+nitpicky = False
+
+html_theme = "furo"
+html_title = "nearkin"
+html_theme_options = {"source_repository": "", "navigation_with_keys": True}
+
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+python_use_unqualified_type_names = True
+# nearkin's own docstrings are plain text with a few backticks; these would be read as reStructuredText's markup
+_FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w+_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
+_ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: (.*)$")  # what an argument or a column is
+_UNDERLINE = re.compile(r"^-{3,}$")
+_MARK = re.compile(r"(?<!\\)([|@])")  # "l2" | "ip", otherwise a substitution; NDCG@100, otherwise an address
+
+
+def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep plain-text docstrings plain, outside of examples and of backticks; lines "name: text" become a list."""
+    result: list[str] = []
+    in_list = False
+    for line in lines:
+        if _UNDERLINE.match(line) and result:  # "Parameters" and the like
+            result[-1:] = [f"**{result[-1]}**", ""]
+            continue
+        entry = _ENTRY.match(line)
+        if entry:
+            result += [] if in_list else [""]
+            line = f"* **{entry[1]}**: {entry[2]}"
+        elif in_list and line.startswith("    "):
+            line = f"  {line.strip()}"
+        elif in_list and line.strip():
+            result.append("")
+        in_list = bool(entry) or (in_list and line.startswith("  "))
+        result.append(line if line.lstrip().startswith((">>>", "...")) else escaped(line))
+    lines[:] = result
+
+
+def escaped(line: str) -> str:
+    """The line with fitted names as code, and bars and at signs as they are, outside of backticks."""
+    parts = re.split(r"(`+[^`]*`+)", line)
+    parts[::2] = [_MARK.sub(r"\\\1", _FITTED.sub(r"``\1``", part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def skip_inherited(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out what scikit-learn and torch give every estimator and module: their own pages describe it."""
+    home = getattr(obj, "__module__", None) or ""
+    return True if name.endswith("_request") or home.startswith(("sklearn", "torch")) else None
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", as_plain_text)

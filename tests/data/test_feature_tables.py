@@ -1,0 +1,65 @@
+"""Tables of features: numbers scaled, categories spread, and joined to pairs by their ids."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nearkin as nk
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_numbers_are_scaled_and_stay_dense(tmp_path: Path) -> None:
+    ids, X, names = nk.data.read_features(write(tmp_path, "a.csv", "item,price,flat\nb,1,5\na,3,5\n"))
+    assert ids.tolist() == ["b", "a"]
+    assert names == ["price", "flat"]
+    np.testing.assert_allclose(X, [[-1, 0], [1, 0]])  # a column without spread carries nothing, and divides by nothing
+
+
+def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", "item,kind,year\n1,War|Drama,2001\n2,,2003\n3,Drama|Drama,2002\n")
+    _, X, names = nk.data.read_features(path)
+    assert names == ["kind=Drama", "kind=War", "year"]
+    assert sp.issparse(X)
+    np.testing.assert_allclose(X.toarray()[:, :2], [[1, 1], [0, 0], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("item,price\na,1\na,2\n", "repeats ids"),
+        ("item\na\nb\n", "no column beside 'item'"),
+        ("item,price\na,nan\nb,2\n", "column 'price' .* 1 missing or infinite numbers, the first in row 0"),
+    ],
+)
+def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        nk.data.read_features(write(tmp_path, "a.csv", text))
+
+
+def test_an_unknown_id_column_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="its columns are item, price"):
+        nk.data.read_features(write(tmp_path, "a.csv", "item,price\na,1\n"), "sku")
+
+
+def test_pairs_take_their_features_by_id(tmp_path: Path) -> None:
+    pairs = write(tmp_path, "pairs.csv", "user,item\nann,x\nbob,y\n")
+    items = write(tmp_path, "items.csv", "item,price\ny,1\nnever sold,2\nx,3\n")
+    read = nk.read_interactions(pairs, right_features=items)
+    assert read.right_ids.tolist() == ["y", "never sold", "x"]
+    assert read.left_features is None
+    assert read.matrix().toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert read.right_features[2, 0] > read.right_features[1, 0] > read.right_features[0, 0]
+
+
+def test_pairs_without_features_are_named(tmp_path: Path) -> None:
+    pairs = write(tmp_path, "pairs.csv", "user,item\nann,x\nbob,z\n")
+    with pytest.raises(ValueError, match="1 ids that right_ids lacks, the first is 'z'"):
+        nk.read_interactions(pairs, right_features=write(tmp_path, "items.csv", "item,price\nx,3\n"))
+    with pytest.raises(TypeError, match="use one type for both"):
+        nk.read_interactions(pairs, right_features=write(tmp_path, "numbers.csv", "item,price\n1,3\n2,4\n"))

@@ -1,0 +1,54 @@
+"""Every page's Python runs as it stands, block after block, and every command that it shows exists with its options."""
+
+import re
+import shlex
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import run
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A folder with the files that pages read, and the arrays that they call X, Q, y, ..."""
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 600)
+    X = (rng.normal(size=(4, 80))[labels] * 2 + rng.normal(size=(600, 80))).astype(np.float32)
+    np.save("vectors.npy", X)
+    pairs = nk.data.planted_interactions(60, 50, random_state=0).interactions
+    lines = [f"{u},{i},5" for u, i in zip(pairs.rows, pairs.indices, strict=True)]
+    Path("ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
+    answers = nk.data.comparisons_from_vectors(rng.normal(size=(15, 2)), 500, random_state=0)
+    np.savetxt("answers.csv", answers.indices, fmt="%d", delimiter=",")
+    return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
+def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
+    for code in blocks(page):
+        exec(compile(code, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    shown = re.findall(r"^(?:    |```\w*\n)?nearkin .*$|`nearkin [a-z][^`]*`", text, re.MULTILINE)
+    for line in shown:
+        words = shlex.split(line.strip("`\n ").partition("#")[0])[1:]
+        known = run(words[0], "--help")
+        assert known.exit_code == 0, f"{page} shows {line!r}, which is no command"
+        for option in (word for word in words if word.startswith("--")):
+            assert re.search(rf"{option}\b", known.output), f"{page}: {words[0]} has no {option}"
