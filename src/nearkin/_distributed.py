@@ -158,9 +158,10 @@ class ProcessGroup(Group):
             yield
         except RuntimeError as error:
             waited = time.monotonic() - started
-            raise PeerError(f"rank {self.rank} stopped at {what}: {self._who_is_gone(waited, error)}") from error
+            raise PeerError(f"rank {self.rank} stopped at {what}: {self.who_is_gone(waited, error)}") from error
 
-    def _who_is_gone(self, waited: float, error: RuntimeError) -> str:
+    def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
+        """What the other ranks ended with, or which of them no longer answer."""
         with _ignored_sigterm():  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", b"1")
@@ -174,7 +175,7 @@ class ProcessGroup(Group):
                 return "the connection to the other processes is lost"
         names = ", ".join(f"rank {rank}" for rank in silent)
         if not silent:
-            return str(error)
+            return str(error or "the run was ended from outside")
         if waited >= self._timeout:
             return f"{names} did not answer for {waited:.0f} s (NEARKIN_TIMEOUT sets how long to wait)"
         return f"{names} is gone (killed, out of memory, or its machine is down); start again to go on"
@@ -230,7 +231,7 @@ def _sigterm_speaks(group: Group) -> Iterator[None]:
     """torchrun ends the survivors of a failure by SIGTERM: then this process says so and ends as by an error."""
 
     def stop(number: int, frame: Any) -> None:
-        raise PeerError(f"rank {group.rank} was told to stop: another process of the run has ended, see its message")
+        raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
 
     with _handled(signal.SIGTERM, stop):
         yield
