@@ -12,7 +12,6 @@ not see waiting. Results go to results/scale.json.
 import argparse
 import json
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -92,7 +91,7 @@ def worker(scale: float, repeats: int) -> None:
                 busiest = max(group.exchange(mine))
                 times.append((time.perf_counter() - wall, busiest))
             record[name] = {"count": count, "times": times}
-        peak = group.exchange(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+        peak = group.exchange(peak_gb())
         if group.rank == 0:
             sys.stdout.write(json.dumps({"tasks": record, "peak_gb": max(peak)}) + "\n")
 
@@ -109,14 +108,24 @@ def launch(size: int, arguments: list[str]) -> tuple[str, float, float]:
         subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, env=variables | {"RANK": str(rank)})
         for rank in range(size)
     ]
-    outputs, peaks = [], []
-    for process in processes:
-        outputs.append(process.stdout.read().decode())  # type: ignore[union-attr]
-        _, status, usage = os.wait4(process.pid, 0)
-        peaks.append(usage.ru_maxrss / 2**20)
-        if status:
-            raise RuntimeError(f"a process of {size} ended with {status}")
-    return outputs[0], time.perf_counter() - start, max(peaks)
+    peak = 0.0
+    while any(process.poll() is None for process in processes):
+        peak = max([peak, *(peak_gb(process.pid) for process in processes)])
+        time.sleep(0.2)
+    seconds = time.perf_counter() - start
+    outputs = [process.communicate()[0].decode() for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError(f"of {size} processes some ended with {[process.returncode for process in processes]}")
+    return outputs[0], seconds, peak
+
+
+def peak_gb(pid: int | str = "self") -> float:
+    """The largest resident memory of a process so far (not rusage's, which for a child begins with its parent's)."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return max((int(line.split()[1]) / 2**20 for line in lines if line.startswith("VmHWM")), default=0.0)
 
 
 def rates(scale: float, turns: int, repeats: int) -> dict:

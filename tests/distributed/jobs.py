@@ -122,10 +122,8 @@ def pairs() -> Arrays:
 def comparisons() -> Arrays:
     answers = comparisons_from_vectors(np.random.default_rng(0).normal(size=(20, 2)), 600, random_state=0)
     options = {"max_iter": 4, "n_init": 1, "random_state": 0}
-    return {
-        solver: nk.OrdinalEmbedding(2, solver=solver, **options).fit(answers).embedding_
-        for solver in ("l-bfgs", "auto")
-    }
+    models = [nk.OrdinalEmbedding(2, solver=solver, **options) for solver in ("l-bfgs", "auto")]
+    return {model.solver: model.fit(answers).embedding_ for model in models}
 
 
 def all_jobs() -> Arrays:
