@@ -264,3 +264,10 @@ def test_n_probe_is_read_and_set(rng):
     assert flat.n_probe is None
     with pytest.raises(ValueError, match="n_probe is for an inverted file"):
         flat.n_probe = 3
+
+
+def test_an_index_with_ids_is_not_merged(rng):
+    X = rng.normal(size=(4, 2)).astype(np.float32)
+    for options in ({"ids": list("abcd")}, {"keep_vectors": True}):
+        with pytest.raises(ValueError, match="cannot be merged"):
+            Index.build(X).merge(Index.build(X, **options))

@@ -161,8 +161,8 @@ class Index:
 
         For indexes without ids of their own, such as the parts that several processes make.
         """
-        if self.ids is not None or other.ids is not None:
-            raise ValueError("an index with ids cannot be merged; merge first, then set ids")
+        if any(index.ids is not None or index._kept is not None for index in (self, other)):
+            raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
         if self.metric == "hamming":  # which FAISS cannot merge
             codes = faiss.vector_to_array(other.faiss_index.xb)
             self.faiss_index.add(codes.reshape(-1, self.bytes_per_vector))
