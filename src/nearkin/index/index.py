@@ -162,7 +162,7 @@ class Index:
 
         For indexes without ids of their own, such as the parts that several processes make.
         """
-        if any(index.ids is not None or index._kept is not None for index in (self, other)):
+        if any(index.ids is not None or index.kept is not None for index in (self, other)):
             raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
         if self.metric == "hamming":  # which FAISS cannot merge
             codes = faiss.vector_to_array(other.faiss_index.xb)
