@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 
 import torch
+from harness import FIGURES, RESULTS, limit_threads
 from orthogonal_methods import Step, add_peers, our_steps, peer_steps
 
 from nearkin.linalg.haar import haar_orthogonal
 
-RESULTS = Path(__file__).parent / "results"
 NORM = 0.1
 SLOW = ("geotorch", "torch parametrization, matrix_exp")
 
@@ -30,7 +30,7 @@ def flops(name: str, d: int, k: int) -> float | None:
     square, product = d == k, 2 * d * k * k
     s = {"flow s=2": 2, "flow s=8": 8, "flow s=d/log d": math.ceil(d / math.log(d))}.get(name, 0)
     if name.startswith("givens random") or s == 2:
-        return 2 * d * k + 4 * d * k  # d/2 entries of 4 k each, d/2 rotations of 8 k
+        return 2 * d * k + 4 * d * k  # d/2 entries of 4 k each, d/2 rotations of 8 k: orthogonal_flops.py
     if name == "givens greedy":
         return 2 * d * d * k + 4 * d * k
     if s:
@@ -95,6 +95,8 @@ def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool) -> 
         makers = {
             name: make for name, make in makers.items() if name not in ("geotorch", "torch parametrization, matrix_exp")
         }
+    if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
+        makers.pop("torch parametrization, cayley")
     steps = {name: make(X, G) for name, make in makers.items()}
     times = step_times(steps, seconds)
     rate = product_rate(d, k)
@@ -118,7 +120,7 @@ def product_rate(d: int, k: int) -> float:
 
 def table(size: str, rows: dict[str, dict]) -> str:
     geoopt = rows.get("geoopt SGD, euclidean", {}).get("ms")
-    torch_map = rows["torch parametrization, cayley"]["ms"]
+    torch_map = rows.get("torch parametrization, cayley", {}).get("ms", float("nan"))
     lines = [f"\n{size:34}{'ms':>10}{'x geoopt':>10}{'x torch':>10}{'Mflop':>10}{'share':>8}"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["ms"]):
         ratio = f"{geoopt / row['ms']:.1f}" if geoopt else "-"
@@ -149,19 +151,20 @@ def draw(results: dict, path: Path) -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="64, 256, (1024, 64) only, half a second each")
-    parser.add_argument("--sizes", default="64x64,128x128,256x256,512x512,1024x64,4096x64")
+    parser.add_argument("--sizes", default="64x64,128x128,256x256,512x512,1024x1024,2048x2048,1024x64,4096x64")
     parser.add_argument("--seconds", type=float, default=6.0, help="per size")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
     parser.add_argument("--peers", type=Path, help="a site-packages folder that holds geoopt and geotorch")
     parser.add_argument("--data", type=Path, help="unused: the problems are generated")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--figures", type=Path, default=FIGURES)
     return parser.parse_args()
 
 
 def main() -> None:
     arguments = parse()
-    torch.set_num_threads(arguments.threads)
+    limit_threads(arguments.threads)
     packages = add_peers(arguments.peers)
     sizes = "64x64,256x256,1024x64" if arguments.quick else arguments.sizes
     seconds = 0.5 if arguments.quick else arguments.seconds
@@ -177,7 +180,8 @@ def main() -> None:
         print(table(size, results[size]), flush=True)
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
         file.write_text(json.dumps(record, indent=1))
-    draw(results, arguments.out / f"{name}.png")
+    arguments.figures.mkdir(parents=True, exist_ok=True)
+    draw(results, arguments.figures / f"{name}.png")
 
 
 if __name__ == "__main__":

@@ -38,19 +38,45 @@ class PogoRule(torch.optim.Optimizer):
 
 
 class LandingRule(torch.optim.Optimizer):
-    """Landing (Ablin & Peyre 2022): X - lr (Omega X + lambda X (X^T X - I)); no retraction, near the manifold only."""
+    """Landing (Ablin & Peyre 2022): X - lr (Omega X + lambda X (X^T X - I)); no retraction, near the manifold only.
 
-    def __init__(self, params: Any, lr: float, attraction: float = 1.0) -> None:
-        super().__init__(params, {"lr": lr, "attraction": attraction})
+    Momentum acts on the Euclidean gradient, as in POGO's rule.
+    """
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, attraction: float = 1.0) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "attraction": attraction})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for p in group["params"]:
-                X, G = tall(p), tall(p.grad)
+                X, G = tall(p), tall(_with_momentum(p, p.grad, group["momentum"], self.state[p]))
                 gram = X.mT @ X
                 field = G @ gram - X @ (G.mT @ X) + group["attraction"] * (X @ gram - X)
                 new = X - group["lr"] * field
+                p.copy_(new if p.shape[-2] >= p.shape[-1] else new.mT)
+
+
+class PymanoptRule(torch.optim.Optimizer):
+    """Stochastic descent by pymanopt's Stiefel geometry in NumPy: its projection and its QR retraction.
+
+    pymanopt's own optimizers are full-batch with line searches; its manifolds are what a streaming task can use.
+    Momentum acts on the Euclidean gradient.
+    """
+
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum})
+        stiefel = importlib.import_module("pymanopt.manifolds").Stiefel
+        self.geometry = {p: stiefel(*tall(p).shape, retraction="qr") for g in self.param_groups for p in g["params"]}
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for p in group["params"]:
+                manifold, X = self.geometry[p], tall(p.detach()).numpy()
+                G = tall(_with_momentum(p, p.grad, group["momentum"], self.state[p])).numpy()
+                tangent = manifold.euclidean_to_riemannian_gradient(X, G)
+                new = torch.from_numpy(manifold.retraction(X, -group["lr"] * tangent))
                 p.copy_(new if p.shape[-2] >= p.shape[-1] else new.mT)
 
 
@@ -86,11 +112,11 @@ class Parametrized:
 
 
 def add_peers(folder: Path | None) -> list[str]:
-    """Put `folder` last on the search path; return which of geoopt and geotorch can be imported."""
+    """Put `folder` last on the search path; return which of geoopt, geotorch and pymanopt can be imported."""
     if folder is not None:
         sys.path.append(str(folder))
     found = []
-    for name in ("geoopt", "geotorch"):
+    for name in ("geoopt", "geotorch", "pymanopt"):
         try:
             importlib.import_module(name)
             found.append(name)
@@ -139,8 +165,10 @@ def peer_steps(lr: float, packages: list[str]) -> dict[str, Callable[[Tensor, Te
     if "geoopt" in packages:
         steps["geoopt SGD, euclidean"] = geoopt_step("EuclideanStiefel", lr)
         steps["geoopt SGD, canonical"] = geoopt_step("CanonicalStiefel", lr)
+    if "pymanopt" in packages:
+        steps["pymanopt, qr"] = from_gradient(lambda p: PymanoptRule(p, lr))
     if "geotorch" in packages:
-        steps["geotorch"] = _parametrized(_geotorch_orthogonal, lr)
+        steps["geotorch"] = _parametrized(geotorch_orthogonal, lr)
     return steps
 
 
@@ -163,7 +191,7 @@ def torch_orthogonal(mode: str) -> Callable[[nn.Module], None]:
     return register
 
 
-def _geotorch_orthogonal(layer: nn.Module) -> None:
+def geotorch_orthogonal(layer: nn.Module) -> None:
     importlib.import_module("geotorch").orthogonal(layer, "weight")
 
 

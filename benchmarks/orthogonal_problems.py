@@ -21,11 +21,11 @@ class Problem:
     batch_loss: Callable[[list[Tensor]], Tensor]
     full_loss: Callable[[list[Tensor]], float]
     target: float
-    lr_low: int  # the grid of step lengths: powers of two from 2^low to 2^high
-    lr_high: int
+    lr: float  # where every method's search for a step length begins
     check_every: int = 10
     others: list[nn.Parameter] = field(default_factory=list)
     other_lr: float = 0.05
+    seconds: float = 1.0  # of a run, at most
 
     def other_parameters(self) -> list[nn.Parameter]:
         return self.others
@@ -46,7 +46,7 @@ def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
     def full_loss(weights: list[Tensor]) -> float:  # the expectation over batches, without the noise's share
         return float(((weights[0] - R) ** 2).sum()) / 2 / d
 
-    return Problem(seed, [start], batch_loss, full_loss, 0.01, -3, 0, check_every=5)
+    return Problem(seed, [start], batch_loss, full_loss, 0.01, lr=0.5, check_every=5)
 
 
 def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> Problem:
@@ -65,7 +65,7 @@ def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> P
     def full_loss(weights: list[Tensor]) -> float:
         return 1 - float(((mixing @ weights[0]) ** 2).sum()) / most
 
-    return Problem(seed, [start], batch_loss, full_loss, 0.02, -2, 2, check_every=5)
+    return Problem(seed, [start], batch_loss, full_loss, 0.02, lr=1.0, check_every=5)
 
 
 @lru_cache
@@ -108,7 +108,7 @@ def mlp(seed: int, data: Path, width: int = 100, batch: int = 128) -> Problem:
     def full_loss(weights: list[Tensor]) -> float:
         return float(F.cross_entropy(logits(weights, X[:4000]), y[:4000]))
 
-    return Problem(seed, starts, batch_loss, full_loss, 0.25, -4, 0, others=[head, *biases], check_every=20)
+    return Problem(seed, starts, batch_loss, full_loss, 0.25, lr=0.1, others=[head, *biases], seconds=2.0)
 
 
 def conv(seed: int, data: Path, channels: int = 16, layers: int = 3, batch: int = 64) -> Problem:
@@ -136,7 +136,4 @@ def conv(seed: int, data: Path, channels: int = 16, layers: int = 3, batch: int 
     def full_loss(weights: list[Tensor]) -> float:
         return float(F.cross_entropy(logits(weights, X[:600]), y[:600]))
 
-    return Problem(seed, starts, batch_loss, full_loss, 0.8, -3, 0, others=[first, head], check_every=10)
-
-
-TASKS: dict[str, Callable[[int, Path], Problem]] = {"procrustes": procrustes, "pca": pca, "mlp": mlp, "conv": conv}
+    return Problem(seed, starts, batch_loss, full_loss, 0.8, lr=0.25, others=[first, head], seconds=3.0)

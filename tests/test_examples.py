@@ -8,6 +8,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SECONDS = 60
+EXTRAS = {"evolution_strategies": "gymnasium"}  # what an example needs beyond nearkin itself
 
 
 def stop(*_: object) -> None:
@@ -18,6 +19,8 @@ def stop(*_: object) -> None:
 def test_example(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if path.stem in EXTRAS:
+        pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}, which nearkin[rl] installs")
     monkeypatch.setattr("sys.argv", [path.name, "--out", str(tmp_path)])
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)
     assert spec is not None

@@ -9,7 +9,9 @@ from nearkin._distributed import current
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
+from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
@@ -48,6 +50,8 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin encode "parts/*.npy" --model idx --out codes
+    - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
@@ -56,7 +60,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, compress, search, evaluate, report):
+for command in (demo, embed, compress, search, evaluate, report, encode, export):
     app.command()(command)
 
 

@@ -32,7 +32,8 @@ class Index:
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `quantizer` the
-    fitted quantizer or None; `ids` (n,) the users' ids or None for 0, 1, 2, ...
+    fitted quantizer or None; `ids` (n,) the users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes
+    or None.
 
     >>> import numpy as np
     >>> X = np.eye(4, dtype=np.float32)
@@ -47,7 +48,7 @@ class Index:
         self.metric = metric
         self.quantizer = quantizer
         self.ids: np.ndarray | None = None
-        self._kept = kept
+        self.kept = kept
 
     @classmethod
     def empty(
@@ -144,8 +145,8 @@ class Index:
             if callback is not None:
                 callback(first + len(chunk), {"total": len(X)})
         self.ids = ids
-        if self._kept is not None:
-            self._kept.append(X)
+        if self.kept is not None:
+            self.kept.append(X)
 
     def _add_codes(self, X: np.ndarray) -> None:
         """Add rows in such a way that each gets the code that `quantizer.encode` gives it, in any batch."""
@@ -161,7 +162,7 @@ class Index:
 
         For indexes without ids of their own, such as the parts that several processes make.
         """
-        if any(index.ids is not None or index._kept is not None for index in (self, other)):
+        if any(index.ids is not None or index.kept is not None for index in (self, other)):
             raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
         if self.metric == "hamming":  # which FAISS cannot merge
             codes = faiss.vector_to_array(other.faiss_index.xb)
@@ -205,7 +206,7 @@ class Index:
         """
         Q = check_vectors(Q, name="Q", n_features=self.n_features)
         k = min(check_integer(k, "k", low=1), len(self))
-        if oversample is not None and self._kept is None:
+        if oversample is not None and self.kept is None:
             raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
         if oversample is not None and not oversample >= 1:
             raise ValueError(f"oversample is {oversample!r}; it must be at least 1, for example 4")
@@ -219,8 +220,8 @@ class Index:
             wanted = k if oversample is None else min(len(self), int(np.ceil(k * oversample)))
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
             found = self._candidates(chunk, wanted, asymmetric)
-            if oversample is not None and self._kept is not None:
-                found = rescore(chunk, found[1], self._kept, k, "l2" if self.metric == "hamming" else self.metric)
+            if oversample is not None and self.kept is not None:
+                found = rescore(chunk, found[1], self.kept, k, "l2" if self.metric == "hamming" else self.metric)
             parts.append(found)
             if callback is not None:
                 callback(first + len(chunk), {"total": len(Q)})
@@ -253,8 +254,8 @@ class Index:
             write_arrays(folder / "arrays.safetensors", arrays)
             if self.quantizer is not None:
                 self.quantizer.save(folder / "quantizer")
-            if self._kept is not None:
-                self._kept.save(folder / "vectors.npy")
+            if self.kept is not None:
+                self.kept.save(folder / "vectors.npy")
 
     def _with_integer_ids(self) -> Any:
         if self.ids is None or self.ids.dtype.kind != "i":

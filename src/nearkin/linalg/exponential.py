@@ -3,11 +3,24 @@
 import torch
 from torch import Tensor
 
+from nearkin.linalg.products import plus_product
+
 # (degree, largest norm): the series cut after this degree is right to a unit of rounding, relative to its result
 _SERIES = {
-    torch.float32: ((2, 8e-4), (4, 6e-2), (6, 0.28), (9, 0.9)),
-    torch.float64: ((2, 3e-8), (4, 4e-4), (6, 1e-2), (9, 0.1)),
+    torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)),
+    torch.float64: ((2, 3e-8), (4, 4e-4), (8, 5e-2)),
 }
+_ROOT = 177**0.5  # the degree-8 polynomial by two products besides A^2: Bader, Blanes & Casas (2019), Table 2
+_X = (
+    (1 + _ROOT) / 132,
+    (1 + _ROOT) / 528,
+    2 / 3,
+    (-271 + 29 * _ROOT) / 210,
+    11 * (-1 + _ROOT) / 840,
+    11 * (-9 + _ROOT) / 3360,
+    (89 - _ROOT) / 2240,
+)
+_Y = (857 - 58 * _ROOT) / 630
 
 
 def expm1(A: Tensor) -> Tensor:
@@ -37,13 +50,13 @@ def expm1(A: Tensor) -> Tensor:
 
 
 def _series(A: Tensor, A2: Tensor, degree: int) -> Tensor:
-    """Return the Taylor polynomial of exp(A) - I of degree 2, 4, 6 or 9, by 0, 1, 2 or 3 products besides A2 = A A."""
+    """Return the Taylor polynomial of exp(A) - I of degree 2, 4 or 8, by 0, 1 or 2 products besides A2 = A A."""
     if degree == 2:
-        return A + A2 / 2
+        return torch.add(A, A2, alpha=0.5)
     if degree == 4:
-        return A + A2 / 2 + A2 @ (A / 6 + A2 / 24)
-    A3 = A2 @ A
-    high = A / 24 + A2 / 120 + A3 / 720
-    if degree == 9:
-        high += A3 @ (A / 5040 + A2 / 40320 + A3 / 362880)
-    return A + A2 / 2 + A3 / 6 + A3 @ high
+        return plus_product(torch.add(A, A2, alpha=0.5), A2, (A / 6).add_(A2, alpha=1 / 24))
+    x1, x2, x3, x4, x5, x6, x7 = _X
+    A4 = A2 @ (A * x1).add_(A2, alpha=x2)
+    right = (A * x5).add_(A2, alpha=x6).add_(A4, alpha=x7)
+    right.diagonal(dim1=-2, dim2=-1).add_(x4)
+    return plus_product(torch.add(A, A2, alpha=_Y), A4.add_(A2, alpha=x3), right)

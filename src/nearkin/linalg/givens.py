@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numba import njit
 
+from nearkin.linalg.skew import left_skew_entries, row_entry
+
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 
@@ -36,6 +38,23 @@ def rotate_rows(X: Array, pairs: Any, theta: Any) -> Array:
     column update of a matrix kept transposed is a row update with the angles' signs turned.
     """
     return _rotate(X, pairs, theta, axis=-2)
+
+
+def descend_rows(
+    X: torch.Tensor,  # (d, k), changed in place
+    G: torch.Tensor,  # (d, k), the gradient at X
+    pairs: torch.Tensor,  # (p, 2) integers, disjoint
+    length: float,
+) -> None:
+    """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T: entries and rotations in one pass.
+
+    Disjoint pairs do not see each other, so this is `left_skew_entries` followed by `rotate_rows`; but each row comes
+    from memory once, which is what such a step costs.
+    """
+    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
+        _descend_rows_kernel(X.numpy(), G.numpy(), pairs.numpy(), length)
+    else:
+        rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
 
 
 def directional_derivatives(G: Array, R: Array) -> Array:
@@ -83,11 +102,23 @@ def _rotate_columns_kernel(X, pairs, s, tau):  # X (n, d): a row fits the cache,
 @njit(cache=True)
 def _rotate_rows_kernel(X, pairs, s, tau):  # X (d, k)
     for p in range(pairs.shape[0]):
+        _rotate_pair(X[pairs[p, 0]], X[pairs[p, 1]], s[p], tau[p])
+
+
+@njit(cache=True)
+def _rotate_pair(first, second, s, tau):
+    for c in range(first.shape[0]):
+        x, y = first[c], second[c]
+        first[c] = x - s * (y + tau * x)
+        second[c] = y + s * (x - tau * y)
+
+
+@njit(cache=True)
+def _descend_rows_kernel(X, G, pairs, length):
+    for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
-        for c in range(X.shape[1]):
-            x, y = X[i, c], X[j, c]
-            X[i, c] = x - s[p] * (y + tau[p] * x)
-            X[j, c] = y + s[p] * (x - tau[p] * y)
+        theta = length * row_entry(X[i], X[j], G[i], G[j])
+        _rotate_pair(X[i], X[j], X.dtype.type(np.sin(theta)), X.dtype.type(np.tan(theta / 2)))
 
 
 def _rotate_torch(X: torch.Tensor, pairs: torch.Tensor, theta: torch.Tensor, axis: int) -> torch.Tensor:

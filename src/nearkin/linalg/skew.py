@@ -55,14 +55,19 @@ def right_skew_entries(
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
+def row_entry(x, y, g, h):  # one entry of the left form, from rows i, j of X and rows i, j of G
+    total = x.dtype.type(0)
+    for c in range(x.shape[0]):
+        total += g[c] * y[c] - x[c] * h[c]
+    return total
+
+
+@njit(cache=True)
 def _row_entries(X, G, pairs):
     entries = np.empty(pairs.shape[0], X.dtype)
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
-        total = X.dtype.type(0)
-        for c in range(X.shape[1]):
-            total += G[i, c] * X[j, c] - X[i, c] * G[j, c]
-        entries[p] = total
+        entries[p] = row_entry(X[i], X[j], G[i], G[j])
     return entries
 
 

@@ -26,18 +26,19 @@ def orthogonal_optimizer(
     """Return an optimizer for orthonormal parameters, chosen by shape and by what benchmarks/orthogonal_tasks.py
     showed.
 
-    "auto" is RiemannianDescent with the "qr" retraction: the fastest, or within 3 % of it, to the targets of
-    Procrustes (d = 256) and minibatch PCA (1024 x 64) there, 1.7 to 1.8 times faster than POGO's rule (on the PCA task
-    it was also developed, so the gain there may be particular); thin matrices never form a d x d matrix. With
-    `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than d^3, it is StochasticFlow
-    with s = d / log d, whose steps cost O(d^2 s).
+    "auto" is RiemannianDescent with the "newton-schulz" retraction: the cheapest step that follows the whole gradient
+    on nearly every shape, and about level with "qr" in the time to a loss (25 % ahead to 11 % behind); thin matrices
+    never form a d x d matrix. docs/orthogonal.md has the table, and says where POGO's rule is faster (matrices of side
+    about 100 and less). With `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than
+    d^3, it is StochasticFlow with s = d / log d, whose steps cost O(d^2 s): a cheap step, not a fast method (at
+    d = 256, on a task whose gradient costs d^2, it stayed behind).
 
     Parameters
     ----------
     params: parameters or groups of them, or a module whose matrices are all to be orthonormal, convolution kernels
         included (each gets its layout); its vectors, such as biases, are left to another optimizer.
     lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
-    method: "auto", or "riemannian" (qr), "flow" (s = d / log d), "givens" (greedy).
+    method: "auto", or "riemannian" (newton-schulz), "flow" (s = d / log d), "givens" (greedy).
     cheap_gradients: see above.
     options: momentum, betas, maximize, stabilize_every, generator, callback and the method's own.
 
@@ -47,7 +48,7 @@ def orthogonal_optimizer(
     >>> layer = torch.nn.Linear(8, 8)
     >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
     >>> nk.orthogonal.orthogonal_optimizer([weight], lr=0.1).param_groups[0]["retraction"]
-    'qr'
+    'newton-schulz'
     """
     check_choice(method, "method", METHODS)
     groups = _groups_of(params)
@@ -58,7 +59,7 @@ def orthogonal_optimizer(
         return StochasticFlow(groups, lr, **{"component_size": "d/log d", "scale": "none", **options})
     if method == "givens":
         return GivensDescent(groups, lr, **options)
-    return RiemannianDescent(groups, lr, **{"retraction": "qr", **options})
+    return RiemannianDescent(groups, lr, **{"retraction": "newton-schulz", **options})
 
 
 def _groups_of(params: Any) -> list[dict[str, Any]]:

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
-from nearkin.linalg.givens import rotate_columns, rotate_rows
+from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.moments import first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
 from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
+from nearkin.orthogonal.tournament import uniform_components
 
 SIDES = ("auto", "left", "right")
 
@@ -99,6 +100,10 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         M = first_moment(G, group, state)
+        if M is G and group["selection"] == "random" and _one_pass(group):
+            for b in range(len(X)):
+                descend_rows(X[b], G[b], uniform_components(X.shape[1], 2, self.generator).to(X.device), group["lr"])
+            return X
         right = group["side"] == "right" or (
             group["side"] == "auto" and group["selection"] != "random" and X.shape[-2] == X.shape[-1]
         )
@@ -131,6 +136,10 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw
+
+
+def _one_pass(group: dict[str, Any]) -> bool:
+    return group["side"] != "right" and group["n_matchings"] == 1 and group["angle"] == "gradient"
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:

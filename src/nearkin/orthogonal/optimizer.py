@@ -1,5 +1,6 @@
 """What all optimizers on the manifold share: checks, the walk over parameters, moments, stabilizing, saving."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -163,7 +164,7 @@ def _check_gradient_of(p: Tensor, number: int) -> None:
         return
     if grad.layout != torch.strided:
         raise TypeError(f"the gradient of parameter {number} is sparse ({grad.layout}); it must be dense")
-    if not bool(torch.isfinite(grad.sum())) and not bool(torch.isfinite(grad).all()):
+    if not math.isfinite(grad.sum()) and not bool(torch.isfinite(grad).all()):
         raise ValueError(
             f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "
             "no parameter was changed. Lower lr or skip the batch"

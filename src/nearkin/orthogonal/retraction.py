@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.skew import tangent_gradient
+from nearkin.linalg.products import plus_product
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
@@ -30,14 +30,14 @@ def right_step(
 ) -> Tensor:
     """Return X f(-t A) (..., d, d): `retraction` names f."""
     if retraction == "exp":
-        return X + X @ expm1(-t * A)
+        return plus_product(X, X, expm1(-t * A))
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
         return 2 * torch.linalg.solve(identity + half, X, left=False) - X
     if retraction == "taylor":
         return taylor_right_step(X, A, t)
-    return ORTHONORMALIZE[retraction](torch.sub(X, X @ A, alpha=t))
+    return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
 
 
 def taylor_right_step(
@@ -57,7 +57,7 @@ def taylor_right_step(
         w = B @ w
     if _rms(w, probe) / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
         first = X @ B
-        moved = torch.add(X, first).add_(first @ B, alpha=0.5)
+        moved = plus_product(X + first, first, B, 0.5)
     else:
         square = B @ B
         moved = X + X @ (B + square / 2 + square @ (B / 6 + square / 24))
@@ -94,7 +94,8 @@ def left_step(
         return _left_span_step(X, G, t, _phi1)
     if retraction == "cayley":
         return _left_span_step(X, G, t, _cayley_phi)
-    return ORTHONORMALIZE[retraction](torch.sub(X, tangent_gradient(X, G), alpha=t))
+    moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
+    return ORTHONORMALIZE[retraction](moved)
 
 
 def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
@@ -162,16 +163,18 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
     """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
 
-    One step is POGO's rule; it squares the error, and whether another is needed is measured by `orthogonality_probe`. A
-    step so long that the iteration might not converge (||M^T M - I||_F >= 1) is made by QR.
+    One step is POGO's rule; it squares the error: E = M^T M - I becomes (E^3 - 3 E^2) / 4. Whether another is needed is
+    plain from a small ||E||_F and else measured by `orthogonality_probe`. A step so long that the iteration might not
+    converge (||E||_F >= 1) is made by QR.
     """
     while True:
         deviation = M.mT @ M
         deviation.diagonal(dim1=-2, dim2=-1).sub_(1)
-        if not float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax()) < 1:
+        size = float(torch.linalg.vector_norm(deviation, dim=(-2, -1)).amax())
+        if not size < 1:
             return qr_orthonormalize(M)
-        M = torch.sub(M, M @ deviation, alpha=0.5)
-        if orthogonality_probe(M) <= TOLERANCE[M.dtype]:
+        M = plus_product(M, M, deviation, -0.5)
+        if size**2 / M.shape[-1] ** 0.5 <= TOLERANCE[M.dtype] or orthogonality_probe(M) <= TOLERANCE[M.dtype]:
             return M
 
 

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
-from nearkin.linalg.givens import rotate_rows
+from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
 from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.noise import measured_component_size
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
@@ -36,7 +38,8 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
-    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets).
+    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets), or "noise": grown and shrunk
+        so that sampling adds as much variance as the gradients show over the last steps (`noise.py`; not the paper's).
     sampling: "uniform" (the default: by Lemmas 9.5 and 9.6 "square" gains nothing, and "abs" gained under 1 % at d =
     256),
         "abs" and "square" (h-regular, by the direct sampler: no rejection), or "importance": matchings (s = 2) of a
@@ -91,7 +94,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         check_choice(group["scale"], "scale", ("unbiased", "none"))
         check_choice(group["family"], "family", FAMILIES)
         check_integer(group["rebuild_every"], "rebuild_every", low=1)
-        s = resolve_component_size(group["component_size"], X.shape[-2])
+        measured = group["component_size"] == "noise"
+        s = None if measured else resolve_component_size(group["component_size"], X.shape[-2])
+        if measured and X.shape[-2] < 2:
+            raise ValueError("component_size is 'noise' for a matrix of one row; there is nothing to turn")
         if group["sampling"] == "importance" and s != 2:
             raise ValueError(
                 f"component_size is {group['component_size']!r} with sampling='importance'; it must be 2: a "
@@ -100,7 +106,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         M = first_moment(G, group, state)
-        s = resolve_component_size(group["component_size"], X.shape[-2])
+        if group["component_size"] == "noise":
+            s = measured_component_size(X, G, state)
+        else:
+            s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = [self._draw(X[b], M[b], s, group, state, b) for b in range(len(X))]
         if s == 2:
             _turn_pairs(X, G, M, drawn, group, state)
@@ -144,16 +153,17 @@ def _turn_pairs(
     group: dict[str, Any],
     state: dict[str, Any],
 ) -> None:
+    if M is G:
+        for b, (pairs, scale) in enumerate(drawn):
+            descend_rows(X[b], G[b], pairs, group["lr"] * scale)
+        return
     raw = [left_skew_entries(X[b], G[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    values = raw
-    if M is not G:
-        values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
+    values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
     length = step_length(raw, group, state)
     for b, (pairs, _) in enumerate(drawn):
         theta = values[b] * (length[b] if isinstance(length, Tensor) else length)
         rotate_rows(X[b], pairs, theta)
-        if M is not G:
-            rotate_rows(M[b], pairs, theta)
+        rotate_rows(M[b], pairs, theta)
 
 
 def _turn_blocks(
@@ -164,17 +174,13 @@ def _turn_blocks(
     group: dict[str, Any],
     state: dict[str, Any],
 ) -> None:
-    b, d, k = X.shape
-    components = torch.stack([c for c, _ in drawn])  # (b, l, s)
-    scale = torch.tensor([value for _, value in drawn], dtype=X.dtype, device=X.device)[:, None, None, None]
-    rows = (components + d * torch.arange(b, device=X.device)[:, None, None]).reshape(-1)
-    shape = (*components.shape, k)
-    flat = [tensor.view(-1, k) for tensor in ((X, G) if M is G else (X, G, M))]
-    taken = [tensor.index_select(0, rows).view(shape) for tensor in flat]
-    raw = left_skew(taken[0], taken[1]) * scale  # (b, l, s, s)
-    Omega = raw if M is G else left_skew(taken[0], taken[2]) * scale
+    raw = torch.stack([skew_blocks(X[b], G[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
+    Omega = raw
+    if M is not G:
+        Omega = torch.stack([skew_blocks(X[b], M[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
     length = step_length(list(raw), group, state)
     turn = expm1(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
-    for tensor, part in zip(flat, taken, strict=True):
-        if tensor is not flat[1]:  # the gradient stays
-            tensor.index_copy_(0, rows, (part + turn @ part).view(-1, k))
+    for b, (components, _) in enumerate(drawn):
+        turn_blocks(X[b], components, turn[b])
+        if M is not G:
+            turn_blocks(M[b], components, turn[b])

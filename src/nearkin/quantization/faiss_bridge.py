@@ -136,6 +136,11 @@ def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
 
 
 def _padded(codebooks: np.ndarray) -> np.ndarray:
-    missing = (1 << code_bits(codebooks.shape[1])) - codebooks.shape[1]
+    return filled_up(codebooks, 1 << code_bits(codebooks.shape[1]))
+
+
+def filled_up(codebooks: np.ndarray, n_centroids: int) -> np.ndarray:
+    """Codebooks (M, K, d/M) with copies of the first centroid up to (M, n_centroids, d/M), float32."""
+    missing = n_centroids - codebooks.shape[1]
     filled = np.concatenate([codebooks, np.repeat(codebooks[:, :1], missing, axis=1)], axis=1)
     return np.ascontiguousarray(filled, np.float32)

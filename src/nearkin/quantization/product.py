@@ -22,7 +22,7 @@ from nearkin.quantization.start import STARTS, start_rotation
 from nearkin.quantization.streaming import RunningFit
 from nearkin.statistics import Mean
 
-_CHUNK = 65_536  # rows encoded at a time: what bounds memory
+_CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
 _LAST_KMEANS = 5  # iterations after it has stopped

@@ -36,13 +36,13 @@ def open_parquet(where: Locator) -> Rows:
         names = _columns(pa, file.schema_arrow, where)
         n = file.metadata.num_rows
         first = next(file.iter_batches(1, columns=names), None)
-        block = np.empty((0, 1)) if first is None else _to_array(pa, first, names, None, where)
+        block = np.empty((0, 1)) if first is None else batch_rows(pa, first, names, None, where)
     shape = check_layout(str(where), (n, block.shape[1]), block.dtype)
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
         with parquet.ParquetFile(where.path) as opened:
             for batch in opened.iter_batches(rows, columns=names):
-                yield _to_array(pa, batch, names, shape[1], where)
+                yield batch_rows(pa, batch, names, shape[1], where)
 
     return streamed_rows(shape, block.dtype, blocks)
 
@@ -71,7 +71,8 @@ def _columns(pa: Any, schema: Any, where: Locator) -> list[str]:
     return schema.names
 
 
-def _to_array(pa: Any, batch: Any, names: list[str], d: int | None, where: Locator) -> np.ndarray:
+def batch_rows(pa: Any, batch: Any, names: list[str], d: int | None, where: Locator) -> np.ndarray:
+    """Vectors (n, d) in the columns `names` of a record batch; ValueError for nulls or lists of unequal lengths."""
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):
         if column.null_count:

@@ -1,0 +1,138 @@
+"""FAISS itself, over several files: each shard can lie on a disk or a machine of its own, the answers are the same."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from nearkin import hashing
+from nearkin._check import check_integer
+from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin.export.folders import check_own_folder
+from nearkin.export.source import Source, inner_index
+from nearkin.export.target import Callback, Target, Written
+from nearkin.index import Index
+from nearkin.quantization.product import ProductQuantizer
+
+KIND = "faiss shards"
+_BY_ID = 0  # FAISS's subset type: rows whose ids lie in a range
+
+
+class FaissShards(Target):
+    """A folder of `shards` files `shard-0000.faiss`, ..., runs of rows of nearly equal length.
+
+    Every file is a FAISS index under the rows' positions in the whole; `open_shards` joins them by `IndexShards` or
+    `IndexBinaryShards`, and adds the users' ids. Scores and ids are those of the unsharded index; only among rows of
+    equal inner product may FAISS's merge name others. A folder that an earlier export wrote is replaced.
+    """
+
+    recall_target = 0.99  # 4-bit fast scan rounds, and so ties otherwise; everything else reaches 1
+
+    def __init__(self, out: str | os.PathLike, shards: int = 2) -> None:
+        self.out = Path(out)
+        self.shards = check_integer(shards, "shards", low=1)
+        check_own_folder(self.out, KIND)
+
+    @contextmanager
+    def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
+        index, n = source.index, len(source)
+        check_integer(self.shards, "shards", low=1, high=n)
+        if isinstance(inner_index(index), faiss.IndexIVFPQFastScan):
+            raise ValueError("an inverted file of 4-bit fast-scan codes cannot be cut; build it with fast_scan=False")
+        bounds = [n * i // self.shards for i in range(self.shards + 1)]
+        config = {"metric": index.metric, "n_features": index.n_features, "bounds": bounds}
+        with saving_folder(self.out, KIND, config) as folder:
+            for i, (first, last) in enumerate(pairwise(bounds)):
+                _write(index.metric, _part(source, first, last), shard_file(folder, i))
+                callback(last, {"total": n})
+            if index.quantizer is not None:
+                index.quantizer.save(folder / "quantizer")
+            write_arrays(folder / "arrays.safetensors", {} if index.ids is None else pack_ids("row", index.ids))
+            opened = open_shards(folder)
+            yield Written(lambda asked, k: source.ids()[opened.faiss_index.search(asked, k)[1]], self._facts(folder))
+
+    def _facts(self, folder: Path) -> dict[str, Any]:
+        size = sum(file.stat().st_size for file in folder.glob("shard-*.faiss"))
+        return {"out": str(self.out), "shards": self.shards, "bytes": size}
+
+
+def shard_file(folder: Path, number: int) -> Path:
+    """Where a shard lies."""
+    return folder / f"shard-{number:04d}.faiss"
+
+
+def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
+    """The shards in `folder` as one `Index`; with `threaded` each shard is searched by a thread of its own.
+
+    Raises FileNotFoundError or ValueError for a folder or shard that is missing, damaged, or of another width or type.
+    """
+    folder = Path(folder)
+    config = read_config(folder, KIND)
+    d, metric, bounds = config["n_features"], config["metric"], config["bounds"]
+    quantizer = _read_quantizer(folder / "quantizer")
+    whole = Index.empty(d, quantizer, metric)
+    binary = metric == "hamming"
+    kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
+    shards = kind(whole.faiss_index.d, threaded, False)  # False: ids are kept, not counted on from shard to shard
+    for i, (first, last) in enumerate(pairwise(bounds)):
+        shards.add_shard(_read(shard_file(folder, i), len(bounds) - 1, last - first, whole))
+    whole.faiss_index = shards
+    arrays = read_arrays(folder / "arrays.safetensors")
+    whole.ids = unpack_ids("row", arrays) if arrays else None
+    return whole
+
+
+def _part(source: Source, first: int, last: int) -> Any:
+    """Rows first..last as an index under their positions."""
+    index, positions = source.index, np.arange(first, last)
+    inner = inner_index(index)
+    if source.n_bits is not None:
+        part = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(inner.d))
+        part.add_with_ids(np.ascontiguousarray(source.codes[first:last]), positions)
+        return part
+    fast = isinstance(inner, faiss.IndexPQFastScan)
+    made = Index.empty(index.n_features, index.quantizer, index.metric, fast_scan=fast)
+    empty = inner_index(made)
+    if isinstance(inner, faiss.IndexIVF):
+        empty.nprobe = inner.nprobe
+        inner.copy_subset_to(empty, _BY_ID, first, last)  # ids are the positions already
+        made.faiss_index.ntotal = empty.ntotal
+        return made.faiss_index
+    part = faiss.IndexIDMap(made.faiss_index)  # a map wants an empty index: it is filled from here on
+    if fast:  # it takes rows only; what its codes stand for has those codes again
+        empty.add(inner.reconstruct_n(first, last - first))
+    else:
+        codes = faiss.rev_swig_ptr(inner.codes.data(), len(source) * inner.code_size).reshape(len(source), -1)
+        empty.add_sa_codes(np.ascontiguousarray(codes[first:last]))
+    made.faiss_index.ntotal = part.ntotal = empty.ntotal
+    faiss.copy_array_to_vector(positions, part.id_map)
+    return part
+
+
+def _write(metric: str, part: Any, file: Path) -> None:
+    (faiss.write_index_binary if metric == "hamming" else faiss.write_index)(part, str(file))
+
+
+def _read(file: Path, n_shards: int, rows: int, whole: Index) -> Any:
+    if not file.is_file():
+        raise ValueError(f"{file} is missing; the folder has {n_shards} shards, copy it again")
+    try:
+        shard = (faiss.read_index_binary if whole.metric == "hamming" else faiss.read_index)(str(file))
+    except RuntimeError as error:
+        raise ValueError(f"{file} cannot be read as an index of {whole.metric}; copy it again") from error
+    if shard.d != whole.faiss_index.d:
+        raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; it is of another export")
+    if shard.ntotal != rows:
+        raise ValueError(f"{file} has {shard.ntotal} rows, config.json says {rows}; it is of another export")
+    return shard
+
+
+def _read_quantizer(path: Path) -> Any:
+    if not path.is_dir():
+        return None
+    return (hashing.load if read_config(path)["kind"] == "hasher" else ProductQuantizer.load)(path)

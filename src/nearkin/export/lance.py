@@ -1,0 +1,154 @@
+"""Lance: the index as an IVF-PQ of our rotation, centroids and codebooks, in a folder that object storage can hold.
+
+Lance has no rotation: its table holds rotated rows and wants rotated queries, `Q @ rotation_`, which is what
+`open_lance(...).search` does. Distances do not change under a rotation.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from nearkin._check import check_vectors
+from nearkin._storage import read_config, saving_folder
+from nearkin.export.extras import load_extra
+from nearkin.export.folders import check_own_folder
+from nearkin.export.source import Source, inner_index
+from nearkin.export.target import Callback, Target, Written
+from nearkin.index.rescoring import normalised
+from nearkin.quantization import faiss_bridge
+from nearkin.quantization.product import ProductQuantizer
+
+KIND = "lance export"
+METRICS = {"l2": "L2", "ip": "dot", "cosine": "dot"}  # of normalised rows, for "cosine"
+_TABLE = "vectors.lance"
+
+
+class Lance(Target):
+    """A folder: `vectors.lance` with the columns id and vector (rotated) under an IVF_PQ index, and our quantizer.
+
+    Vectors are the exact rows where the index keeps them, else what their codes stand for. Plain product quantization
+    becomes one partition around the origin. A folder that an earlier export wrote is replaced.
+    """
+
+    recall_target = 0.95  # rows that lie between two coarse cells may fall into the other one
+
+    def __init__(self, out: str | os.PathLike) -> None:
+        self.out = Path(out)
+        check_own_folder(self.out, KIND)
+
+    @contextmanager
+    def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
+        lance, index = load_extra("lance"), source.index
+        parts = _parts(source)
+        lists = inner_index(index)
+        probes = lists.nprobe if isinstance(lists, faiss.IndexIVF) else 1
+        exact = index.kept is not None
+        config = {
+            "metric": index.metric,
+            "n_features": source.d,
+            "n_rows": len(source),
+            "n_probe": probes,
+            "exact": exact,
+        }
+        with saving_folder(self.out, KIND, config) as folder:
+            index.quantizer.save(folder / "quantizer")
+            table = folder / _TABLE
+            dataset = lance.write_dataset(_reader(source, callback), str(table))
+            dataset.create_index("vector", "IVF_PQ", metric=METRICS[index.metric], **parts)
+            opened = LanceTable(folder)
+            facts = {"out": str(self.out), "partitions": parts["num_partitions"], "exact_vectors": exact}
+            yield Written(lambda asked, k: opened.search(asked, k)[1], facts)
+
+
+class LanceTable:
+    """An exported folder, opened for search.
+
+    `dataset` is the `lance.LanceDataset` itself; `rotation` (d, d) is what queries are multiplied by.
+    """
+
+    def __init__(self, folder: str | os.PathLike) -> None:
+        config = read_config(folder, KIND)
+        quantizer = ProductQuantizer.load(Path(folder) / "quantizer")
+        self.metric, self.n_features, self.n_rows = config["metric"], config["n_features"], config["n_rows"]
+        self.n_probe, self.exact = config["n_probe"], config["exact"]
+        self.rotation = quantizer.rotation_
+        self.dataset = load_extra("lance").dataset(str(Path(folder) / _TABLE))
+
+    def search(self, Q: Any, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and ids (q, k) of queries Q (q, d) in the original space, nearest first, as `Index.search` gives them.
+
+        `oversample` takes that many times k candidates by their codes and ranks them by the stored vectors.
+        """
+        Q = check_vectors(Q, name="Q", n_features=self.n_features)
+        Q = normalised(Q) if self.metric == "cosine" else Q
+        asked = (Q.astype(np.float64) @ self.rotation).astype(np.float32)
+        k = min(k, self.n_rows)
+        found = [self._nearest(row, k, oversample) for row in asked]
+        return tuple(np.stack(part) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+    def _nearest(self, row: np.ndarray, k: int, oversample: int | None) -> tuple[np.ndarray, np.ndarray]:
+        nearest = {"column": "vector", "q": row, "k": k, "nprobes": self.n_probe, "refine_factor": oversample}
+        table = self.dataset.to_table(columns=["id", "_distance"], nearest=nearest)
+        ids, far = table["id"].to_numpy(), table["_distance"].to_numpy()
+        ids = ids.astype(np.str_) if ids.dtype.kind == "O" else ids
+        scores = far if self.metric == "l2" else 1 - far  # Lance's "dot" distance is 1 - <q, x>
+        missing = (0, k - len(ids))  # an inverted file may visit fewer than k rows
+        worst = np.inf if self.metric == "l2" else -np.inf
+        return np.pad(scores, missing, constant_values=worst), np.pad(
+            ids, missing, constant_values="" if ids.dtype.kind == "U" else -1
+        )
+
+
+def _parts(source: Source) -> dict[str, Any]:
+    """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
+    quantizer = source.index.quantizer
+    if not isinstance(quantizer, ProductQuantizer):
+        raise ValueError(
+            "lance takes product quantization; compress with --method procrustes (or another rotation), "
+            "and export bits to pgvector"
+        )
+    bits = 4 if quantizer.codebooks_.shape[1] <= 16 else 8
+    if quantizer.codebooks_.shape[1] > 256:
+        raise ValueError(f"lance takes up to 256 centroids; this quantizer has {quantizer.codebooks_.shape[1]}")
+    if quantizer.coarse_centroids_ is not None and source.index.metric != "l2":
+        raise ValueError(
+            f"lance quantizes no residuals for {source.index.metric!r}; compress with --metric l2 or without --coarse"
+        )
+    coarse = quantizer.coarse_centroids_
+    centroids = np.zeros((1, source.d), np.float32) if coarse is None else coarse @ quantizer.rotation_
+    return {
+        "num_partitions": len(centroids),
+        "num_sub_vectors": len(quantizer.codebooks_),
+        "num_bits": bits,
+        "ivf_centroids": np.ascontiguousarray(centroids, np.float32),
+        "pq_codebook": faiss_bridge.filled_up(quantizer.codebooks_, 1 << bits),
+    }
+
+
+def _reader(source: Source, callback: Callback) -> Any:
+    """The rows as Arrow batches, rotated; the codes of an inverted file know neither more nor less for it."""
+    pa = load_extra("pyarrow")
+    kind = pa.string() if source.has_text_ids else pa.int64()
+    schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
+    rotation = source.index.quantizer.rotation_.astype(np.float64)
+
+    def batches() -> Iterator[Any]:
+        done = 0
+        for batch in source.batches():
+            rows = (batch.vectors.astype(np.float64) @ rotation).astype(np.float32)  # type: ignore[union-attr]
+            vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), source.d)
+            yield pa.record_batch([pa.array(batch.ids, kind), vectors], schema)
+            done += len(rows)
+            callback(done, {"total": len(source)})
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def open_lance(folder: str | os.PathLike) -> LanceTable:
+    """Open the folder that an export to Lance wrote."""
+    return LanceTable(folder)

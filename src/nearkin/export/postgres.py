@@ -1,0 +1,47 @@
+"""Connecting to PostgreSQL with errors that help and never show a password."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nearkin.export.extras import load_extra
+
+_SHOWN = ("host", "hostaddr", "port", "dbname", "user")
+
+
+@contextmanager
+def connecting(dsn: str) -> Iterator[Any]:
+    """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer."""
+    psycopg = load_extra("psycopg")
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise ValueError(
+            "dsn cannot be read; give 'postgresql://user@host:5432/database' (special characters as %XX), the password "
+            "by PGPASSWORD or ~/.pgpass"
+        ) from None  # its text would show the password
+    where = " ".join(f"{name}={parts[name]}" for name in _SHOWN if name in parts) or "the PG... variables"
+    try:
+        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=parts.get("connect_timeout", 10))
+    except psycopg.OperationalError as error:
+        text = " ".join(_without(str(error), parts.get("password")).split())
+        raise ConnectionError(f"PostgreSQL at {where} gives no connection: {text}") from None
+    with connection:
+        yield connection
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn PostgreSQL's own errors, a lost connection among them, into OSError; the transaction is rolled back."""
+    psycopg = load_extra("psycopg")
+    try:
+        yield
+    except psycopg.Error as error:
+        text = str(error).strip().splitlines() or [type(error).__name__]
+        lost = isinstance(error, psycopg.OperationalError)
+        kind = ConnectionError if lost else OSError
+        raise kind(f"PostgreSQL: {text[0]}; nothing was changed (the transaction is rolled back)") from error
+
+
+def _without(text: str, password: str | None) -> str:
+    return text.replace(password, "***") if password else text

@@ -1,0 +1,169 @@
+"""What an index gives to an export: its rows in batches, questions to ask, and its own judgement of answers."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import faiss
+import numpy as np
+
+from nearkin._check import check_vectors
+from nearkin.hashing.bits import n_bytes
+from nearkin.index import Index
+from nearkin.index.rescoring import normalised
+
+BATCH = 8_192  # rows handed over at a time
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
+
+    ids: np.ndarray
+    codes: np.ndarray | None
+    vectors: np.ndarray | None
+
+
+class Source:
+    """A finished index, read only; ValueError for one without rows."""
+
+    def __init__(self, index: Index) -> None:
+        if not len(index):
+            raise ValueError("the index has no rows; add some before the export")
+        self.index = index
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def d(self) -> int:
+        """Columns of the vectors."""
+        return self.index.n_features
+
+    @property
+    def n_bits(self) -> int | None:
+        """Bits of a code; None where the index does not search by Hamming distance."""
+        return self.index.quantizer.n_bits if self.index.metric == "hamming" else None
+
+    def need_bits(self, target: str) -> int:
+        """The number of bits; ValueError for an index of anything but bits, which `target` cannot hold."""
+        if self.n_bits is None:
+            raise ValueError(
+                f"{target} takes bits, and this index has metric {self.index.metric!r}; compress with a hashing method "
+                "(--method oge --bits 128), or export to lance or faiss-shards"
+            )
+        return self.n_bits
+
+    @property
+    def has_text_ids(self) -> bool:
+        return self.index.ids is not None and self.index.ids.dtype.kind == "U"
+
+    def ids(self, first: int = 0, last: int | None = None) -> np.ndarray:
+        """Ids of the rows first..last, int64 or text."""
+        if self.index.ids is None:
+            return np.arange(first, len(self) if last is None else min(last, len(self)))
+        return self.index.ids[first:last]
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Packed bits (n, bytes) uint8: FAISS's own memory, not a copy. Bit order as in `nearkin.hashing.bits`."""
+        width = n_bytes(self.need_bits("this target"))
+        return faiss.rev_swig_ptr(self.index.faiss_index.xb.data(), len(self) * width).reshape(-1, width)
+
+    def decoded(self, positions: np.ndarray) -> np.ndarray:
+        """What the codes of rows stand for, (b, d) float32 (normalised rows for "cosine")."""
+        self._make_direct_map()
+        return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
+
+    def vectors(self, positions: np.ndarray) -> np.ndarray | None:
+        """Exact rows where the index keeps them, else what the codes stand for; None for bits alone."""
+        if self.index.kept is not None:
+            rows = self.index.kept.rows(positions)
+            return normalised(rows) if self.index.metric == "cosine" else rows
+        return None if self.n_bits is not None else self.decoded(positions)
+
+    def batches(self, rows: int = BATCH) -> Iterator[Batch]:
+        """All rows in order, `rows` at a time."""
+        for first in range(0, len(self), rows):
+            positions = np.arange(first, min(first + rows, len(self)))
+            codes = None if self.n_bits is None else self.codes[first : first + rows]
+            yield Batch(self.ids(first, first + rows), codes, self.vectors(positions))
+
+    def fingerprint(self) -> str:
+        """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
+        found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
+        for batch in self.batches():
+            for part in (batch.ids, batch.codes, batch.vectors):
+                if part is not None:
+                    text = (
+                        "\0".join(part.tolist()).encode()
+                        if part.dtype.kind == "U"
+                        else np.ascontiguousarray(part).tobytes()
+                    )
+                    found.update(text)
+        return found.hexdigest()[:16]
+
+    def questions(self, n: int, random_state: int = 0) -> np.ndarray:
+        """Queries near the rows, as an engine is asked them: codes (n, bytes) with a twentieth of their bits turned,
+        or mixtures (n, d) of nine parts of one row and one of another."""
+        rng = np.random.default_rng(random_state)
+        positions = rng.integers(0, len(self), (2, n))
+        if self.n_bits is not None:
+            turned = np.packbits(rng.random((n, self.n_bits)) < 0.05, axis=1, bitorder="little")
+            return self.codes[positions[0]] ^ turned
+        one, other = (self._rows(some) for some in positions)
+        return self._as_asked(0.9 * one + 0.1 * other)
+
+    def asked(self, Q: Any) -> np.ndarray:
+        """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
+        Q = check_vectors(Q, name="queries", n_features=self.d)
+        return self.index.quantizer.encode(Q) if self.n_bits is not None else self._as_asked(Q)
+
+    def answers(self, asked: np.ndarray, k: int) -> np.ndarray:
+        """Positions (q, k) of the neighbours that the index itself finds, -1 where it finds none."""
+        return self.index.faiss_index.search(asked, min(k, len(self)))[1]
+
+    def distances(self, asked: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        """How far each query is from the *codes* of rows at `positions` (q, k), smaller is nearer; inf at -1."""
+        safe = np.maximum(positions, 0)
+        if self.n_bits is not None:
+            far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
+        else:
+            rows = self.decoded(safe.ravel()).reshape(*safe.shape, -1).astype(np.float64)
+            if self.index.metric == "l2":
+                far = ((rows - asked[:, None]) ** 2).sum(axis=2)
+            else:
+                far = -np.einsum("qkd,qd->qk", rows, asked.astype(np.float64))
+        return np.where(positions < 0, np.inf, far)
+
+    def positions(self, ids: Any) -> np.ndarray:
+        """Positions of ids of any shape; -1 for one that the index does not have."""
+        ids = np.asarray(ids)
+        if self.index.ids is None:
+            return np.where((ids >= 0) & (ids < len(self)), ids, -1)
+        order = np.argsort(self.index.ids, kind="stable")
+        place = np.minimum(np.searchsorted(self.index.ids, ids, sorter=order), len(self) - 1)
+        return np.where(self.index.ids[order[place]] == ids, order[place], -1)
+
+    def _rows(self, positions: np.ndarray) -> np.ndarray:
+        rows = self.vectors(positions)
+        return self.decoded(positions) if rows is None else rows
+
+    def _as_asked(self, Q: np.ndarray) -> np.ndarray:
+        return normalised(Q) if self.index.metric == "cosine" else np.ascontiguousarray(Q, np.float32)
+
+    def _make_direct_map(self) -> None:
+        """Inverted files find a row by its number only with a map, 8 bytes a row."""
+        lists = inner_index(self.index)
+        if isinstance(lists, faiss.IndexIVF) and lists.direct_map.no():
+            lists.make_direct_map()
+
+
+def inner_index(index: Index) -> Any:
+    """The FAISS index behind the rotation."""
+    if index.metric == "hamming":
+        return index.faiss_index
+    inner = faiss.downcast_index(index.faiss_index)
+    return faiss.downcast_index(inner.index) if isinstance(inner, faiss.IndexPreTransform) else inner

@@ -1,0 +1,86 @@
+"""Disjoint groups of rows: the skew gradient's s x s blocks on them, and turning each group by a matrix of its own.
+
+Both are one pass over the rows in the order of memory. Up to `SMALL` rows a group they are loops, on one thread: a
+library's matrix product of so few rows spends its time on calling, and on gathering copies first.
+"""
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from nearkin.linalg.products import plus_product
+from nearkin.linalg.skew import left_skew, row_entry
+
+SMALL = 16
+WIDTH = 256  # columns at a time: those of s rows and their copy stay in the fastest cache
+
+
+def skew_blocks(
+    X: Tensor,  # (d, k)
+    G: Tensor,  # (d, k)
+    components: Tensor,  # (l, s) integers: disjoint groups of rows
+) -> Tensor:
+    """Return Omega = G X^T - X G^T restricted to each group (l, s, s), in O(l s^2 k)."""
+    if _by_loops(X, components):
+        blocks = torch.empty(*components.shape, components.shape[1], dtype=X.dtype)
+        _skew_kernel(X.numpy(), G.numpy(), components.numpy(), blocks.numpy())
+        return blocks
+    shape, rows = (*components.shape, X.shape[-1]), components.reshape(-1)
+    return left_skew(X.index_select(0, rows).view(shape), G.index_select(0, rows).view(shape))
+
+
+def turn_blocks(
+    X: Tensor,  # (d, k), changed in place
+    components: Tensor,  # (l, s)
+    turn: Tensor,  # (l, s, s), the rotations minus the identity
+) -> None:
+    """X[c] <- X[c] + turn_c X[c] for the rows X[c] (s, k) of every group c."""
+    if _by_loops(X, components):
+        _turn_kernel(X.numpy(), components.numpy(), turn.contiguous().numpy())
+        return
+    rows = components.reshape(-1)
+    part = X.index_select(0, rows).view(*components.shape, X.shape[-1])
+    X.index_copy_(0, rows, plus_product(part, turn, part).view(-1, X.shape[-1]))
+
+
+def _by_loops(X: Tensor, components: Tensor) -> bool:
+    return X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64) and components.shape[1] <= SMALL
+
+
+@njit(cache=True)
+def _skew_kernel(X, G, components, blocks):
+    s = components.shape[1]
+    for number in range(components.shape[0]):
+        rows = components[number]
+        for a in range(s):
+            blocks[number, a, a] = 0
+            for b in range(a):
+                i, j = rows[a], rows[b]
+                entry = row_entry(X[i], X[j], G[i], G[j])
+                blocks[number, a, b], blocks[number, b, a] = entry, -entry
+
+
+@njit(cache=True, fastmath={"contract"})
+def _turn_kernel(X, components, turn):
+    s, k = components.shape[1], X.shape[1]
+    part, change = np.empty((s, WIDTH), X.dtype), np.empty(WIDTH, X.dtype)
+    for number in range(components.shape[0]):
+        rows = components[number]
+        for start in range(0, k, WIDTH):
+            width = min(WIDTH, k - start)
+            for a in range(s):
+                part[a, :width] = X[rows[a], start : start + width]
+            for a in range(s):
+                change[:width] = 0  # summed by itself and added once: each rounding beside X would drift
+                for b in range(0, s - s % 2, 2):
+                    t0, t1 = turn[number, a, b], turn[number, a, b + 1]
+                    for c in range(width):
+                        change[c] += t0 * part[b, c] + t1 * part[b + 1, c]
+                if s % 2:
+                    last = turn[number, a, s - 1]
+                    for c in range(width):
+                        change[c] += last * part[s - 1, c]
+                row = X[rows[a], start : start + width]
+                for c in range(width):
+                    row[c] += change[c]

@@ -1,0 +1,103 @@
+"""Shards answer as the whole does, score by score and id by id."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.export import export_index
+from nearkin.export.faiss_shards import FaissShards, open_shards, shard_file
+from nearkin.index import Index
+
+
+def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
+    if kind == "bits":
+        return Index.build(X, hasher, metric="hamming")
+    if kind == "exact":
+        return Index.build(X, metric=metric)
+    M, K, coarse = {"pq": (4, 256, 0), "ivf": (4, 256, 8), "four-bit": (8, 16, 0)}[kind]
+    quantizer = nk.ProductQuantizer(M, K, coarse=coarse, random_state=0, max_iter=2, init="pca")
+    return Index.build(X, quantizer, metric=metric)
+
+
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [*itertools.product(["exact", "pq", "ivf", "four-bit"], ["l2", "ip", "cosine"]), ("bits", "hamming")],
+)
+def test_shards_give_the_scores_and_ids_of_the_whole(kind, metric, X, Q, hasher, tmp_path: Path) -> None:
+    whole = _index(kind, X, metric, hasher)
+    record = export_index(whole, FaissShards(tmp_path / "out", shards=3))
+    assert record["recall"] >= 0.99 if kind == "four-bit" else record["recall"] == 1
+    scores, ids = open_shards(tmp_path / "out").search(Q, 20)
+    expected_scores, expected_ids = whole.search(Q, 20)
+    np.testing.assert_array_equal(scores, expected_scores)
+    if whole.metric in ("ip", "cosine"):  # among equal inner products FAISS's merge names others: leave them out
+        tied = scores == np.roll(scores, 1, axis=1)
+        sure = ~(tied | np.roll(tied, -1, axis=1) | (scores == scores[:, -1:]))
+        assert sure.sum() > 100
+        ids, expected_ids = ids[sure], expected_ids[sure]
+    np.testing.assert_array_equal(ids, expected_ids)
+
+
+def test_ids_of_the_users_own_come_back(X, Q, pq, tmp_path: Path) -> None:
+    names = np.array([f"row {i}" for i in range(len(X))])
+    whole = Index.build(X, pq, ids=names)
+    export_index(whole, FaissShards(tmp_path / "out"))
+    np.testing.assert_array_equal(open_shards(tmp_path / "out").search(Q, 5)[1], whole.search(Q, 5)[1])
+
+
+def test_equal_rows_are_named_in_the_same_order(hasher, tmp_path: Path) -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(7, 16)), 60, axis=0).astype(np.float32)
+    whole = Index.build(X, hasher, metric="hamming")
+    export_index(whole, FaissShards(tmp_path / "out", shards=5))
+    np.testing.assert_array_equal(open_shards(tmp_path / "out").search(X[::60], 30)[1], whole.search(X[::60], 30)[1])
+
+
+def test_one_row_a_shard_and_no_more_shards_than_rows(bits, X, hasher, tmp_path: Path) -> None:
+    few = Index.build(X[:3], hasher, metric="hamming")
+    export_index(few, FaissShards(tmp_path / "out", shards=3))
+    assert len(open_shards(tmp_path / "out")) == 3
+    with pytest.raises(ValueError, match="shards is 4; it must be an integer of at least 1 and at most 3"):
+        export_index(few, FaissShards(tmp_path / "out", shards=4))
+
+
+def test_a_missing_a_foreign_and_a_damaged_shard(bits, X, Q, pq, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    export_index(bits, FaissShards(out, shards=3))
+    export_index(
+        Index.build(X, nk.RandomHyperplanes(40, random_state=0).fit(X), metric="hamming"), FaissShards(other, 3)
+    )
+    second = shard_file(out, 1)
+    whole = second.read_bytes()
+    second.write_bytes(shard_file(other, 1).read_bytes())
+    with pytest.raises(ValueError, match=r"shard-0001.faiss has 40 dimensions, the folder 16"):
+        open_shards(out)
+    export_index(bits, FaissShards(other, shards=2))
+    second.write_bytes(shard_file(other, 1).read_bytes())
+    with pytest.raises(ValueError, match=r"has 1500 rows, config.json says 1000"):
+        open_shards(out)
+    second.write_bytes(whole[:100])
+    with pytest.raises(ValueError, match=r"cannot be read"):
+        open_shards(out)
+    export_index(Index.build(X, pq), FaissShards(other, shards=3))
+    second.write_bytes(shard_file(other, 1).read_bytes())
+    with pytest.raises(ValueError, match=r"cannot be read as an index of hamming"):
+        open_shards(out)
+    second.unlink()
+    with pytest.raises(ValueError, match=r"shard-0001.faiss is missing; the folder has 3 shards"):
+        open_shards(out)
+
+
+def test_the_index_itself_is_not_overwritten(bits, tmp_path: Path) -> None:
+    bits.save(tmp_path / "idx")
+    with pytest.raises(ValueError, match="holds the kind 'index', which an export does not replace"):
+        FaissShards(tmp_path / "idx")
+
+
+def test_an_inverted_file_of_fast_scan_codes_is_refused(X, tmp_path: Path) -> None:
+    quantizer = nk.ProductQuantizer(4, 16, coarse=4, random_state=0, max_iter=2).fit(X)
+    with pytest.raises(ValueError, match="fast_scan=False"):
+        export_index(Index.build(X, quantizer), FaissShards(tmp_path / "out"))
+    export_index(Index.build(X, quantizer, fast_scan=False), FaissShards(tmp_path / "out"))

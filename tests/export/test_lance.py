@@ -1,0 +1,81 @@
+"""Real Lance, with our rotation, centroids and codebooks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.export import RecallTooLowError, export_index
+from nearkin.export.lance import Lance, LanceTable, open_lance
+from nearkin.index import Index
+
+lance = pytest.importorskip("lance", reason="pip install 'nearkin[lance]'")
+
+
+def agreement(table: LanceTable, index: Index, Q: np.ndarray, k: int = 10) -> float:
+    return nk.metrics.recall_k_at_k(table.search(Q, k)[1], index.search(Q, k)[1], k)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize(("kind", "metric"), [("pq", "l2"), ("pq", "ip"), ("pq", "cosine"), ("ivf", "l2")])
+def test_lance_finds_what_the_index_finds(kind, metric, keep, X, Q, request, tmp_path: Path) -> None:
+    quantizer = request.getfixturevalue(kind)
+    if metric == "cosine":
+        rows = X / np.linalg.norm(X, axis=1, keepdims=True)
+        quantizer = nk.ProductQuantizer(4, 256, random_state=0, max_iter=2, init="pca").fit(rows)
+    index = Index.build(X, quantizer, metric=metric, keep_vectors=keep)
+    record = export_index(index, Lance(tmp_path / "out"))
+    assert record["exact_vectors"] == keep
+    table = open_lance(tmp_path / "out")
+    assert agreement(table, index, Q) > 0.93  # ties apart, which the self-check counts
+    scores = table.search(Q, 1)[0]
+    np.testing.assert_allclose(scores, index.search(Q, 1)[0], rtol=1e-3, atol=1e-3)
+
+
+def test_the_codes_are_ours_and_not_lances_own(X, Q, ivf, tmp_path: Path) -> None:
+    export_index(Index.build(X, ivf), Lance(tmp_path / "out"))
+    stats = open_lance(tmp_path / "out").dataset.stats.index_stats("vector_idx")["indices"][0]
+    centroids = np.asarray(stats["centroids"]) if "centroids" in stats else None
+    if centroids is not None:
+        np.testing.assert_allclose(centroids, ivf.coarse_centroids_ @ ivf.rotation_, rtol=1e-3, atol=1e-3)
+
+
+def test_oversampling_ranks_by_the_exact_vectors(X, Q, ivf, tmp_path: Path) -> None:
+    index = Index.build(X, ivf, keep_vectors=True, n_probe=8)
+    export_index(index, Lance(tmp_path / "out"))
+    exact = Index.build(X).search(Q, 10)[1]
+    table = open_lance(tmp_path / "out")
+    coarse, fine = (nk.metrics.recall_k_at_k(table.search(Q, 10, oversample=o)[1], exact, 10) for o in (None, 8))
+    assert fine > max(0.95, coarse), (fine, coarse)
+
+
+def test_four_bits_odd_numbers_of_centroids_and_text_ids(X, Q, tmp_path: Path) -> None:
+    names = np.array([f"row {i}" for i in range(len(X))])
+    for centroids in (16, 13, 200):
+        quantizer = nk.ProductQuantizer(4, centroids, random_state=0, max_iter=2, init="pca").fit(X)
+        index = Index.build(X, quantizer, ids=names, fast_scan=False)
+        record = export_index(index, Lance(tmp_path / "out"))
+        assert record["recall"] >= 0.95, centroids
+        assert open_lance(tmp_path / "out").search(Q[:1], 1)[1][0, 0].startswith("row ")
+
+
+def test_a_failed_check_leaves_what_was_there(X, Q, pq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = Index.build(X, pq)
+    export_index(index, Lance(tmp_path / "out"))
+    before = open_lance(tmp_path / "out").search(Q)[1]
+    search = LanceTable.search
+    monkeypatch.setattr(LanceTable, "search", lambda self, Q, k: (None, search(self, Q, k)[1] * 0 + 5))
+    with pytest.raises(RecallTooLowError, match=r"recall@10 0\.\d+ .*FAILED; nothing was published"):
+        export_index(Index.build(X[:2000], pq), Lance(tmp_path / "out"))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(open_lance(tmp_path / "out").search(Q)[1], before)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_lance_cannot_hold_is_refused_before_any_work(bits, X, ivf, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="lance takes product quantization"):
+        export_index(bits, Lance(tmp_path / "out"))
+    with pytest.raises(ValueError, match="residuals for 'ip'"):
+        export_index(Index.build(X, ivf, metric="ip"), Lance(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()

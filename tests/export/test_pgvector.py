@@ -1,0 +1,165 @@
+"""A real PostgreSQL with pgvector: all or nothing, twice is once, and errors that help."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.export import RecallTooLowError, export_index, pgvector
+from nearkin.export.pgvector import Pgvector
+from nearkin.hashing.bits import unpack_bits
+from nearkin.index import Index
+
+psycopg = pytest.importorskip("psycopg", reason="pip install 'nearkin[pgvector]'")
+
+
+@pytest.fixture
+def connection(postgres: str) -> Iterator[psycopg.Connection]:
+    """A database without our tables."""
+    with psycopg.connect(postgres, autocommit=True) as opened:
+        opened.execute("DROP TABLE IF EXISTS nearkin, others")
+        opened.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        yield opened
+
+
+def rows(connection: psycopg.Connection) -> int | None:
+    if connection.execute("SELECT to_regclass('nearkin')").fetchone()[0] is None:
+        return None
+    return connection.execute("SELECT count(*) FROM nearkin").fetchone()[0]
+
+
+def test_ids_codes_and_vectors_arrive_bit_by_bit(bits, X, postgres, connection) -> None:
+    record = export_index(bits, Pgvector(postgres))
+    assert not record["already_there"]
+    found = connection.execute("SELECT id, code::text, vector::text FROM nearkin ORDER BY id").fetchall()
+    assert [row[0] for row in found] == list(range(len(X)))
+    expected = unpack_bits(bits.quantizer.encode(X), 12)
+    np.testing.assert_array_equal([[int(c) for c in row[1]] for row in found], expected)
+    np.testing.assert_allclose([eval(row[2]) for row in found[:100]], X[:100], rtol=1e-6)
+
+
+def test_search_is_by_hamming_distance(bits, Q, postgres, connection) -> None:
+    export_index(bits, Pgvector(postgres))
+    pgvector._need_extension(connection)
+    far, _ = pgvector.search(connection, "nearkin", bits.quantizer.encode(Q), 12, 10)
+    assert (far == bits.search(Q, 10)[0]).mean() > 0.95
+    plan = connection.execute("EXPLAIN SELECT id FROM nearkin ORDER BY code <~> B'000000000000' LIMIT 5").fetchall()
+    assert "nearkin_code" in str(plan), plan
+
+
+def test_rescoring_by_sql_gives_the_exact_order(bits, X, Q, postgres, connection) -> None:
+    sql = export_index(bits, Pgvector(postgres))["rescoring_sql"]
+    connection.execute("SET hnsw.ef_search = 1000")
+    own, hits = bits.search(Q, 10, oversample=80)[1], 0
+    for query, code, truth in zip(Q, unpack_bits(bits.quantizer.encode(Q), 12), own, strict=True):
+        given = {"code": "".join(map(str, code)), "vector": str(query.tolist())}
+        found = connection.execute(sql.replace("LIMIT 100)", "LIMIT 800)"), given).fetchall()
+        assert [row[1] for row in found] == sorted(row[1] for row in found)
+        hits += len({row[0] for row in found} & set(truth.tolist()))
+    assert hits / own.size > 0.8  # which of the equally far 800 are fetched is chance
+
+
+def test_the_same_index_twice_changes_nothing(bits, postgres, connection) -> None:
+    export_index(bits, Pgvector(postgres))
+    before = connection.execute("SELECT oid FROM pg_class WHERE relname = 'nearkin'").fetchone()
+    assert export_index(bits, Pgvector(postgres))["already_there"]
+    assert connection.execute("SELECT oid FROM pg_class WHERE relname = 'nearkin'").fetchone() == before
+    connection.execute("DELETE FROM nearkin WHERE id < 10")  # by another hand
+    with pytest.raises(ValueError, match="--replace overwrites it"):
+        export_index(bits, Pgvector(postgres))
+    export_index(bits, Pgvector(postgres, replace=True))
+    assert rows(connection) == len(bits)
+
+
+def test_another_index_needs_replace(bits, X, postgres, connection) -> None:
+    export_index(bits, Pgvector(postgres))
+    other = Index.build(X[:500], nk.RandomHyperplanes(20, random_state=0).fit(X), metric="hamming")
+    with pytest.raises(
+        ValueError, match=r"table nearkin holds another index \(12 bits and not 20, 3000 rows and not 500"
+    ):
+        export_index(other, Pgvector(postgres))
+    narrow = Index.build(X[:, :8], nk.RandomHyperplanes(12, random_state=0).fit(X[:, :8]), metric="hamming")
+    with pytest.raises(ValueError, match="16 dimensions and not 8"):
+        export_index(narrow, Pgvector(postgres))
+    assert rows(connection) == len(bits)
+    export_index(other, Pgvector(postgres, replace=True))
+    assert rows(connection) == 500
+
+
+def test_a_table_of_someone_elses_is_never_touched(bits, postgres, connection) -> None:
+    connection.execute("CREATE TABLE others (id int)")
+    for replace in (False, True):
+        with pytest.raises(ValueError, match="table others was not written by nearkin"):
+            export_index(bits, Pgvector(postgres, "others", replace))
+    assert connection.execute("SELECT count(*) FROM others").fetchone() == (0,)
+
+
+def test_text_ids_one_row_and_no_vectors(X, hasher, postgres, connection) -> None:
+    one = Index.build(X[:1], hasher, ids=["only 'one'"], metric="hamming")
+    assert export_index(one, Pgvector(postgres))["recall"] == 1
+    assert connection.execute("SELECT * FROM nearkin").fetchone()[0] == "only 'one'"
+    assert len(connection.execute("SELECT * FROM nearkin").description) == 2
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_connection_lost_in_the_middle_of_the_copy_leaves_no_trace(bits, X, postgres, connection, replace) -> None:
+    if replace:
+        export_index(Index.build(X[:100], bits.quantizer, metric="hamming"), Pgvector(postgres))
+
+    def cut(done: int, record: dict) -> None:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY nearkin_fresh%'"
+        )
+
+    before = rows(connection)
+    with pytest.raises(ConnectionError, match="nothing was changed"):
+        export_index(bits, Pgvector(postgres, replace=replace), callback=cut)
+    assert rows(connection) == before
+    assert connection.execute("SELECT to_regclass('nearkin_fresh')").fetchone() == (None,)
+    export_index(bits, Pgvector(postgres, replace=replace))
+    assert rows(connection) == len(bits)
+
+
+def test_an_interruption_and_a_failed_check_leave_no_trace(bits, postgres, connection, monkeypatch) -> None:
+    def interrupted(done: int, record: dict) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_index(bits, Pgvector(postgres), callback=interrupted)
+    assert rows(connection) is None
+    monkeypatch.setattr(pgvector, "_bit_strings", lambda codes, n, old=pgvector._bit_strings: old(codes[:, ::-1], n))
+    monkeypatch.setattr(pgvector, "search", lambda c, t, codes, n, k: (None, np.zeros((len(codes), k), np.int64)))
+    with pytest.raises(RecallTooLowError):
+        export_index(bits, Pgvector(postgres))
+    assert rows(connection) is None
+
+
+def test_a_database_that_does_not_answer(bits) -> None:
+    dsn = "postgresql://someone:s3cret@127.0.0.1:1/db"
+    with pytest.raises(ConnectionError, match=r"host=127\.0\.0\.1 port=1 dbname=db user=someone") as caught:
+        export_index(bits, Pgvector(dsn))
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("dsn", ["host=localhost s3cret", "postgresql://a:s3cret@host:port%zz/db", "passwrd=s3cret"])
+def test_a_dsn_that_cannot_be_read_is_not_repeated(bits, dsn) -> None:
+    with pytest.raises(ValueError, match="dsn cannot be read; give 'postgresql://user@host:5432/database'") as caught:
+        export_index(bits, Pgvector(dsn))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_database_without_the_extension(bits, postgres, connection) -> None:
+    connection.execute("DROP EXTENSION vector CASCADE")
+    connection.execute("DROP ROLE IF EXISTS plain")
+    connection.execute("CREATE ROLE plain LOGIN")
+    dsn = psycopg.conninfo.make_conninfo(postgres, user="plain")
+    with pytest.raises(ValueError, match=r"this database has no pgvector .*CREATE EXTENSION vector"):
+        export_index(bits, Pgvector(dsn))
+
+
+def test_what_pgvector_cannot_hold_is_refused(X, pq, postgres) -> None:
+    with pytest.raises(ValueError, match="pgvector takes bits, and this index has metric 'l2'"):
+        export_index(Index.build(X, pq), Pgvector(postgres))
+    with pytest.raises(ValueError, match="must be lower-case letters"):
+        Pgvector(postgres, "x; DROP TABLE users")

@@ -1,0 +1,100 @@
+"""The judge: ties count, repetitions and strangers do not, and a mirror of the index has recall 1."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.export import Source, export_index, make_target
+from nearkin.export import extras as extras_module
+from nearkin.export.self_check import self_check
+from nearkin.index import Index
+
+
+@pytest.fixture(params=["bits", "pq", "ivf", "exact", "cosine"])
+def source(request, X, bits) -> Source:
+    if request.param == "bits":
+        return Source(bits)
+    if request.param in ("exact", "cosine"):
+        return Source(Index.build(X, metric="l2" if request.param == "exact" else "cosine"))
+    return Source(Index.build(X, request.getfixturevalue(request.param)))
+
+
+def test_the_index_agrees_with_itself(source, Q) -> None:
+    def own(asked, k):
+        return source.ids()[source.answers(asked, k)]
+
+    assert self_check(source, own, 1.0).recall == 1
+    assert self_check(source, own, 1.0, queries=Q, k=3).passed
+
+
+def test_wrong_repeated_unknown_and_missing_neighbours_are_misses(source) -> None:
+    def answers(change):
+        return self_check(source, lambda asked, k: change(source.answers(asked, k)), 0.5).recall
+
+    assert answers(lambda ids: np.where(np.arange(10) < 5, ids, -1)) == pytest.approx(0.5)
+    assert answers(lambda ids: np.where(np.arange(10) < 5, ids, 10**9)) == pytest.approx(0.5)
+    assert answers(lambda ids: np.repeat(ids[:, :1], 10, axis=1)) == pytest.approx(0.1)
+    assert answers(lambda ids: ids[:, :3]) == pytest.approx(0.3)
+    assert answers(lambda ids: (ids + 1) % len(source)) < 0.5
+
+
+def test_equally_near_codes_may_be_exchanged(hasher) -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(20, 16)), 50, axis=0).astype(np.float32)
+    source = Source(Index.build(X, hasher, metric="hamming"))
+    twins = self_check(source, lambda asked, k: source.answers(asked, k) // 50 * 50 + np.arange(k), 1.0)
+    assert twins.recall == 1, twins
+
+
+def test_slow_twin_of_the_distances(source, Q) -> None:
+    asked = source.asked(Q[:3])
+    positions = np.array([[0, 5, -1]] * 3)
+    far = source.distances(asked, positions)
+    for i in range(3):
+        for j, position in enumerate([0, 5]):
+            if source.n_bits is not None:
+                expected = sum(int(a ^ b).bit_count() for a, b in zip(asked[i], source.codes[position], strict=True))
+            else:
+                row = source.index.faiss_index.reconstruct(position)
+                l2 = source.index.metric == "l2"
+                expected = ((row - asked[i]) ** 2).sum() if l2 else -(row @ asked[i])
+            assert far[i, j] == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert np.isinf(far[:, 2]).all()
+
+
+def test_positions_of_ids_in_any_order(X, hasher) -> None:
+    ids = np.random.default_rng(0).permutation(1000)[:500] - 100
+    source = Source(Index.build(X[:500], hasher, ids=ids, metric="hamming"))
+    np.testing.assert_array_equal(source.positions(ids[[7, 3]]), [7, 3])
+    assert source.positions([10_000, -101]).tolist() == [-1, -1]
+
+
+def test_the_fingerprint_names_the_contents(bits, X, hasher) -> None:
+    def of(**more: object) -> str:
+        return Source(Index.build(X[:300], hasher, metric="hamming", **more)).fingerprint()
+
+    assert of() == of()
+    assert len({of(), of(ids=np.arange(300) + 1), of(keep_vectors=True), Source(bits).fingerprint()}) == 4
+
+
+def test_an_index_without_rows_and_targets_without_options(hasher, tmp_path) -> None:
+    with pytest.raises(ValueError, match="the index has no rows"):
+        Source(Index.empty(16, hasher, "hamming"))
+    with pytest.raises(ValueError, match="shards is 0"):
+        make_target("faiss-shards", out=tmp_path / "x", shards=0)
+    with pytest.raises(ValueError, match="recall_target is 2"):
+        export_index(Index.build(np.eye(3)), make_target("faiss-shards", out=tmp_path / "x"), recall_target=2)
+
+
+def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> None:
+    monkeypatch.setattr(extras_module, "import_module", lambda name: (_ for _ in ()).throw(ImportError(f"no {name}")))
+    for to, extra in (
+        ("pgvector", "pgvector"),
+        ("qdrant", "qdrant"),
+        ("milvus", "milvus"),
+        ("opensearch", "opensearch"),
+    ):
+        with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{extra}\]'"):
+            export_index(bits, make_target(to))
+    index = Index.build(np.eye(16), nk.ProductQuantizer(4, 4, rotation=None, random_state=0))
+    with pytest.raises(ImportError, match=r"needs pylance, .*pip install 'nearkin\[lance\]'"):
+        export_index(index, make_target("lance", out=tmp_path / "x"))
