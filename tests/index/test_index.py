@@ -227,3 +227,47 @@ def test_progress_is_reported():
     index = Index.build(X, callback=lambda done, record: seen.append((done, record["total"])))
     index.search(Q, callback=lambda done, record: seen.append((done, record["total"])))
     assert seen == [(600, 600), (20, 20)]
+
+
+@pytest.mark.parametrize(
+    ("quantizer", "metric"),
+    [
+        (ProductQuantizer(2, 256, max_iter=2, random_state=0), "l2"),
+        (ProductQuantizer(2, 16, max_iter=2, random_state=0), "ip"),  # fast scan
+        (ProductQuantizer(2, 16, max_iter=2, coarse=5, random_state=0), "cosine"),
+        (ITQ(8, max_iter=2, random_state=0), "hamming"),
+    ],
+)
+def test_merged_parts_answer_as_the_whole(rng, quantizer, metric):
+    X = rng.normal(size=(600, 8)).astype(np.float32)
+    quantizer.fit(X)
+    whole, merged = (Index.empty(8, quantizer, metric) for _ in range(2))
+    whole.add(X)
+    for rows in (slice(0, 300), slice(300, 301), slice(301, 600)):
+        part = Index.empty(8, quantizer, metric)
+        part.add(X[rows])
+        merged.merge(part)
+    for found, expected in zip(merged.search(X[:20], 5), whole.search(X[:20], 5), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_n_probe_is_read_and_set(rng):
+    X = rng.normal(size=(400, 8)).astype(np.float32)
+    index = Index.build(X, ProductQuantizer(2, 16, coarse=20, max_iter=2, random_state=0), n_probe=1)
+    one = index.search(X[:50], 10)[1]
+    assert index.n_probe == 1
+    index.n_probe = 20
+    assert (index.search(X[:50], 10)[1] != one).any()
+    with pytest.raises(ValueError, match="n_probe is 21"):
+        index.n_probe = 21
+    flat = Index.build(X)
+    assert flat.n_probe is None
+    with pytest.raises(ValueError, match="n_probe is for an inverted file"):
+        flat.n_probe = 3
+
+
+def test_an_index_with_ids_is_not_merged(rng):
+    X = rng.normal(size=(4, 2)).astype(np.float32)
+    for options in ({"ids": list("abcd")}, {"keep_vectors": True}):
+        with pytest.raises(ValueError, match="cannot be merged"):
+            Index.build(X).merge(Index.build(X, **options))

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin
+from nearkin._distributed import current
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
@@ -15,6 +16,8 @@ from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
 from nearkin.cli.train import train
+
+TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 
 app = typer.Typer(
     name="nearkin",
@@ -53,6 +56,8 @@ def root(
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
+    if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
+        raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 

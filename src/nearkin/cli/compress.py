@@ -14,7 +14,7 @@ def compress(
         str,
         typer.Argument(
             help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv. "
-            "They may exceed memory.",
+            'They may exceed memory, and lie in several files: "parts/*.npy", in quotes.',
             metavar="VECTORS",
         ),
     ],
@@ -69,14 +69,19 @@ def compress(
     keep_vectors: Annotated[
         bool, typer.Option("--keep-vectors", help="Keep exact vectors beside the codes, for search --oversample.")
     ] = False,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Folder from which an interrupted run goes on; removed at the end."),
+    ] = None,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Compress vectors into a small, searchable index.
 
-    Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory)
-    and writes a folder that `nearkin search`, `nk.Index.load` and, for its index.faiss, plain FAISS can open.
+    Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
+    under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
+    its index.faiss, plain FAISS can open.
 
     Examples:
 
@@ -84,6 +89,7 @@ def compress(
     - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
     - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
+    - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
@@ -103,6 +109,7 @@ def compress(
         random_state=seed,
         steps=pipeline.Steps(screen.watch),
         about={"method": method, "seed": seed, "threads": threads, "train": train},
+        checkpoint=checkpoint,
     )
     screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), f"Next: nearkin search {out} QUERIES -k 10")
 

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 import nearkin as nk
+from nearkin._distributed import current
 from nearkin._storage import saving_folder
 from nearkin.data.comparison_split import split_comparisons
 from nearkin.embedding.ordinal_storage import KIND, embedding_config, write_embedding
@@ -68,6 +69,8 @@ def embed_comparisons(
         "notes": found["notes"],
         "curves": {name: {str(x): error for x, error in curve.items()} for name, curve in curves.items()},
     }
+    if current().rank > 0:
+        return record
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)
         _save(plot_map(model.embedding_, model.objects_.tolist(), answers).get_figure(), folder / "map")

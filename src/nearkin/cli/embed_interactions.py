@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 import nearkin as nk
+from nearkin._distributed import current
 from nearkin.records import Interactions
 
 
@@ -65,7 +66,8 @@ def embed_interactions(
             metrics = _measure(model, parts.test)
             model.set_params(regularization=model.regularization_)
         model.fit(pairs, callback=callback)
-    model.save(out)
+    if current().rank == 0:
+        model.save(out)
     m, n = pairs.shape
     return {
         "out": str(out), "left": m, "right": n, "pairs": len(pairs), "dim": dim, "loss": loss, "solver": model.solver_,

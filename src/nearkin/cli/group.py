@@ -8,6 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from nearkin._distributed import joined
+
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
@@ -25,7 +27,8 @@ class CommandGroup(TyperGroup):
         """
         extra["standalone_mode"] = False
         try:
-            code = super().main(args, *others, **extra)
+            with joined():  # under torchrun: the processes of a run; nothing without it
+                code = super().main(args, *others, **extra)
         except KeyboardInterrupt:
             code = INTERRUPTED
         except BrokenPipeError:  # `nearkin ... | head`: the reader has seen enough
@@ -41,6 +44,8 @@ class CommandGroup(TyperGroup):
 
 
 def _explain(error: Exception) -> int:
+    if getattr(error, "repeated", False):  # rank 0 says the same
+        return BAD_INPUT
     usage = getattr(error, "format_message", None)  # the parser's own errors, whichever package defines them
     if usage is not None:
         ctx = getattr(error, "ctx", None)

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from nearkin._distributed import current
+
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
 _NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
@@ -21,8 +23,9 @@ class Screen:
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._out = Console(file=sys.stdout)
-        self._err = Console(file=sys.stderr)
+        self._quiet = current().rank > 0  # of several processes the first one speaks
+        self._out = Console(file=sys.stdout, quiet=self._quiet)
+        self._err = Console(file=sys.stderr, quiet=self._quiet)
 
     @contextmanager
     def watch(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
@@ -37,7 +40,8 @@ class Screen:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        with Progress(*columns, console=self._err, transient=True, disable=not self._err.is_terminal) as bars:
+        hidden = self._quiet or not self._err.is_terminal
+        with Progress(*columns, console=self._err, transient=True, disable=hidden) as bars:
             task = bars.add_task(title, total=None, note="")
 
             def callback(step: int, record: Mapping[str, Any]) -> None:
@@ -51,8 +55,9 @@ class Screen:
 
     def finish(self, record: Mapping[str, Any], *tables: Table | str) -> None:
         """Print the record as JSON, or the tables (and lines) for people."""
-        if self.as_json:
+        if self.as_json and not self._quiet:
             sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
+        if self.as_json:
             return
         for part in tables:
             self._out.print(part, highlight=False)

@@ -24,6 +24,15 @@ def search(
         bool, typer.Option("--with-seen", help="With --left-id: answer pairs of the training table too.")
     ] = False,
     oversample: Oversample = None,
+    n_probe: Annotated[
+        int | None,
+        typer.Option(
+            "--n-probe",
+            help="Coarse cells to look into: more find more, and take longer.  [default: a sixteenth, at least 8]",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
     ] = None,
@@ -46,12 +55,15 @@ def search(
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if out is not None:
         nk.pipeline.check_hits_path(out)
+    opened = nk.Index.load(index)
+    if n_probe is not None:
+        opened.n_probe = n_probe
     if queries is None:
         names = left_id or []
         start = time.perf_counter()
-        scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen)
+        scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen, index=opened)
     else:
-        opened, Q = nk.Index.load(index), nk.read_vectors(queries)
+        Q = nk.read_vectors(queries)
         names = list(range(len(Q)))
         start = time.perf_counter()
         with nk.pipeline.Steps(screen.watch).step("search") as callback:
@@ -61,6 +73,7 @@ def search(
         "index": index,
         "queries": len(names),
         "k": k,
+        "n_probe": opened.n_probe,
         "seconds": seconds,
         "threads": threads,
         "out": out,

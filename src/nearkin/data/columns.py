@@ -24,7 +24,10 @@ def read_neighbors(path: str | os.PathLike) -> np.ndarray:
         if array.ndim != 2:
             raise ValueError(f"{where} has shape {array.shape}; neighbours must be 2-D (n, k), one row a query")
     else:
-        array = np.concatenate(list(open_rows(where).blocks(65536)))
+        rows = open_rows(where)
+        if not rows.shape[0]:
+            raise ValueError(f"{where} has shape {rows.shape}; it needs at least one row")
+        array = np.concatenate(list(rows.blocks(65536, 0, rows.shape[0])))
     return _whole_or_text(array, where)
 
 

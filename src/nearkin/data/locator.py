@@ -1,6 +1,8 @@
 """Where an array lies: a file, or a named array inside one, written `file.npz:key`."""
 
+import glob
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,3 +45,24 @@ def locate(path: str | os.PathLike) -> Locator:
     if found.path.stat().st_size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
+
+
+def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Locator]:
+    """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them stands for.
+
+    A pattern's files come in the order of their names. FileNotFoundError if a file is missing or nothing matches.
+    """
+    if not isinstance(paths, str | os.PathLike):
+        found = [where for path in paths for where in locate_all(path)]
+        if not found:
+            raise ValueError("the list of files is empty; give at least one")
+        return found
+    text = os.fspath(paths)
+    if Path(text).exists() or not glob.has_magic(text):
+        return [locate(text)]
+    head, colon, key = text.rpartition(":")
+    pattern = head if colon and Path(head).suffix.lower() in _WITH_KEYS else text
+    names = sorted(glob.glob(pattern))
+    if not names:
+        raise FileNotFoundError(f"{pattern} matches no file; check the pattern (current folder: {Path.cwd()})")
+    return [locate(name if pattern == text else f"{name}:{key}") for name in names]

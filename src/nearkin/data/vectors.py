@@ -1,7 +1,8 @@
 """Vectors from files: whole with `read_vectors`, or in chunks with `open_vectors` where they exceed memory."""
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,28 @@ import numpy as np
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
 from nearkin.data.formats import Rows, open_rows
-from nearkin.data.locator import locate
+from nearkin.data.formats.rows import joined_rows
+from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
 Callback = Callable[[int, dict[str, Any]], None]
+Paths = str | os.PathLike | Iterable[str | os.PathLike]
 
 
 class VectorFile:
-    """The vectors of one file, read as float32 a chunk at a time; `open_vectors` makes it.
+    """The vectors of one file or of several, read as float32 a chunk at a time; `open_vectors` makes it.
 
     `shape` is (n, d) and `dtype` the type on disk. Integers are converted, never scaled. Nothing is kept in memory
     between calls, whatever the file's length.
     """
 
-    def __init__(self, name: str, rows: Rows) -> None:
+    def __init__(self, name: str, rows: Rows, files: list[str] | None = None, first: int = 0) -> None:
         self.name = name
         self.shape = rows.shape
         self.dtype = rows.dtype
+        self.files = [name] if files is None else files
+        self.first = first  # the number of its first row in the files
         self._rows = rows
         self.chunk_rows = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
 
@@ -39,8 +44,14 @@ class VectorFile:
     def chunks(self, rows: int | None = None) -> Iterator[np.ndarray]:
         """Yield the vectors in order as (at most `rows`, d) float32; by default about 8 MB each."""
         rows = self.chunk_rows if rows is None else check_integer(rows, "rows", low=1)
-        for block in self._rows.blocks(rows):
+        for block in self._rows.blocks(rows, self.first, self.first + len(self)):
             yield _to_float32(block)
+
+    def part(self, first: int, stop: int) -> "VectorFile":
+        """The rows first, ..., stop - 1 alone; there may be none."""
+        part = VectorFile(self.name, self._rows, self.files, self.first + first)
+        part.shape = (stop - first, self.shape[1])
+        return part
 
     def read(self) -> np.ndarray:
         """Return all vectors, (n, d) float32."""
@@ -57,17 +68,23 @@ class VectorFile:
         Mapped formats fetch only those rows; the others take one pass over the file.
         """
         n = check_integer(n, "n", low=1)
+        return self.take(self.draw(n, random_state))
+
+    def draw(self, n: int, random_state: Any = None) -> np.ndarray:
+        """Numbers (min(n, len),) of different rows drawn at random, increasing."""
         if n >= len(self):
-            return self.read()
-        return self.take(np.sort(numpy_generator(random_state).choice(len(self), n, replace=False, shuffle=False)))
+            return np.arange(len(self))
+        return np.sort(numpy_generator(random_state).choice(len(self), n, replace=False, shuffle=False))
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the rows of these ascending `numbers` (n,), as (n, d) float32."""
-        if self._rows.take is not None:
-            return _to_float32(self._rows.take(numbers))
+        """The rows of increasing `numbers`, (len(numbers), d) float32."""
+        if len(numbers) == len(self):
+            return self.read()
+        if self._rows.take is not None and len(numbers):
+            return _to_float32(self._rows.take(self.first + numbers))
         X = np.empty((len(numbers), self.shape[1]), np.float32)
         start = 0
-        for chunk in self.chunks():
+        for chunk in self.chunks() if len(numbers) else ():
             low, high = np.searchsorted(numbers, [start, start + len(chunk)])
             X[low:high] = chunk[numbers[low:high] - start]
             start += len(chunk)
@@ -85,7 +102,7 @@ class VectorFile:
             if not np.isfinite(chunk.sum(dtype=np.float64)):
                 wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
                 if len(wrong) and first < 0:
-                    first = done + int(wrong[0])
+                    first = self.first + done + int(wrong[0])
                 bad += len(wrong)
             done += len(chunk)
             if callback is not None:
@@ -96,29 +113,54 @@ class VectorFile:
                 f"{first}; remove them: X[np.isfinite(X).all(axis=1)]"
             )
 
+    def describe(self) -> str:
+        """Files, shape, type, and a digest of names, sizes and some rows: equal where two processes see the same."""
+        digest = hashlib.sha256()
+        for name in self.files:
+            digest.update(os.path.basename(name).encode() + b"\0")
+        if self._rows.take is not None:
+            few = np.unique(np.linspace(0, self._rows.shape[0] - 1, 16).astype(np.int64))
+            digest.update(np.ascontiguousarray(self._rows.take(few)).tobytes())
+        count = f"{len(self.files)} files, " if len(self.files) > 1 else ""
+        return f"{self.name}: {count}{self.shape[0]} x {self.shape[1]} {self.dtype}, digest {digest.hexdigest()[:12]}"
+
 
 def _to_float32(block: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # beyond float32's range becomes inf, which check_finite reports
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def open_vectors(path: str | os.PathLike) -> VectorFile:
-    """Open a file of vectors without reading it.
+def open_vectors(path: Paths) -> VectorFile:
+    """Open a file of vectors, or several as if they were one, without reading them.
+
+    A pattern, "parts/*.npy", stands for its files in the order of their names; a list of files keeps its order. They
+    must agree in width and type; some may be without rows.
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
     several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`). Pickled objects are never
-    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, or
-    one that does not hold numbers.
+    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, one
+    that does not hold numbers, or files that differ.
     """
-    where = locate(path)
+    found = locate_all(path)
+    files = [str(where) for where in found]
+    parts = [_open(where) for where in found]
+    rows = parts[0] if len(parts) == 1 else joined_rows(files, parts)
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{files[0]} and {len(files) - 1} more"
+    name = files[0] if len(files) == 1 else name
+    if not rows.shape[0]:
+        raise ValueError(f"{name} has shape {rows.shape}; it needs at least one row")
+    return VectorFile(name, rows, files)
+
+
+def _open(where: Locator) -> Rows:
     rows = open_rows(where)
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {rows.dtype}; it must hold numbers")
-    return VectorFile(str(where), rows)
+    return rows
 
 
-def read_vectors(path: str | os.PathLike) -> np.ndarray:
-    """Read all vectors of a file, (n, d) float32; formats and errors as `open_vectors`, and ValueError for NaN or inf.
+def read_vectors(path: Paths) -> np.ndarray:
+    """Read all vectors of a file or several, (n, d) float32; as `open_vectors`, and ValueError for NaN or infinity.
 
     >>> import numpy as np, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "X.npz"

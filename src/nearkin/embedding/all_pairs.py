@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_finite, check_real
+from nearkin._distributed import ALONE, Group, current
 from nearkin.embedding.pair_losses import AbstractPairLoss, check_convex, pair_loss
-from nearkin.embedding.pair_products import PairProducts
+from nearkin.embedding.pair_products import PairProducts, gathered
 from nearkin.records import ColumnOrder, Interactions
 
 CHUNK = 8192  # rows turned to float64 at a time when a Gramian is summed
@@ -30,6 +31,9 @@ class Constants(NamedTuple):
     ridge_right: Tensor  # (n, 1) lambda s_j
     prior_left: Tensor  # (m, k'), k' = 0 if nothing is imputed
     prior_right: Tensor  # (n, k')
+
+
+_BY_PAIR, _BY_ROW = ("labels", "weights", "pair_cost", "imputed"), ("a", "ridge_left", "prior_left")
 
 
 class AllPairsLoss:
@@ -98,6 +102,7 @@ class AllPairsLoss:
         )
         check_convex(self.loss, self._exact.labels.reshape(-1))
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
+        self.group, self.rows, self._part = ALONE, slice(0, m), None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -131,23 +136,43 @@ class AllPairsLoss:
         """The loss at one point: what value, gradient and products share is computed once."""
         _check_embedding(P, "P", self.shape[0], None)
         _check_embedding(Q, "Q", self.shape[1], P)
-        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach())
+        return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach(), self.group)
 
     def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
-        """L(P, Q) as a scalar that autograd differentiates."""
+        """L(P, Q) as a scalar that autograd differentiates; the processes of a group share the work."""
         return _Differentiable.apply(P, Q, self)  # pyright: ignore[reportReturnType]
 
     def transposed(self) -> "AllPairsLoss":
         """The same loss with the sides exchanged: value(P, Q) = transposed().value(Q, P)."""
         order, c = self.pairs.order, self._exact
         turned = copy(self)
-        turned.pairs, turned._cast = self.pairs.transposed(), {}
+        turned.pairs, turned._cast, turned._part = self.pairs.transposed(), {}, None
+        turned.rows = slice(0, turned.pairs.shape[0])
         labels, weights, cost, imputed = (v[order] if v.ndim else v for v in c[:4])
         turned._exact = Constants(
             *(labels, weights, cost, imputed, c.b, c.a),
             *(c.ridge_right, c.ridge_left, c.prior_right, c.prior_left),
         )
         return turned
+
+    def part(self, group: Group) -> "AllPairsLoss":
+        """The loss as one process of a group works at it: on the pairs of its `rows`, a share of the left ones.
+
+        It takes P of the rows and the whole Q. Value and right gradient are those of the whole on every process, the
+        left gradient that of the rows.
+        """
+        if group.size > 1 and self.group.size == 1 and self._part is None:
+            rows = self.pairs.share(group)
+            pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
+            part = copy(self)
+            part.pairs, part.group, part.rows, part._cast = self.pairs.part(rows), group, rows, {}
+            c = self._exact
+            part._exact = c._replace(
+                **{name: getattr(c, name)[pairs] for name in _BY_PAIR if getattr(c, name).ndim},
+                **{name: getattr(c, name)[rows] for name in _BY_ROW},
+            )
+            self._part = part
+        return self._part or self
 
     def constants(self, like: Tensor) -> Constants:
         """The constants in the dtype and on the device of `like`."""
@@ -158,12 +183,23 @@ class AllPairsLoss:
 
 
 class AllPairsPoint:
-    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for."""
+    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for.
+
+    In a group P and the pairs are a process's own, Q is whole, and what sums over left rows is merged.
+    """
 
     def __init__(
-        self, pairs: PairProducts, loss: AbstractPairLoss, omega: float, constants: Constants, P: Tensor, Q: Tensor
+        self,
+        pairs: PairProducts,
+        loss: AbstractPairLoss,
+        omega: float,
+        constants: Constants,
+        P: Tensor,
+        Q: Tensor,
+        group: Group = ALONE,
     ) -> None:
         self.pairs, self.loss, self.omega, self.constants, self.P, self.Q = pairs, loss, omega, constants, P, Q
+        self.group = group
 
     @cached_property
     def scores(self) -> Tensor:
@@ -173,18 +209,19 @@ class AllPairsPoint:
     @cached_property
     def left_gram(self) -> Tensor:
         """P_c = P^T A P (k, k), float64 (ESL, eq. 14)."""
-        return gram(self.P, self.P, self.constants.a)
+        return self._merged(gram(self.P, self.P, self.constants.a))
 
     @cached_property
     def right_gram(self) -> Tensor:
         """Q_c = Q^T B Q (k, k), float64 (ESL, eq. 14)."""
-        return gram(self.Q, self.Q, self.constants.b)
+        rows = slice(*self.group.share(len(self.Q), CHUNK))
+        return self._merged(gram(self.Q[rows], self.Q[rows], self.constants.b[rows]))
 
     @cached_property
     def _crossed(self) -> tuple[Tensor, Tensor]:
         """Ph_c = Pt^T A P and Qh_c = Qt^T B Q, both (k', k), float64 (ESL, eq. 14)."""
         c = self.constants
-        return gram(c.prior_left, self.P, c.a), gram(c.prior_right, self.Q, c.b)
+        return self._merged(gram(c.prior_left, self.P, c.a)), gram(c.prior_right, self.Q, c.b)
 
     @cached_property
     def curvature(self) -> Tensor:
@@ -202,14 +239,14 @@ class AllPairsPoint:
         c = self.constants
         observed = c.weights * self.loss.value(c.labels, self.scores)
         observed -= 0.5 * c.pair_cost * (self.scores - c.imputed).square()
-        total = observed.sum(dtype=torch.float64) + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
+        mine = observed.sum(dtype=torch.float64) + _penalty(self.P, c.ridge_left)
+        total = self._merged(mine.reshape(1))[0] + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
         if c.prior_left.shape[1]:
             Ph_c, Qh_c = self._crossed
             Pt_c, Qt_c = gram(c.prior_left, c.prior_left, c.a), gram(c.prior_right, c.prior_right, c.b)
+            Pt_c = self._merged(Pt_c)
             total += self.omega * (0.5 * (Pt_c * Qt_c).sum() - (Ph_c * Qh_c).sum())
-        for X, ridge in ((self.P, c.ridge_left), (self.Q, c.ridge_right)):
-            total += 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
-        return float(total)
+        return float(total + _penalty(self.Q, c.ridge_right))
 
     def gradient(self) -> tuple[Tensor, Tensor]:
         return self.left_gradient(), self.right_gradient()
@@ -230,7 +267,8 @@ class AllPairsPoint:
         if c.prior_right.shape[1]:
             smooth -= c.prior_right @ self._crossed[0].to(self.Q)
         smooth *= self.omega * c.b
-        return smooth.addcmul_(c.ridge_right, self.Q).add_(self.pairs.times_left(self.slopes, self.P))
+        observed = self._merged(self.pairs.times_left(self.slopes, self.P))
+        return smooth.addcmul_(c.ridge_right, self.Q).add_(observed)
 
     def gauss_newton_product(self, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
         """See `AllPairsLoss.gauss_newton_product`."""
@@ -243,14 +281,22 @@ class AllPairsPoint:
         right = (H @ self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)
         return left.add_(self.pairs.times_right(Z, Q)), right.add_(self.pairs.times_left(Z, P))
 
+    def _merged(self, total: Tensor) -> Tensor:
+        """The sum over the processes' rows."""
+        if self.group.size > 1:
+            self.group.all_reduce(total.numpy())
+        return total
+
 
 class _Differentiable(torch.autograd.Function):
     """The scalar loss with its hand-written gradient."""
 
     @staticmethod
     def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss) -> Tensor:
-        point = loss.at(P, Q)
-        ctx.save_for_backward(*point.gradient())
+        part = loss.part(current())
+        point = part.at(P[part.rows], Q)
+        dP, dQ = point.gradient()
+        ctx.save_for_backward(gathered(dP, part.group), dQ)
         return P.new_tensor(point.value())
 
     @staticmethod
@@ -265,6 +311,10 @@ def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:
     for x, y, w in zip(X.split(CHUNK), Y.split(CHUNK), weights.split(CHUNK), strict=True):
         total.addmm_((x.double() * w.double()).T, y.double())
     return total
+
+
+def _penalty(X: Tensor, ridge: Tensor) -> Tensor:
+    return 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
 
 
 def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._check import check_integer
+from nearkin._distributed import current
 from nearkin.embedding import pair_kernels as kernels
 from nearkin.embedding.all_pairs import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.branch_regression import BranchRegression
 from nearkin.embedding.pair_losses import Squared
-from nearkin.embedding.pair_products import by_blocks
+from nearkin.embedding.pair_products import by_blocks, gathered
 from nearkin.embedding.training import AbstractSolver, pack_optimizer, unpack_optimizer
 from nearkin.solvers.linesearch import armijo
 
@@ -24,6 +26,8 @@ class AlternatingLeastSquares(AbstractSolver):
     so a product costs O(nnz_i k) instead of O(nnz_i k + k^2) and the exact diagonal preconditions it. The turn leaves
     every score unchanged and is not undone. With `block_size` the columns are solved exactly in blocks of that many, as
     in iALS++ (Rendle et al. 2021); `block_size` >= k is the textbook's exact ALS.
+
+    Among several processes, all of which hold both tables, each improves its share of the rows.
 
     With branches of features, rows shrink towards g(x_i) instead of towards 0, and each sweep ends a side with a step
     of its branch's regression: every block lowers the same objective.
@@ -90,8 +94,10 @@ class AlternatingLeastSquares(AbstractSolver):
         self, loss: AllPairsLoss, P: Tensor, Q: Tensor, branch: BranchRegression | None, other: BranchRegression | None
     ) -> tuple[Tensor, Tensor, AllPairsPoint]:
         """Improve P for fixed Q; returns both, as Q may have been turned with P, and the point before."""
+        loss = loss.part(current())  # P's own rows from here on
         if self.block_size is None:
-            spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P, Q).right_gram)
+            spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
+            loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
             turn = turn.to(P)
             P, Q = P @ turn, Q @ turn
             for follower in (branch, other):
@@ -102,14 +108,14 @@ class AlternatingLeastSquares(AbstractSolver):
         else:
             solve = _exactly
             blocks = torch.arange(P.shape[1]).split(self.block_size)
-        before = loss.at(P, Q)
+        before = loss.at(P[loss.rows], Q)
         if self.block_size is None and loss.omega:
             before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
-        mean = None if branch is None else branch.predict()
+        mean = None if branch is None else branch.predict()[loss.rows]
         point = before
         for columns in blocks:
-            P = _improve(loss, point, solve, columns, mean)
-            point = loss.at(P, Q)
+            point = loss.at(_improve(loss, point, solve, columns, mean), Q)
+        P = gathered(point.P, loss.group)
         if branch is not None:
             branch.step(P)
             unpaired = branch.weights.reshape(-1) == 0
@@ -132,11 +138,14 @@ def _improve(
     direction = torch.zeros_like(P)
     direction[:, columns] = solve(point, gradient, columns)
 
-    def along(t: float) -> float:
-        shift = 0 if mean is None else t * float((point.constants.ridge_left * mean * direction).sum())
-        return loss.value(point.P + t * direction, point.Q) - shift
+    towards = 0.0 if mean is None else float((point.constants.ridge_left * mean * direction).sum())
+    sums = np.array([towards, float((gradient * direction).sum(dtype=torch.float64))])
+    loss.group.all_reduce(sums)
 
-    slope = min(float((gradient * direction).sum(dtype=torch.float64)), 0.0)
+    def along(t: float) -> float:
+        return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
+
+    slope = min(float(sums[1]), 0.0)
     return P.add_(direction, alpha=armijo(along, point.value(), slope).step)
 
 

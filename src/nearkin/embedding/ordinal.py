@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._shards import shared_generator
 from nearkin._storage import saving_folder
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
@@ -243,7 +244,7 @@ class OrdinalEmbedding(BaseEstimator):
 
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
-        return np.random.default_rng([draw_seed(numpy_generator(self.random_state)), 4])
+        return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
 
     def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
         count = (4 if len(comparisons) <= 100_000 else 1) if self.n_init == "auto" else int(self.n_init)

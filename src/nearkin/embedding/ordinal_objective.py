@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nearkin._distributed import Group, current
 from nearkin.embedding import ordinal_kernels as kernels
 from nearkin.embedding.ordinal_losses import OrdinalLoss
 from nearkin.solvers import Snapshot
@@ -53,24 +54,33 @@ class OrdinalObjective:
 
     def value(self, x: np.ndarray) -> float:
         """f(x), summed in float64."""
-        total = kernels.sum_values(x, self.indices, self._weights, self.loss.code, self.dtype(self.loss.parameter))
-        return total * self.n_objects / self.n_terms
+        indices, weights, group = self._share()
+        total = np.array([kernels.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
+        group.all_reduce(total)
+        return float(total[0]) * self.n_objects / self.n_terms
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """grad f(x), same shape as x."""
-        return self._gradient(x, np.empty((0, 2), self.dtype))
+        """grad f(x), same shape as x; the processes of a group sum a share of the terms each."""
+        indices, weights, group = self._share()
+        gradient = np.zeros_like(x)
+        kernels.sum_gradients(x, indices, weights, *self._loss, gradient, np.empty((0, 2), self.dtype))
+        group.all_reduce(gradient)
+        gradient *= self.dtype(self.n_objects / self.n_terms)
+        return gradient
+
+    def _share(self) -> tuple[np.ndarray, np.ndarray, Group]:
+        """The terms that fall to this process, and their weights."""
+        group = current()
+        rows = slice(*group.share(self.n_terms))
+        return self.indices[rows], self._weights[rows], group
 
     def snapshot(self, x: np.ndarray) -> Snapshot:
         """A copy of x, the full gradient and every term's two slopes, so that a pass need not compute them again."""
         slopes = np.empty((self.n_terms, 2), self.dtype)
-        gradient = self._gradient(x, slopes)
-        return Snapshot(x.copy(), gradient, slopes)
-
-    def _gradient(self, x: np.ndarray, slopes: np.ndarray) -> np.ndarray:
         gradient = np.zeros_like(x)
         kernels.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
         gradient *= self.dtype(self.n_objects / self.n_terms)
-        return gradient
+        return Snapshot(x.copy(), gradient, slopes)
 
     def largest_step(self, batch_size: int) -> float:
         """1 / (12 n w): a term's Hessian is at most 2 s M with a slope s <= 1 and |M| = 3 (SVRG-SBB eqs. 53-57).

@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from nearkin._distributed import Group
 from nearkin.embedding import pair_kernels as kernels
 from nearkin.records import ColumnOrder
 
@@ -32,6 +34,23 @@ class PairProducts:
         back = np.empty_like(self.columns.order)
         back[self.columns.order] = np.arange(len(back))
         return PairProducts(self.columns.indptr, self.columns.rows, ColumnOrder(self.indptr, self.indices, back))
+
+    def share(self, group: Group) -> slice:
+        """The rows that fall to a process, with about as many pairs as the others'."""
+        weights = self.indptr + np.arange(len(self.indptr))  # a row counts as one pair, so empty rows are shared too
+        cuts = np.searchsorted(weights, np.linspace(0, weights[-1], group.size + 1))
+        return slice(int(cuts[group.rank]), int(cuts[group.rank + 1]))
+
+    def part(self, rows: slice) -> "PairProducts":
+        """The places in some rows, which are numbered from 0 then."""
+        indptr = self.indptr[rows.start : rows.stop + 1]
+        pairs = slice(indptr[0], indptr[-1])
+        indptr, indices = indptr - indptr[0], self.indices[pairs]
+        numbers = np.arange(len(indices), dtype=np.int64)
+        shape = (len(indptr) - 1, self.shape[1])
+        by_column = sp.csc_matrix(sp.csr_matrix((numbers, indices, indptr), shape))
+        order = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+        return PairProducts(indptr, indices, order)
 
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
@@ -69,6 +88,11 @@ class PairProducts:
 
     def _by_rows(self, kernel: Callable, *arguments: Any) -> None:
         by_blocks(kernel, self.indptr, self.indices, *arguments)
+
+
+def gathered(X: Tensor, group: Group) -> Tensor:
+    """The rows of all processes, in the order of the ranks."""
+    return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().numpy())))
 
 
 def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: Any) -> None:

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from nearkin._distributed import current
 from nearkin._pairs import Features
+from nearkin.embedding.pair_products import gathered
 
 CHUNK = 1 << 16  # rows whose activations live at the same time
 
@@ -120,27 +122,47 @@ class Side:
         """(b, k) embeddings of some rows, with a graph."""
         return self.tower(*self.inputs(rows))
 
-    def chunks(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, CHUNK):
-            yield slice(start, min(start + CHUNK, self.n_rows))
+    def chunks(self, first: int = 0, stop: int | None = None) -> Iterator[slice]:
+        stop = self.n_rows if stop is None else stop
+        for start in range(first, max(stop, first + 1), CHUNK):
+            yield slice(start, min(start + CHUNK, stop))
 
     def embed(self, *, keep_graph: bool = False) -> Tensor:
-        """(n_rows, k) embeddings without a graph; a graph of a single chunk can be kept for the pull-back."""
-        if keep_graph and self.n_rows <= CHUNK:
-            kept: Tensor = self.tower(*self.inputs(slice(0, self.n_rows)))
+        """(n_rows, k) embeddings without a graph; a graph of a single chunk can be kept for the pull-back.
+
+        The processes of a group embed a share of the rows each.
+        """
+        first, stop = current().share(self.n_rows)
+        if keep_graph and stop - first <= CHUNK:
+            kept: Tensor = self.tower(*self.inputs(slice(first, stop)))
             self._kept = kept
-            return kept.detach()
+            return gathered(kept.detach(), current())
         with torch.no_grad():
-            return torch.cat([self.tower(*self.inputs(rows)) for rows in self.chunks()])
+            mine = torch.cat([self.tower(*self.inputs(rows)) for rows in self.chunks(first, stop)])
+        return gathered(mine, current())
 
     def pull_back(self, gradient: Tensor) -> None:
-        """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are computed again to bound memory."""
+        """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are computed again to bound memory.
+
+        In a group each process pulls its share of the rows back, and all add the sum.
+        """
+        group = current()
+        first, stop = group.share(self.n_rows)
+        parameters = list(self.parameters().values())
+        before = [p.grad for p in parameters]
+        if group.size > 1:
+            for p in parameters:
+                p.grad = torch.zeros_like(p)
         if self._kept is not None:
             kept, self._kept = self._kept, None
-            kept.backward(gradient)
-            return
-        for rows in self.chunks():
-            self.tower(*self.inputs(rows)).backward(gradient[rows])
+            kept.backward(gradient[first:stop])
+        else:
+            for rows in self.chunks(first, stop):
+                self.tower(*self.inputs(rows)).backward(gradient[rows])
+        if group.size > 1:
+            for p, old in zip(parameters, before, strict=True):
+                group.all_reduce(p.grad.numpy())  # pyright: ignore[reportOptionalMemberAccess]
+                p.grad = p.grad if old is None else old + p.grad  # pyright: ignore[reportOperatorIssue]
 
     def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
         """J^T gradient by parameter, beside the parameters' `.grad`."""

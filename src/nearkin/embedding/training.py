@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nearkin._distributed import current
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
 
 Callback = Callable[[int, dict[str, Any]], Any]
@@ -69,8 +70,8 @@ def train(
     after every step; if it is there already, training goes on from it as if it had never stopped. Raises TrainingError
     if the objective is no longer finite.
     """
-    best, history = None, []
-    if checkpoint is not None and Path(checkpoint).exists():
+    best, history, group = None, [], current()
+    if checkpoint is not None and group.exchange(Path(checkpoint).exists())[0]:
         history, best = _resume(solver, checkpoint)
     for step in range(len(history), max_steps):
         if patience is not None and best is not None and step - 1 - best[1] >= patience:
@@ -80,7 +81,8 @@ def train(
             break
         start = time.perf_counter()
         value = solver.step()
-        record: dict[str, Any] = {"step": step, "total": max_steps, "seconds": seconds + time.perf_counter() - start}
+        seconds += group.exchange(time.perf_counter() - start)[0]  # by one clock, as it decides when to stop
+        record: dict[str, Any] = {"step": step, "total": max_steps, "seconds": seconds}
         record["value"] = value
         record |= solver.notes()
         if value != value or abs(value) == float("inf"):
@@ -92,7 +94,7 @@ def train(
             if solver.ready() and (best is None or record["metric"] > best[0]):
                 best = (record["metric"], step, {name: t.clone() for name, t in solver.state().items()})
         history.append(record)
-        if checkpoint is not None:
+        if checkpoint is not None and group.rank == 0:
             _save(solver, checkpoint, history, best)
         if callback is not None:
             callback(step, record)

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
 from nearkin._pairs import Features, number_ids
-from nearkin._random import draw_seed, numpy_generator
+from nearkin._random import draw_seed
+from nearkin._shards import shared_generator
 from nearkin.embedding import saved_towers
 from nearkin.embedding.evaluation import HeldOut, held_out, hold_out
 from nearkin.embedding.objective import initial_tables, make_objective
@@ -155,7 +156,7 @@ class TwoTower(BaseEstimator):
         """
         del y
         self._check(interactions, validation)
-        rng = numpy_generator(self.random_state)
+        rng = shared_generator(self.random_state)
         generator = torch.Generator().manual_seed(draw_seed(rng))
         featured = interactions.left_features is not None or interactions.right_features is not None
         custom = self.left is not None or self.right is not None or (featured and self.index is not None)

@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 from scipy.optimize import minimize
 
-from nearkin._check import check_integer, check_real, validate_vectors
-from nearkin._random import numpy_generator
+from nearkin._check import check_integer, check_real
+from nearkin._shards import shared_generator, whole_rows
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.base import Callback
 from nearkin.hashing.bits import unpack_signs
@@ -60,13 +60,13 @@ class BinaryAutoencoder(AbstractLinearHasher):
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         del y
         self._check_params()
-        X = validate_vectors(self, X, reset=True, min_rows=self.n_bits + 1)
+        X = whole_rows(self, X, min_rows=self.n_bits + 1)
         limit = None if self.n_components is None else max(self.n_components, self.n_bits)
         spectrum = principal_axes(lambda: row_blocks(X), limit)
         spectrum.check_rank(self.n_bits, X.shape[1])
         rows = StoredRows.of(X, spectrum)
         self.scale_ = scale_of("eq25", spectrum.variances, self.n_bits)
-        generator = numpy_generator(self.random_state)
+        generator = shared_generator(self.random_state)
         rows.coordinates *= X.dtype.type(self.scale_)
         W, w, self.history_ = self._learn(rows.coordinates, self._first_codes(rows, generator), callback)
         self.n_iter_ = len(self.history_)

@@ -4,12 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from nearkin._check import check_integer, check_real, validate_vectors
-from nearkin._random import numpy_generator
+from nearkin._check import check_integer, check_real
+from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin.hashing.base import AbstractHasher, Callback
 from nearkin.hashing.columns import random_columns
 from nearkin.hashing.product import settled_rows, steady_products
-from nearkin.hashing.spectrum import check_varies, principal_axes, row_blocks
+from nearkin.hashing.spectrum import principal_axes, row_blocks
 
 ITQ_STEPS = 10  # for the first centroids
 
@@ -58,8 +58,8 @@ class KMeansHash(AbstractHasher):
         check_integer(self.max_iter, "max_iter", low=1)
         if self.n_components is not None:
             check_integer(self.n_components, "n_components", low=1)
-        X = validate_vectors(self, X, reset=True, min_rows=n_bits + 1)
-        check_varies(X)
+        X = whole_rows(self, X, min_rows=n_bits + 1)
+        Shard.of(X).check_varies(X)
         limit = None if self.n_components is None else max(self.n_components, n_bits)
         spectrum = principal_axes(lambda: row_blocks(X), limit)
         spectrum.check_rank(n_bits, X.shape[1])
@@ -68,7 +68,7 @@ class KMeansHash(AbstractHasher):
         self.axes_ = spectrum.axes[:, groups.ravel()].astype(X.dtype)
         points = np.concatenate([(block - self.mean_) @ self.axes_ for block in row_blocks(X)])
         points = points.reshape(len(X), *groups.shape)
-        self._learn_codebooks(points, numpy_generator(self.random_state), callback)
+        self._learn_codebooks(points, shared_generator(self.random_state), callback)
         return self
 
     def _learn_codebooks(self, points: np.ndarray, generator: np.random.Generator, callback: Callback | None) -> None:

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._random import numpy_generator
+from nearkin._distributed import current
+from nearkin._shards import shared_generator, training_rows
 from nearkin.hashing.base import AbstractHasher, Callback
 from nearkin.hashing.product import affine_values
 from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
@@ -100,23 +101,24 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
 
-        Raises ValueError if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
+        Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError
+        if n_bits exceeds the rank of X (or `n_components`), for constant data, NaN and infinity.
         """
         self._check_params()
-        X = validate_vectors(self, X, reset=True, min_rows=self.n_bits + 1)
-        spectrum = principal_axes(lambda: row_blocks(X), self._n_components())
+        X, shard = training_rows(self, X, min_rows=self.n_bits + 1)
+        spectrum = principal_axes(lambda: row_blocks(X), self._n_components(), shard.group)
         spectrum.check_rank(self.n_bits, X.shape[1])
-        return self._learn(StoredRows.of(X, spectrum), X.dtype, callback)
+        return self._learn(StoredRows.of(X, spectrum, shard.group), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
         """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them anew.
 
         Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
-        concatenated rows up to rounding.
+        concatenated rows up to rounding. Several processes give their own blocks each, with at least one row.
         """
         self._check_params()
         source = _checked_blocks(blocks)
-        spectrum = principal_axes(source, self._n_components())
+        spectrum = principal_axes(source, self._n_components(), current())
         d = len(spectrum.mean)
         if spectrum.n_rows <= self.n_bits:
             raise ValueError(
@@ -125,7 +127,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         spectrum.check_rank(self.n_bits, d)
         self.n_features_in_ = d
         dtype = next(iter(source())).dtype
-        return self._learn(StreamedRows(spectrum, source), dtype, callback)
+        return self._learn(StreamedRows(spectrum, source, current()), dtype, callback)
 
     @abstractmethod
     def _columns(
@@ -145,7 +147,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
         small = spectrum.n_rows * spectrum.rank * self.n_bits < SMALL
         with ThreadpoolController().limit(limits=1, user_api="blas") if small else nullcontext():
-            V, self.history_ = self._columns(rows, numpy_generator(self.random_state), callback)
+            V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)
         self.projection_ = (spectrum.axes @ V).astype(dtype)

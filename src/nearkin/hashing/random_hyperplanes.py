@@ -4,12 +4,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from nearkin._check import check_integer, validate_vectors
-from nearkin._random import numpy_generator
+from nearkin._check import check_integer
+from nearkin._shards import shared_generator, training_rows
 from nearkin.hashing.base import Callback
 from nearkin.hashing.columns import random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
-from nearkin.hashing.spectrum import check_varies, row_blocks
+from nearkin.hashing.spectrum import row_blocks
+from nearkin.statistics import Mean, SquaredNorm
 
 
 class RandomHyperplanes(AbstractLinearHasher):
@@ -31,11 +32,14 @@ class RandomHyperplanes(AbstractLinearHasher):
         """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
         del y, callback
         n_bits = check_integer(self.n_bits, "n_bits", low=1)
-        X = validate_vectors(self, X, reset=True, min_rows=2)
-        d, generator = X.shape[1], numpy_generator(self.random_state)
-        check_varies(X)
-        mean = X.mean(axis=0, dtype=np.float64)
-        variance = sum(np.square(block - mean).sum() for block in row_blocks(X)) / X.size
+        X, shard = training_rows(self, X, min_rows=2)
+        d, generator = X.shape[1], shared_generator(self.random_state)
+        shard.check_varies(X)
+        mean = shard.group.merge(Mean(d).update(X)).finalize()
+        spread = SquaredNorm()
+        for block in row_blocks(X):
+            spread.update(block - mean)
+        variance = shard.group.merge(spread).finalize() / d
         if self.orthogonal:
             groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
             normals = np.concatenate(groups, axis=1)

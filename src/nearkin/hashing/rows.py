@@ -4,7 +4,9 @@ from typing import Protocol
 
 import numpy as np
 
+from nearkin._distributed import ALONE, Group
 from nearkin.hashing.spectrum import Blocks, Spectrum, row_blocks
+from nearkin.statistics import CrossProduct
 
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
 
@@ -26,55 +28,59 @@ class Rows(Protocol):
 class StoredRows:
     """Rows kept in memory, rotated once into principal coordinates: an iteration costs 2 n m L multiply-adds."""
 
-    def __init__(self, spectrum: Spectrum, coordinates: np.ndarray) -> None:
+    def __init__(self, spectrum: Spectrum, coordinates: np.ndarray, group: Group = ALONE) -> None:
         self.spectrum = spectrum
-        self.coordinates = coordinates  # (n, m)
+        self.coordinates = coordinates  # (n, m), of a group each process has its own rows
+        self.group = group
 
     @classmethod
-    def of(cls, X: np.ndarray, spectrum: Spectrum) -> "StoredRows":
+    def of(cls, X: np.ndarray, spectrum: Spectrum, group: Group = ALONE) -> "StoredRows":
         """Rotate X (n, d) into the axes of its spectrum."""
         mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
         coordinates = np.empty((len(X), spectrum.rank), X.dtype)
         for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
             np.matmul(block - mean, axes, out=out)
-        return cls(spectrum, coordinates)
+        return cls(spectrum, coordinates, group)
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""
-        moment = np.zeros(V.shape)
+        moment = CrossProduct(*V.shape)
         V = V.astype(self.coordinates.dtype)
         for block in row_blocks(self.coordinates, BLOCK):
-            moment += block.T @ _signs_in_place(block @ V)
-        return moment / len(self.coordinates)
+            moment.update(block, _signs_in_place(block @ V))
+        return self.group.merge(moment).finalize()
 
     def truncate(self, n_components: int) -> "StoredRows":
         """See `Rows`; the columns are copied, as an iteration reads them many times."""
         return StoredRows(
-            self.spectrum.truncate(n_components), np.ascontiguousarray(self.coordinates[:, :n_components])
+            self.spectrum.truncate(n_components),
+            np.ascontiguousarray(self.coordinates[:, :n_components]),
+            self.group,
         )
 
 
 class StreamedRows:
     """Rows read anew in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
 
-    def __init__(self, spectrum: Spectrum, blocks: Blocks) -> None:
+    def __init__(self, spectrum: Spectrum, blocks: Blocks, group: Group = ALONE) -> None:
         self.spectrum = spectrum
         self.blocks = blocks
+        self.group = group
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
         """See `Rows`."""
         spectrum = self.spectrum
-        moment = np.zeros((len(spectrum.mean), V.shape[1]))
+        moment = CrossProduct(len(spectrum.mean), V.shape[1])
         for block in self.blocks():
             P, mean = (spectrum.axes @ V).astype(block.dtype), spectrum.mean.astype(block.dtype)
             for rows in row_blocks(block, BLOCK):
                 centred = rows - mean
-                moment += centred.T @ _signs_in_place(centred @ P)
-        return spectrum.axes.T @ moment / spectrum.n_rows
+                moment.update(centred, _signs_in_place(centred @ P))
+        return spectrum.axes.T @ self.group.merge(moment).finalize()
 
     def truncate(self, n_components: int) -> "StreamedRows":
         """See `Rows`."""
-        return StreamedRows(self.spectrum.truncate(n_components), self.blocks)
+        return StreamedRows(self.spectrum.truncate(n_components), self.blocks, self.group)
 
 
 def _signs_in_place(Y: np.ndarray) -> np.ndarray:

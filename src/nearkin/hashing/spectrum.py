@@ -6,6 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
+from nearkin._distributed import ALONE, Group
+from nearkin.statistics import Gram, Mean
+
 BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 SCALES = ("eq25", "top-eigenvalue")
 Blocks = Callable[[], Iterable[np.ndarray]]
@@ -43,41 +46,45 @@ class Spectrum:
 
 def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
     """Yield consecutive slices of X with at most `size` rows."""
-    for start in range(0, len(X), size):
+    for start in range(0, max(len(X), 1), size):  # a block without rows, where there are none, still has a width
         yield X[start : start + size]
 
 
-def principal_axes(blocks: Blocks, n_components: int | None = None) -> Spectrum:
-    """Return the `Spectrum` of the rows that `blocks()` yields, in two passes, all sums in float64.
+def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:
+    """Return the `Spectrum` of the rows that `blocks()` yields on all processes of `group`, in two passes.
 
     The rank counts variances above (4 eps)^2 of the largest, eps that of the input's type: what rounding of the input
-    itself would leave. float64 sums matter: float32 ones would hide features a thousand times smaller than the first.
+    itself would leave. All sums are float64: float32 ones would hide features a thousand times smaller than the first.
     """
-    mean, n_rows, eps = _mean(blocks)
+    sums, eps = _sums(blocks)
+    mean, n_rows = group.merge(sums).finalize(), sums.n_rows
     d = len(mean)
     if n_rows < d:
-        variances, axes = _axes_from_rows(blocks, mean)
+        variances, axes = _axes_from_rows(blocks, mean, group)
     else:
-        covariance = np.zeros((d, d))
+        scatter = Gram(mean)
         for block in blocks():
-            centred = block - mean
-            covariance += centred.T @ centred  # NumPy calls syrk here: half the work of a product
+            scatter.update(block)
+        covariance = group.merge(scatter).finalize()
         keep = d if n_components is None else min(n_components, d)
-        variances, axes = eigh(covariance / n_rows, subset_by_index=(d - keep, d - 1), check_finite=False)
-        variances, axes = variances[::-1], axes[:, ::-1]
+        variances, axes = eigh(covariance, subset_by_index=(d - keep, d - 1), check_finite=False)
+        variances, axes = variances[::-1].copy(), axes[:, ::-1].copy()
+    group.broadcast(variances, axes)  # machines may round differently
     floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
     kept = int((variances > max(floor, _noise(mean, eps))).sum())
     kept = kept if n_components is None else min(kept, n_components)
     return Spectrum(mean, variances[:kept].copy(), _oriented(axes[:, :kept]), n_rows)
 
 
-def _mean(blocks: Blocks) -> tuple[np.ndarray, int, float]:
-    total, n_rows, eps = 0.0, 0, np.finfo(np.float64).eps
+def _sums(blocks: Blocks) -> tuple[Mean, float]:
+    """Sums of the rows, and the precision of their type."""
+    sums, eps = None, np.finfo(np.float64).eps
     for block in blocks():
-        total = total + block.sum(axis=0, dtype=np.float64)
-        n_rows += len(block)
+        sums = (sums or Mean(block.shape[1])).update(block)
         eps = np.finfo(block.dtype).eps
-    return np.asarray(total) / n_rows, n_rows, float(eps)
+    if sums is None:
+        raise ValueError("blocks is empty; give at least one array of rows")
+    return sums, float(eps)
 
 
 def _oriented(axes: np.ndarray) -> np.ndarray:
@@ -91,17 +98,11 @@ def _noise(mean: np.ndarray, eps: float) -> float:
     return float((np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2)
 
 
-def _axes_from_rows(blocks: Blocks, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _axes_from_rows(blocks: Blocks, mean: np.ndarray, group: Group) -> tuple[np.ndarray, np.ndarray]:
     """The same for fewer rows than columns, through the small n x n matrix of inner products."""
-    centred = np.concatenate([block - mean for block in blocks()])
+    centred = np.concatenate(group.gather(np.concatenate([block - mean for block in blocks()])))
     _, singular, axes = np.linalg.svd(centred, full_matrices=False)
     return singular**2 / len(centred), axes.T
-
-
-def check_varies(X: np.ndarray) -> None:
-    """ValueError if all rows of X (n, d) are equal."""
-    if (X.max(axis=0) == X.min(axis=0)).all():
-        raise ValueError(f"X is constant: all of its {len(X)} rows are equal; give data that vary")
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:

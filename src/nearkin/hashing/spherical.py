@@ -4,12 +4,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from nearkin._check import check_integer, check_real, validate_vectors
-from nearkin._random import numpy_generator
+from nearkin._check import check_integer, check_real
+from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin.hashing.base import AbstractHasher, Callback
 from nearkin.hashing.product import settled_rows, steady_products
 from nearkin.hashing.search import check_codes, spherical_search
-from nearkin.hashing.spectrum import check_varies, row_blocks
+from nearkin.hashing.spectrum import row_blocks
 
 
 class SphericalHashing(AbstractHasher):
@@ -54,9 +54,9 @@ class SphericalHashing(AbstractHasher):
             check_real(self.overlap_tol, "overlap_tol", low=0),
             check_real(self.spread_tol, "spread_tol", low=0),
         )
-        X = validate_vectors(self, X, reset=True, min_rows=n_bits + 1)
-        check_varies(X)
-        generator = numpy_generator(self.random_state)
+        X = whole_rows(self, X, min_rows=n_bits + 1)
+        Shard.of(X).check_varies(X)
+        generator = shared_generator(self.random_state)
         sample = X
         if self.n_samples is not None and len(X) > check_integer(self.n_samples, "n_samples", low=n_bits + 1):
             sample = X[generator.choice(len(X), self.n_samples, replace=False)]

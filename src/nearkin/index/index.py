@@ -157,6 +157,35 @@ class Index:
         else:
             self.faiss_index.add(np.ascontiguousarray(X, np.float32))
 
+    def merge(self, other: Self) -> Self:
+        """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
+
+        For indexes without ids of their own, such as the parts that several processes make.
+        """
+        if any(index.ids is not None or index.kept is not None for index in (self, other)):
+            raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
+        if self.metric == "hamming":  # which FAISS cannot merge
+            codes = faiss.vector_to_array(other.faiss_index.xb)
+            self.faiss_index.add(codes.reshape(-1, self.bytes_per_vector))
+            other.faiss_index.reset()
+            return self
+        shift = 0 if self.n_probe is None else len(self)  # only an inverted file writes down the rows' numbers
+        self.faiss_index.merge_from(other.faiss_index, shift)
+        return self
+
+    @property
+    def n_probe(self) -> int | None:
+        """Lists of the inverted file that a search visits, None where there is no inverted file; may be set."""
+        lists = None if self.metric == "hamming" else _inverted_file(self.faiss_index)
+        return None if lists is None else int(lists.nprobe)
+
+    @n_probe.setter
+    def n_probe(self, count: int) -> None:
+        lists = None if self.metric == "hamming" else _inverted_file(self.faiss_index)
+        if lists is None:
+            raise ValueError("n_probe is for an inverted file, and this index has none; make it with coarse cells")
+        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
+
     def search(
         self,
         Q: Any,

@@ -1,5 +1,7 @@
 """Whole jobs, from files to a saved index and its report; the command line is a thin layer over these."""
 
+from nearkin._distributed import PeerError as PeerError
+from nearkin._distributed import joined as joined
 from nearkin.pipeline.batch_encoder import BatchEncoder as BatchEncoder
 from nearkin.pipeline.bulk import encode_shards as encode_shards
 from nearkin.pipeline.compress import compress_file as compress_file

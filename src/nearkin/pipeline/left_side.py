@@ -21,14 +21,20 @@ def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
 
 
 def search_left(
-    folder: str | os.PathLike, left_ids: list[str], k: int = 10, *, with_seen: bool = False
+    folder: str | os.PathLike,
+    left_ids: list[str],
+    k: int = 10,
+    *,
+    with_seen: bool = False,
+    index: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and right ids, both (b, k), of the left entities named by text, seen pairs left out unless asked for.
 
-    ValueError for a folder without left vectors and for an unknown id.
+    `index` is the folder's, where it is open already. ValueError for a folder without left vectors and for an unknown
+    id.
     """
     k = check_integer(k, "k", low=1)
-    index = nk.Index.load(folder)
+    index = nk.Index.load(folder) if index is None else index
     file = Path(folder) / LEFT
     if not file.is_file():
         raise ValueError(f"{folder} holds no left vectors; make it with `nearkin train`, or give query vectors")

@@ -3,25 +3,28 @@
 Names are the field's: M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M).
 """
 
-from dataclasses import dataclass, field
+from typing import Self
 
 import faiss
 import numpy as np
-from numba import njit
+
+from nearkin._distributed import ALONE, Group
+from nearkin.statistics import CellSums
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
 
 
-def assign(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> np.ndarray:
     """Nearest centroid in every subspace: codes (n, M) int32 for rotated rows Z (n, d), codebooks (M, K, d/M).
 
     For training: several times faster than the encoder of FAISS's own product quantizer, from which it may differ
     where centroids tie to the last bits. Many rows go to one flat FAISS index a subspace, whose fused kernel is the
-    fastest; FAISS does not use it for few rows, which therefore go to one matrix product.
+    fastest; FAISS does not use it for few rows, which therefore go to one matrix product. `n_rows` is the number of
+    rows of which Z are a part: the choice falls as it does for the whole.
     """
     M, _, width = codebooks.shape
-    nearest = _nearest_by_faiss if len(Z) * width >= _FUSED_KERNEL else _nearest_by_product
+    nearest = _nearest_by_faiss if (n_rows or len(Z)) * width >= _FUSED_KERNEL else _nearest_by_product
     codes = np.empty((len(Z), M), np.int32)
     for m, centroids in enumerate(codebooks):
         middle = centroids.mean(axis=0)  # both expand |x - c|^2, and about the middle no offset costs them digits
@@ -32,6 +35,10 @@ def assign(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
 def _nearest_by_faiss(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
     flat = faiss.IndexFlatL2(X.shape[1])
     flat.add(centroids)
+    missing = -(-_FUSED_KERNEL // X.shape[1]) - len(X)
+    if missing > 0:  # few rows of many: FAISS must not take another kernel for them, which rounds otherwise
+        X, n = np.concatenate([X, np.zeros((missing, X.shape[1]), X.dtype)]), len(X)
+        return flat.assign(X, 1)[:n, 0]
     return flat.assign(X, 1)[:, 0]
 
 
@@ -60,14 +67,24 @@ def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weigh
 
 
 def kmeans(
-    Z: np.ndarray, n_subspaces: int, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None = None
+    Z: np.ndarray,
+    n_subspaces: int,
+    n_centroids: int,
+    n_iter: int,
+    seed: int,
+    weights: np.ndarray | None = None,
+    group: Group = ALONE,
 ) -> np.ndarray:
-    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32."""
+    """FAISS k-means in every subspace of Z (n, d), n >= K; returns codebooks (M, K, d/M) float32.
+
+    `weights` (n,) say how often a row counts. The processes of a group, each given the same Z, deal out the subspaces.
+    """
     width = Z.shape[1] // n_subspaces
-    codebooks = np.empty((n_subspaces, n_centroids, width), np.float32)
-    for m in range(n_subspaces):
+    codebooks = np.zeros((n_subspaces, n_centroids, width), np.float32)
+    for m in range(group.rank, n_subspaces, group.size):
         block = np.ascontiguousarray(Z[:, m * width : (m + 1) * width])
         codebooks[m] = centroids_of(block, n_centroids, n_iter, seed + m, weights)
+    group.all_reduce(codebooks)
     return codebooks
 
 
@@ -97,59 +114,31 @@ def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarr
     return dead
 
 
-@dataclass
-class ClusterSums:
+class ClusterSums(CellSums):
     """What the data contributes to one update of codebooks and rotation: sums that merge.
 
-    `sums[m, k]` (d,) is the sum of the *unrotated* rows that subspace m assigns to its centroid k, `counts[m, k]` their
-    number. Centroids under any rotation, and M = X^T Y, follow from them without another look at the data, so the
-    inner updates cost nothing that grows with n.
+    The cells of subspace m are its centroids' rows, summed *unrotated*. Centroids under any rotation, and M = X^T Y,
+    follow from the sums without another look at the data, so the inner updates cost nothing that grows with n.
     """
-
-    n_subspaces: int
-    n_centroids: int
-    d: int
-    sums: np.ndarray = field(init=False)  # (M, K, d)
-    counts: np.ndarray = field(init=False)  # (M, K)
 
     @classmethod
     def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
-        """Sums in the memory of these arrays, (M, K, d) float32 and (M, K) float64."""
+        """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
         self = cls.__new__(cls)
         (self.n_subspaces, self.n_centroids, self.d), self.sums, self.counts = sums.shape, sums, counts
         return self
 
-    def __post_init__(self) -> None:
-        self.sums = np.zeros((self.n_subspaces, self.n_centroids, self.d), np.float32)
-        self.counts = np.zeros((self.n_subspaces, self.n_centroids), np.float64)
-
-    def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> "ClusterSums":
-        """Add rows X (n, d) with their codes (n, M), a row counting as often as its weight (n,) says."""
-        if weights is None:
-            _add_rows(X, codes, self.sums, self.counts)
-            return self
-        _add_rows(X * weights[:, None], codes, self.sums, np.zeros_like(self.counts))
-        for m, counts in enumerate(self.counts):
-            counts += np.bincount(codes[:, m], weights, minlength=self.n_centroids)
-        return self
-
-    def merge(self, other: "ClusterSums") -> "ClusterSums":
-        """Add what another part of the data contributed."""
-        self.sums += other.sums
-        self.counts += other.counts
-        return self
-
-    def decay(self, factor: float) -> "ClusterSums":
+    def decay(self, factor: float) -> Self:
         """Weigh everything seen so far by `factor`: an exponential average once a batch is added."""
-        self.sums *= np.float32(factor)
+        self.sums *= factor
         self.counts *= factor
         return self
 
     def centred(self) -> tuple["ClusterSums", np.ndarray]:
         """The sums that the rows less their mean would give, and that mean (d,) float32."""
-        mean = (self.sums[0].sum(axis=0, dtype=np.float64) / max(self.counts[0].sum(), 1)).astype(np.float32)
+        mean = (self.sums[0].sum(axis=0) / max(self.counts[0].sum(), 1)).astype(np.float32)
         moved = ClusterSums(self.n_subspaces, self.n_centroids, self.d)
-        moved.sums = self.sums - self.counts[..., None].astype(np.float32) * mean
+        moved.sums = self.sums - self.counts[..., None] * mean
         moved.counts = self.counts
         return moved, mean
 
@@ -162,22 +151,12 @@ class ClusterSums:
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)
         for m in range(self.n_subspaces):
             counts = self.counts[m]
-            block = self.sums[m] @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
+            block = self.sums[m].astype(np.float32, copy=False) @ rotation[:, m * width : (m + 1) * width]  # (K, d/M)
             codebooks[m] = block / np.where(counts > fewest, counts, 1)[:, None]
             revive(codebooks[m], counts, fewest)
         return codebooks
 
     def cross_product(self, codebooks: np.ndarray) -> np.ndarray:
         """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
-        return np.concatenate([self.sums[m].T @ codebooks[m] for m in range(self.n_subspaces)], axis=1)
-
-
-@njit(cache=True)
-def _add_rows(X, codes, sums, counts):
-    n, d = X.shape
-    for i in range(n):
-        for m in range(codes.shape[1]):
-            k = codes[i, m]
-            counts[m, k] += 1
-            for t in range(d):
-                sums[m, k, t] += X[i, t]
+        sums = self.sums.astype(np.float32, copy=False)
+        return np.concatenate([sums[m].T @ codebooks[m] for m in range(self.n_subspaces)], axis=1)

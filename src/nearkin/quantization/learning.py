@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._shards import Shard
 from nearkin.quantization.codebooks import ClusterSums, assign
+from nearkin.statistics import SquaredNorm
 
 # An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
@@ -35,12 +37,14 @@ def alternate(
     rounds: int,
     *,
     weights: np.ndarray | None = None,
+    shard: Shard | None = None,
     tol: float = 0.0,
     callback: Callable[[int, dict[str, Any]], None] | None = None,
 ) -> Step:
     """Run up to `rounds` rounds of assignment, centroids and rotation on rows X (n, d) float32, centred.
 
-    `weights` (n,), of mean 1, say how much the error of a row counts.
+    `weights` (n,), of mean 1, say how much the error of a row counts. With a `shard` X is one process's part of the
+    rows: the sums of all are merged, and all go on from one step.
 
     Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
     (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
@@ -51,25 +55,28 @@ def alternate(
     halves the rounds needed to a given distortion.
     """
     M, K, _ = step.codebooks.shape
-    energy = float(np.average(np.einsum("ij,ij->i", X, X).astype(np.float64), weights=weights))
+    shard = shard or Shard.of(X)
+    group, n = shard.group, shard.total
+    energy = group.merge(SquaredNorm().update(X, weights)).finalize()
     inner = _INNER_ROUNDS
     if X.shape[1] > _LARGE:
-        inner = min(inner, max(1, len(X) // (_ROWS_PER_UPDATE * X.shape[1])))
+        inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))
     distortions: list[float] = []
     for index in range(rounds):
         started = time.perf_counter()
-        codes = assign(X @ step.rotation, step.codebooks)
-        sums = ClusterSums(M, K, X.shape[1]).update(X, codes, weights)
+        codes = assign(X @ step.rotation, step.codebooks, n)
+        sums = group.merge(ClusterSums(M, K, X.shape[1]).update(X, codes, weights))
         codebooks = sums.centroids(step.rotation)
         assigned = time.perf_counter()
         rotation = step.rotation
         if update is not None:
             for _ in range(inner):
-                rotation = update(rotation, sums.cross_product(codebooks) / np.float32(len(X)))
+                rotation = update(rotation, sums.cross_product(codebooks) / np.float32(n))
                 codebooks = sums.centroids(rotation)
+        group.broadcast(rotation, codebooks)  # machines may round differently
         step = Step(rotation, codebooks)
         # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
-        distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / len(X))
+        distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / n)
         if callback is not None:
             seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
             callback(index + 1, {"distortion": distortions[-1], "total": rounds, **seconds})

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_choice, check_integer, check_real, check_row_weights, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._shards import Shard, shared_generator, training_rows
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -20,6 +21,7 @@ from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.start import STARTS, start_rotation
 from nearkin.quantization.streaming import RunningFit
+from nearkin.statistics import Mean
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
@@ -117,32 +119,44 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
         `weights` (n,), greater than 0, say how much the error of a row counts: in an index whose queries meet some
         rows more often than others, how often (the coarse centroids do not use them).
-        `callback(round, record)` is called after each round with its entry of `history_`. Raises ValueError or
-        TypeError, before any work, for parameters or data that cannot be used.
+        `callback(round, record)` is called after each round with its entry of `history_`. Among several processes X is
+        this one's part of the rows, and all end with the same quantizer. Raises ValueError or TypeError, before any
+        work, for parameters or data that cannot be used.
         """
         del y
-        X = validate_vectors(self, X, reset=True)
-        self._check_parameters(X)
-        generator = numpy_generator(self.random_state)
+        X, shard = training_rows(self, X)
+        self._check_parameters(shard.total, X.shape[1])
+        generator = shared_generator(self.random_state)
         weights = None if weights is None else check_row_weights(weights, len(X))
         limit = self.max_points_per_centroid * max(self.n_centroids, self.coarse)
-        if len(X) > limit:
-            rows = np.sort(generator.choice(len(X), limit, replace=False))
+        if shard.total > limit:
+            rows = shard.here(np.sort(generator.choice(shard.total, limit, replace=False)))
             X, weights = X[rows], None if weights is None else weights[rows]
         X = X.astype(np.float32)
-        coarse = CoarseQuantizer.train(X, self.coarse, draw_seed(generator)) if self.coarse else None
+        shard = Shard.of(X, shard.group)
+        coarse = self._train_coarse(X, shard, draw_seed(generator)) if self.coarse else None
         self.coarse_centroids_ = None if coarse is None else coarse.centroids
         X = self._residuals(X)
-        mean = np.average(X, axis=0, weights=weights).astype(np.float32)
-        weights = None if weights is None else (weights / weights.mean()).astype(np.float32)
-        step = self._learn(X - mean, weights, generator, callback)
+        mean = shard.group.merge(Mean(X.shape[1]).update(X, weights)).finalize().astype(np.float32)
+        if weights is not None:
+            average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
+            weights = (weights / average).astype(np.float32)
+        step = self._learn(X - mean, weights, shard, generator, callback)
         self.rotation_ = step.rotation
         self.codebooks_ = step.codebooks + (mean @ step.rotation).reshape(self.n_subspaces, 1, -1)
         self.n_iter_ = len(self.history_)
         self._running = None
         return self
 
-    def _learn(self, X: np.ndarray, weights: np.ndarray | None, generator: np.random.Generator, callback: Any) -> Step:
+    def _train_coarse(self, X: np.ndarray, shard: Shard, seed: int) -> CoarseQuantizer:
+        """FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge."""
+        coarse = CoarseQuantizer.train(shard.whole(X), self.coarse, seed)
+        shard.group.broadcast(coarse.centroids)
+        return coarse
+
+    def _learn(
+        self, X: np.ndarray, weights: np.ndarray | None, shard: Shard, generator: np.random.Generator, callback: Any
+    ) -> Step:
         """Start, alternate, then settle the codebooks with the rotation fixed; X (n, d) is centred."""
         M, K, d = self.n_subspaces, self.n_centroids, X.shape[1]
         update = make_update(self.rotation or "none", d, self.step, self.n_blocks, generator)
@@ -156,16 +170,20 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
         if update is None:
             total = _PLAIN_KMEANS
-            start = Step(np.eye(d, dtype=np.float32), books.kmeans(X, M, K, 1, draw_seed(generator), weights))
-            return alternate(X, start, None, total - 1, weights=weights, tol=self.tol, callback=record)
+            every = None if weights is None else shard.whole(weights)
+            codebooks = books.kmeans(shard.whole(X), M, K, 1, draw_seed(generator), every, shard.group)
+            start = Step(np.eye(d, dtype=np.float32), codebooks)
+            return alternate(X, start, None, total - 1, weights=weights, shard=shard, tol=self.tol, callback=record)
         total = self.max_iter + _LAST_KMEANS
         seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, weights)
-        few = slice(None, None, max(1, len(X) // (_FIRST_ROWS * K)))
-        few_weights = None if weights is None else weights[few]
-        start = Step(rotation, books.kmeans(X[few] @ rotation, M, K, _FIRST_KMEANS, seed, few_weights))
-        step = alternate(X, start, update, self.max_iter, weights=weights, tol=self.tol, callback=record)
-        return alternate(X, step, None, _LAST_KMEANS, weights=weights, callback=record)
+        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, weights, shard)
+        shard.group.broadcast(rotation)
+        numbers = np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K)))
+        few, few_weights = shard.rows(X, numbers), None if weights is None else shard.rows(weights, numbers)
+        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, few_weights, shard.group))
+        both = {"weights": weights, "shard": shard}
+        step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record, **both)
+        return alternate(X, step, None, _LAST_KMEANS, callback=record, **both)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).
@@ -176,9 +194,9 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "codebooks_"):
             self.fit(X, y)
-            self._running = self._start_running(validate_vectors(self, X))
+            self._running = self._start_running(training_rows(self, X, reset=False)[0])
             return self
-        X = validate_vectors(self, X).astype(np.float32)
+        X = training_rows(self, X, reset=False)[0].astype(np.float32)
         if self._running is None:
             self._running = self._start_running(None)
         rows = self._residuals(X)
@@ -332,8 +350,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             raise ValueError(f"codes hold {codes.max()}; they must lie in 0..{K - 1} (n_centroids={K})")
         return lists, codes
 
-    def _check_parameters(self, X: np.ndarray) -> None:
-        n, d = X.shape
+    def _check_parameters(self, n: int, d: int) -> None:
         M = check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = check_integer(self.coarse, "coarse", low=0)

@@ -5,11 +5,14 @@ The start decides more than the update rule does: a local optimum near a bad sta
 
 import numpy as np
 
+from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
+from nearkin._shards import Shard
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization.codebooks import assign, kmeans, squared_error
 from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import procrustes_update
+from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")
 _RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
@@ -17,18 +20,18 @@ _HOPELESS = 1.15  # a start this much behind the leader after the first rounds d
 _RACE_ROWS_PER_CENTROID = 16
 
 
-def identity_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -> np.ndarray:
+def identity_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
     """Plain PQ's axes: right where the axes carry meaning, as in SIFT or images."""
-    del n_subspaces, generator
+    del n_subspaces, generator, group
     return np.eye(X.shape[1], dtype=np.float32)
 
 
-def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -> np.ndarray:
+def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
     """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
     del generator
     d = X.shape[1]
-    centred = X - X.mean(axis=0, dtype=np.float64)
-    variances, axes = np.linalg.eigh(centred.T @ centred / len(X))
+    mean = group.merge(Mean(d).update(X)).finalize()
+    variances, axes = np.linalg.eigh(group.merge(Gram(mean).update(X)).finalize())
     variances, axes = variances[::-1], axes[:, ::-1]
     logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
     logs -= logs.min()  # in units of the smallest, so that every axis adds volume
@@ -41,9 +44,9 @@ def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -
     return np.ascontiguousarray(axes[:, np.concatenate(members)], dtype=np.float32)
 
 
-def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator) -> np.ndarray:
+def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
     """Haar-random: spreads correlated axes over all subspaces, and FAISS's only start."""
-    del n_subspaces
+    del n_subspaces, group
     return haar_orthogonal(X.shape[1], X.shape[1], random_state=draw_seed(generator)).numpy()
 
 
@@ -57,25 +60,29 @@ def start_rotation(
     n_centroids: int,
     generator: np.random.Generator,
     weights: np.ndarray | None = None,
+    shard: Shard | None = None,
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Rotation (d, d) to start from, and the distortion each raced start reached (empty where init is a name).
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
     and returns the start with the smallest distortion on rows held out from it: what follows is then what that start by
-    name would give. Comparing the starts before any round picks wrong where a start is good but leads nowhere.
+    name would give. Comparing the starts before any round picks wrong where a start is good but leads nowhere. With a
+    `shard` X is a part of the rows, and every process runs the race on the same subsample.
     """
+    shard = shard or Shard.of(X)
     if init != "auto":
-        return _START[init](X, n_subspaces, generator), {}
-    starts = {name: start(X, n_subspaces, generator) for name, start in _START.items()}
-    rows = generator.permutation(len(X))[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
+        return _START[init](X, n_subspaces, generator, shard.group), {}
+    starts = {name: start(X, n_subspaces, generator, shard.group) for name, start in _START.items()}
+    rows = generator.permutation(shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(rows) // 2, n_centroids)
-    rest = rows[half:] if len(rows) - half >= n_centroids else rows
-    train, held_out = X[rows[:half]], X[rest]
-    train_weights, held_weights = (None, None) if weights is None else (weights[rows[:half]], weights[rest])
+    rest = slice(half, None) if len(rows) - half >= n_centroids else slice(None)
+    drawn, drawn_weights = shard.rows(X, rows), None if weights is None else shard.rows(weights, rows)
+    train, held_out = drawn[:half], drawn[rest]
+    train_weights, held_weights = (None, None) if drawn_weights is None else (drawn_weights[:half], drawn_weights[rest])
     seed = draw_seed(generator)
     race: dict[str, Step] = {}
     for name, rotation in starts.items():
-        codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights)
+        codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group)
         race[name] = Step(rotation, codebooks)
     error: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from nearkin._distributed import current
 from nearkin.quantization.codebooks import ClusterSums, assign
 from nearkin.quantization.learning import Update
 
@@ -24,7 +25,9 @@ class RunningFit:
     def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> None:
         """Add a batch X (b, d) to the averages under the present rotation and codebooks."""
         codes = assign(X @ rotation, codebooks)
-        self._sums.decay(max(0.0, 1 - len(X) / self._horizon)).update(X, codes)
+        batch = ClusterSums(self._sums.n_subspaces, self._sums.n_centroids, self._sums.d).update(X, codes)
+        rows = current().merge(batch).counts[0].sum()
+        self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
     def update(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""

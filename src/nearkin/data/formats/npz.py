@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nearkin.data.formats.npy import read_header
-from nearkin.data.formats.rows import Rows, check_layout
+from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
 
@@ -55,7 +55,7 @@ def open_npz(where: Locator) -> Rows:
                 data = _read_exactly(file, count * d * dtype.itemsize, name)
                 yield np.frombuffer(data, dtype).reshape(count, d)
 
-    return Rows((n, d), dtype, blocks)
+    return streamed_rows((n, d), dtype, blocks)
 
 
 def _read_exactly(file, size: int, name: str) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.data.formats.rows import Rows, check_layout
+from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
 
@@ -44,7 +44,7 @@ def open_parquet(where: Locator) -> Rows:
             for batch in opened.iter_batches(rows, columns=names):
                 yield batch_rows(pa, batch, names, shape[1], where)
 
-    return Rows(shape, block.dtype, blocks)
+    return streamed_rows(shape, block.dtype, blocks)
 
 
 def _is_list(pa: Any, kind: Any) -> bool:

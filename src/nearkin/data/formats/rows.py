@@ -10,16 +10,16 @@ _TAKE = 1024  # rows fetched through one memory map: bounds the pages that rando
 
 @dataclass(frozen=True)
 class Rows:
-    """One (n, d) array on disk. Blocks are copies in the file's own dtype: nothing stays mapped between them."""
+    """One (n, d) array on disk, n = 0 allowed. Blocks are copies in the file's own dtype: nothing stays mapped."""
 
     shape: tuple[int, int]  # (n, d)
     dtype: np.dtype
-    blocks: Callable[[int], Iterator[np.ndarray]]  # blocks(rows) yields (<= rows, d) in the order of the file
+    blocks: Callable[[int, int, int], Iterator[np.ndarray]]  # blocks(rows, first, stop): (<= rows, d) each, in order
     take: Callable[[np.ndarray], np.ndarray] | None = None  # rows by increasing number; None: only a pass finds them
 
 
 def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
-    """Return (n, d) if the array can hold vectors; ValueError for another number of axes, no rows, or a bad dtype."""
+    """Return (n, d) if the array can hold vectors; ValueError for another number of axes or a bad dtype."""
     if dtype.hasobject:
         raise ValueError(
             f"{name} holds Python objects (dtype object), which are not read because unpickling runs foreign code; "
@@ -29,8 +29,8 @@ def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[in
         raise ValueError(f"{name} has the complex dtype {dtype}; it must be real")
     if len(shape) != 2:
         raise ValueError(f"{name} has shape {shape}; it must be 2-D (n, d), one row a vector")
-    if shape[0] == 0 or shape[1] == 0:
-        raise ValueError(f"{name} has shape {shape}; it needs at least one row and one column")
+    if shape[1] == 0:
+        raise ValueError(f"{name} has shape {shape}; it needs at least one column")
     return int(shape[0]), int(shape[1])
 
 
@@ -45,15 +45,64 @@ def mapped_rows(
     `open_map()` maps the whole file as rows, afresh for every block, so that pages already read do not count as ours;
     `decode(block, numbers)` turns mapped rows into vectors and may complain about the rows of those numbers.
     """
-    n = shape[0]
 
-    def blocks(rows: int) -> Iterator[np.ndarray]:
-        for start in range(0, n, rows):
-            stop = min(start + rows, n)
-            yield np.array(decode(open_map()[start:stop], np.arange(start, stop)))
+    def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        for start in range(first, stop, rows):
+            end = min(start + rows, stop)
+            yield np.array(decode(open_map()[start:end], np.arange(start, end)))
 
     def take(numbers: np.ndarray) -> np.ndarray:
         parts = [numbers[i : i + _TAKE] for i in range(0, len(numbers), _TAKE)]
         return np.concatenate([np.array(decode(open_map()[part], part)) for part in parts])
 
     return Rows(shape, dtype, blocks, take)
+
+
+def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> Rows:
+    """Rows of a file that is read from its beginning, whichever of its rows are wanted."""
+
+    def some(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        start = 0
+        for block in blocks(rows) if first < stop else ():
+            part = block[max(first - start, 0) : stop - start]
+            if len(part):
+                yield part
+            start += len(block)
+            if start >= stop:
+                return
+
+    return Rows(shape, dtype, some)
+
+
+def joined_rows(names: list[str], parts: list[Rows]) -> Rows:
+    """Several files as one array, in the order given; parts without rows are allowed.
+
+    ValueError, which names both files, if they differ in width or type.
+    """
+    first = next((i for i, part in enumerate(parts) if part.shape[0]), 0)  # an empty table may not know its width
+    for name, part in zip(names, parts, strict=True):
+        if part.shape[0] and (part.shape[1], part.dtype) != (parts[first].shape[1], parts[first].dtype):
+            raise ValueError(
+                f"{name} has {part.shape[1]} columns of {part.dtype}, {names[first]} has {parts[first].shape[1]} "
+                f"columns of {parts[first].dtype}; all files of one array must agree"
+            )
+    starts = np.concatenate([[0], np.cumsum([part.shape[0] for part in parts])])
+
+    def blocks(rows: int, low: int, stop: int) -> Iterator[np.ndarray]:
+        for part, start in zip(parts, starts, strict=False):
+            inside = max(low - start, 0), min(stop - start, part.shape[0])
+            if inside[0] < inside[1]:
+                yield from part.blocks(rows, int(inside[0]), int(inside[1]))
+
+    def take(numbers: np.ndarray) -> np.ndarray:
+        cuts = np.searchsorted(numbers, starts)
+        return np.concatenate(
+            [
+                part.take(numbers[a:b] - start)  # pyright: ignore[reportOptionalCall]
+                for part, start, a, b in zip(parts, starts, cuts, cuts[1:], strict=False)
+                if a < b
+            ]
+        )
+
+    mapped = all(part.take is not None for part in parts)
+    return Rows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)

@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from nearkin.data.formats.rows import Rows, check_layout
+from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
 DELIMITER = {".csv": ",", ".tsv": "\t"}
@@ -32,7 +32,7 @@ def open_text(where: Locator) -> Rows:
         while block := list(islice(lines, rows)):
             yield _parse(block, delimiter, shape[1], where)
 
-    return Rows(shape, np.dtype(np.float64), blocks)
+    return streamed_rows(shape, np.dtype(np.float64), blocks)
 
 
 def _is_header(cells: list[str]) -> bool:

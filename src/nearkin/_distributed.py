@@ -1,0 +1,264 @@
+"""Processes that fit and encode together: a thin group over torch.distributed (gloo), or this process alone.
+
+`torchrun` (and with it Slurm, Kubernetes, Ray Train, SageMaker) starts the same program several times and tells each
+copy its RANK and the WORLD_SIZE. `joined()` makes them one `Group`; inside it every fit takes its rows as one process's
+part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one process,
+`current()` is a group of one, whose operations do nothing.
+"""
+
+from __future__ import annotations  # the command line loads this before it needs NumPy or torch
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
+_GRACE = 2.0  # seconds that survivors wait to hear who is gone
+
+
+class Mergeable(Protocol):
+    """What `nearkin.statistics` calls a record of sums."""
+
+    def totals(self) -> list[np.ndarray]: ...
+
+
+Record = TypeVar("Record", bound=Mergeable)
+
+
+class PeerError(ConnectionError):
+    """Another process of the group ended, or did not answer in time."""
+
+
+class Group:
+    """This process alone: what every fit runs in unless `joined` was entered."""
+
+    rank, size = 0, 1
+
+    def all_reduce(self, *arrays: np.ndarray) -> None:
+        """Replace each array, of the same shape on all ranks, by the sum over the ranks."""
+
+    def broadcast(self, *arrays: np.ndarray) -> None:
+        """Overwrite each array with rank 0's."""
+
+    def gather(self, X: np.ndarray) -> list[np.ndarray]:
+        """Every rank's X (any number of rows, the same width and type), in the order of the ranks, on all of them."""
+        return [X]
+
+    def exchange(self, value: Any) -> list[Any]:
+        """Every rank's value (anything that JSON holds), in the order of the ranks, on all of them."""
+        return [value]
+
+    def barrier(self) -> None:
+        """Wait until all ranks are here."""
+
+    def merge(self, record: Record) -> Record:
+        """A record of sums with those of all ranks added up: one all-reduce of its totals."""
+        self.all_reduce(*record.totals())
+        return record
+
+    def share(self, n: int, unit: int = 1) -> tuple[int, int]:
+        """First and last + 1 of the n rows that fall to this rank: equal parts, cut at multiples of `unit`."""
+        units = -(-n // unit)
+        return tuple(min(n, unit * (units * r // self.size)) for r in (self.rank, self.rank + 1))  # pyright: ignore[reportReturnType]
+
+    def agree(self, value: Any, what: str) -> None:
+        """ValueError on all ranks, which names one that differs, unless all were given the same value."""
+        values = self.exchange(value)
+        for rank, other in enumerate(values):
+            if other != values[0]:
+                raise ValueError(f"rank {rank} has {what} {other}, rank 0 has {values[0]}; all ranks need the same")
+
+
+ALONE = Group()
+_current: Group = ALONE
+
+
+def current() -> Group:
+    """The group that this process works in."""
+    return _current
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """In the block every process works for itself: for steps that all repeat alike rather than share."""
+    global _current
+    group, _current = _current, ALONE
+    try:
+        yield
+    finally:
+        _current = group
+
+
+class ProcessGroup(Group):
+    """Several processes over gloo; made by `joined`."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: float) -> None:
+        self.rank, self.size, self._timeout = rank, size, timeout
+        self._store = store
+
+    def all_reduce(self, *arrays: np.ndarray) -> None:
+        import torch.distributed as dist
+
+        for array in arrays:
+            with self._watched("a sum"):
+                dist.all_reduce(_tensor(array))
+
+    def broadcast(self, *arrays: np.ndarray) -> None:
+        import numpy as np
+        import torch.distributed as dist
+
+        for array in arrays:
+            sent = np.ascontiguousarray(array)
+            with self._watched("a broadcast"):
+                dist.broadcast(_tensor(sent.reshape(-1).view(np.uint8)), 0)
+            if sent is not array:
+                array[...] = sent
+
+    def gather(self, X: np.ndarray) -> list[np.ndarray]:
+        import numpy as np
+        import torch.distributed as dist
+
+        lengths = np.zeros(self.size, np.int64)
+        lengths[self.rank] = len(X)
+        self.all_reduce(lengths)
+        padded = np.zeros((int(lengths.max()), *X.shape[1:]), X.dtype)  # gloo wants the same shape from everybody
+        padded[: len(X)] = X
+        parts = [np.empty_like(padded) for _ in range(self.size)]
+        if padded.size:
+            with self._watched("a gathering"):
+                tensors = [_tensor(array.reshape(-1).view(np.uint8)) for array in (*parts, padded)]
+                dist.all_gather(tensors[:-1], tensors[-1])
+        return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+
+    def exchange(self, value: Any) -> list[Any]:
+        import numpy as np
+
+        text = np.frombuffer(json.dumps(value).encode(), np.uint8)
+        return [json.loads(part.tobytes()) for part in self.gather(text)]
+
+    def barrier(self) -> None:
+        import numpy as np
+
+        self.all_reduce(np.zeros(1))
+
+    @contextmanager
+    def _watched(self, what: str) -> Iterator[None]:
+        """Turn gloo's error, which knows no ranks, into one that names who is gone."""
+        started = time.monotonic()
+        try:
+            yield
+        except RuntimeError as error:
+            waited = time.monotonic() - started
+            raise PeerError(f"rank {self.rank} stopped at {what}: {self.who_is_gone(waited, error)}") from error
+
+    def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
+        """What the other ranks ended with, or which of them no longer answer."""
+        with _ignored_sigterm():  # torchrun ends the survivors too; they may say why first
+            try:
+                self._store.set(f"here/{self.rank}", b"1")
+                time.sleep(_GRACE)
+                others = [rank for rank in range(self.size) if rank != self.rank]
+                told = [rank for rank in others if self._store.check([f"failed/{rank}"])]
+                silent = [rank for rank in others if rank not in told and not self._store.check([f"here/{rank}"])]
+                if told:
+                    return "; ".join(f"rank {r} ended with: {self._store.get(f'failed/{r}').decode()}" for r in told)
+            except RuntimeError:  # the process that kept the store is the one that is gone
+                return "the connection to the other processes is lost"
+        names = ", ".join(f"rank {rank}" for rank in silent)
+        if not silent:
+            return str(error or "the run was ended from outside")
+        if waited >= self._timeout:
+            return f"{names} did not answer for {waited:.0f} s (NEARKIN_TIMEOUT sets how long to wait)"
+        return f"{names} is gone (killed, out of memory, or its machine is down); start again to go on"
+
+    def report(self, error: BaseException) -> bool:
+        """Tell the others why this rank ends; True if rank 0 ends for the same reason, and will say so itself."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        try:
+            self._store.set(f"failed/{self.rank}", text.encode())
+            if self.rank == 0:
+                return False
+            self._store.wait(["failed/0"], timedelta(seconds=_GRACE / 2))
+            return self._store.get("failed/0").decode() == text
+        except RuntimeError:
+            return False
+
+
+@contextmanager
+def joined(timeout: float | None = None) -> Iterator[Group]:
+    """Join the processes that torchrun started, until the block ends; a group of one without torchrun.
+
+    Every rank must take the same steps in the block, with its own part of the rows. A rank that ends with an error
+    ends the others: they raise PeerError, which names it. `timeout` is in seconds.
+    """
+    global _current
+    if _current is not ALONE or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield _current
+        return
+    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    seconds = float(os.environ.get("NEARKIN_TIMEOUT", TIMEOUT)) if timeout is None else timeout
+    limit = timedelta(seconds=seconds)
+    store, rank, size = next(rendezvous("env://", timeout=limit))
+    dist.init_process_group("gloo", store=PrefixStore("group", store), rank=rank, world_size=size, timeout=limit)
+    _current = group = ProcessGroup(PrefixStore("nearkin", store), rank, size, seconds)
+    try:
+        with _sigterm_speaks(group):
+            yield group
+    except PeerError:
+        raise
+    except Exception as error:
+        error.repeated = group.report(error)  # type: ignore[attr-defined]
+        raise
+    finally:
+        _current = ALONE
+        dist.destroy_process_group()
+
+
+@contextmanager
+def _sigterm_speaks(group: Group) -> Iterator[None]:
+    """torchrun ends the survivors of a failure by SIGTERM: then this process says so and ends as by an error."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
+
+    with _handled(signal.SIGTERM, stop):
+        yield
+
+
+@contextmanager
+def _ignored_sigterm() -> Iterator[None]:
+    with _handled(signal.SIGTERM, signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled(number: int, handler: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield
+        return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def _tensor(array: np.ndarray) -> Any:
+    """The array's own memory as a tensor."""
+    import torch
+
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise ValueError("arrays that processes exchange must be contiguous and writable")
+    return torch.from_numpy(array)

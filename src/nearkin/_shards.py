@@ -1,0 +1,88 @@
+"""One process's rows among those of all: what a fit needs to know when the data are spread over processes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearkin._check import validate_vectors
+from nearkin._distributed import ALONE, Group, current
+from nearkin._random import draw_seed, numpy_generator
+
+
+@dataclass(frozen=True)
+class Shard:
+    """This process holds the rows `first`, ... , `first + own - 1` of `total`; alone it holds all."""
+
+    group: Group
+    first: int
+    own: int
+    total: int
+
+    @classmethod
+    def of(cls, X: np.ndarray, group: Group = ALONE) -> "Shard":
+        """Where the rows X (own, d) stand, in the order of ranks; ValueError if ranks differ in width or type."""
+        if group.size == 1:
+            return cls(group, 0, len(X), len(X))
+        about = group.exchange([len(X), X.shape[1], X.dtype.name])
+        for rank, (_, width, dtype) in enumerate(about):
+            if [width, dtype] != about[0][1:]:
+                raise ValueError(
+                    f"rank {rank} has rows of {width} columns, {dtype}; rank 0 has {about[0][1]} columns, "
+                    f"{about[0][2]}; all ranks need the same"
+                )
+        lengths = [length for length, *_ in about]
+        return cls(group, sum(lengths[: group.rank]), lengths[group.rank], sum(lengths))
+
+    def here(self, numbers: np.ndarray) -> np.ndarray:
+        """The rows of X that increasing `numbers`, counted over all processes, name here."""
+        low, high = np.searchsorted(numbers, [self.first, self.first + self.own])
+        return numbers[low:high] - self.first
+
+    def rows(self, X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The rows of X (own, d) or (own,) of those numbers, in their order, on every process."""
+        if self.group.size == 1:
+            return X[numbers]
+        found = np.zeros((len(numbers), *X.shape[1:]), X.dtype)
+        mine = (numbers >= self.first) & (numbers < self.first + self.own)
+        found[mine] = X[numbers[mine] - self.first]
+        self.group.all_reduce(found)  # every row comes from one process, the others add zeros
+        return found
+
+    def whole(self, X: np.ndarray) -> np.ndarray:
+        """The rows of all processes, (total, d) or (total,), on every process."""
+        return X if self.group.size == 1 else np.concatenate(self.group.gather(X))
+
+    def check_varies(self, X: np.ndarray) -> None:
+        """ValueError if all rows of all processes are equal."""
+        ends = [[X.min(axis=0).tolist(), X.max(axis=0).tolist()]] if len(X) else []
+        found = np.array([end for part in self.group.exchange(ends) for end in part])  # (parts, 2, d)
+        if (found[:, 0].min(axis=0) == found[:, 1].max(axis=0)).all():
+            raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
+
+
+def training_rows(estimator: Any, X: Any, *, min_rows: int = 1, reset: bool = True) -> tuple[np.ndarray, Shard]:
+    """`validate_vectors` of what `fit` got, and where it stands; a process may have no rows if the others have enough.
+
+    ValueError if all processes together have fewer than `min_rows`.
+    """
+    group = current()
+    X = validate_vectors(estimator, X, reset=reset, min_rows=min_rows if group.size == 1 else 0)
+    shard = Shard.of(X, group)
+    if shard.total < min_rows:
+        raise ValueError(f"all ranks together have n_samples={shard.total} rows; a minimum of {min_rows} is required")
+    return X, shard
+
+
+def whole_rows(estimator: Any, X: Any, *, min_rows: int = 1) -> np.ndarray:
+    """The rows of all processes on every one of them, for fits whose steps are no sums: each then does all the work."""
+    X, shard = training_rows(estimator, X, min_rows=min_rows)
+    return shard.whole(X)
+
+
+def shared_generator(random_state: Any, group: Group | None = None) -> np.random.Generator:
+    """`numpy_generator` that draws the same on every process, even where the seed is None."""
+    group = current() if group is None else group
+    if random_state is not None or group.size == 1:
+        return numpy_generator(random_state)
+    return np.random.default_rng(group.exchange(draw_seed(np.random.default_rng()))[0])

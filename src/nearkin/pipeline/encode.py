@@ -1,0 +1,108 @@
+"""The rows of a file to an index of codes: one process as it reads, several each its blocks, to be joined at the end.
+
+Blocks lie at fixed row numbers in a *work folder*, which holds the fitted quantizer and one FAISS index a block, each
+written whole or not at all. So a run that was interrupted goes on where it stopped, with any number of processes.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import faiss
+
+from nearkin._distributed import Group
+from nearkin._storage import read_config, replacing, saving_folder
+from nearkin.data import VectorFile
+from nearkin.hashing import load as load_hasher
+from nearkin.index import Index
+from nearkin.pipeline.steps import Callback
+from nearkin.quantization.product import ProductQuantizer
+
+_KIND = "compress checkpoint"
+_FEWEST, _MOST = 4096, 2**20  # rows of a block
+_BLOCKS_PER_RANK = 8
+
+
+class WorkFolder:
+    """What a compression has done so far: its quantizer, and the codes of the blocks that are finished.
+
+    `job` says what is compressed and how; a folder of another job is refused with ValueError. Only rank 0 makes or
+    changes anything but the blocks, so the folder must lie where all ranks see it.
+    """
+
+    def __init__(self, path: str | os.PathLike, job: dict[str, Any], n_rows: int, group: Group) -> None:
+        self.path, self.group, self.n_rows = Path(path), group, n_rows
+        if group.rank == 0:
+            self._start(job)
+        group.barrier()
+        self.block_rows = int(self._config()["block_rows"])
+
+    def _start(self, job: dict[str, Any]) -> None:
+        if self.path.exists():
+            found = read_config(self.path, _KIND)["job"]
+            if found != job:
+                key = next(key for key in job if found.get(key) != job[key])
+                raise ValueError(
+                    f"{self.path} is of another run ({key} was {found.get(key)}, is {job[key]}); "
+                    "give another folder or remove it"
+                )
+            return
+        parts = _BLOCKS_PER_RANK * self.group.size
+        rows = min(_MOST, max(_FEWEST, -(-self.n_rows // parts)))
+        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}):
+            pass
+
+    def _config(self) -> dict[str, Any]:
+        if not self.path.exists():
+            raise ValueError(
+                f"rank {self.group.rank} does not see {self.path}, which rank 0 has made; "
+                "it must lie on a file system that all ranks share"
+            )
+        return read_config(self.path, _KIND)
+
+    def load_quantizer(self) -> Any | None:
+        """The quantizer that was learned before the interruption, if it was."""
+        path = self.path / "quantizer"
+        if not path.is_dir():
+            return None
+        return (ProductQuantizer.load if read_config(path)["kind"] == "product quantizer" else load_hasher)(path)
+
+    def save_quantizer(self, quantizer: Any) -> None:
+        if self.group.rank == 0:
+            quantizer.save(self.path / "quantizer")
+
+    def encode(self, file: VectorFile, empty: Any, callback: Callback) -> None:
+        """Make the blocks that are missing, each rank its share; `empty()` gives an index without rows."""
+        n_blocks = -(-self.n_rows // self.block_rows)
+        missing = self.group.exchange([b for b in range(n_blocks) if not self._file(b).exists()])[0]
+        first, stop = self.group.share(len(missing))
+        total = sum(self._rows(b)[1] - self._rows(b)[0] for b in missing[first:stop])
+        done = 0
+        for block in missing[first:stop]:
+            index = empty()
+            for chunk in file.part(*self._rows(block)).chunks():
+                index.add(chunk)
+                done += len(chunk)
+                callback(done, {"total": total})
+            with replacing(self._file(block)) as fresh:
+                _writer(index)(index.faiss_index, str(fresh))
+        self.group.barrier()
+
+    def join(self, index: Index, callback: Callback) -> Index:
+        """All blocks, in their order, behind each other in `index`."""
+        for block in range(-(-self.n_rows // self.block_rows)):
+            read = faiss.read_index_binary if index.metric == "hamming" else faiss.read_index
+            part = Index(read(str(self._file(block))), index.n_features, index.metric, index.quantizer, None)
+            index.merge(part)
+            callback(len(index), {"total": self.n_rows})
+        return index
+
+    def _rows(self, block: int) -> tuple[int, int]:
+        return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
+
+    def _file(self, block: int) -> Path:
+        return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+
+
+def _writer(index: Index) -> Any:
+    return faiss.write_index_binary if index.metric == "hamming" else faiss.write_index

@@ -1,0 +1,103 @@
+"""Several files as one array: patterns, lists, files without rows, and files that do not fit together."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin.data import open_vectors, read_vectors
+
+LENGTHS = {"a": 70, "b": 0, "c": 1, "d": 40}
+
+
+@pytest.fixture(params=[".npy", ".npz", ".fvecs", ".csv", ".parquet"])
+def parts(request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator) -> tuple[str, np.ndarray]:
+    """A pattern and the rows behind it."""
+    X = rng.integers(-5, 6, (sum(LENGTHS.values()), 3)).astype(np.float32)
+    start = 0
+    for name, length in LENGTHS.items():
+        if length or request.param in (".npy", ".npz"):  # the other formats cannot say how wide no row is
+            write(tmp_path / (name + request.param), X[start : start + length])
+        start += length
+    return str(tmp_path / f"*{request.param}"), X
+
+
+def write(path: Path, X: np.ndarray) -> None:
+    if path.suffix == ".npy":
+        np.save(path, X)
+    elif path.suffix == ".npz":
+        np.savez(path, X=X)
+    elif path.suffix == ".fvecs":
+        widths = np.full((len(X), 1), X.shape[1], "<i4").view("<f4")
+        path.write_bytes(np.hstack([widths, X]).astype("<f4").tobytes())
+    elif path.suffix == ".csv":
+        np.savetxt(path, X, delimiter=",")
+    else:
+        pa = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pa.table({"v": list(X)}), path)
+
+
+def test_a_pattern_is_its_files_in_order(parts: tuple[str, np.ndarray]) -> None:
+    pattern, X = parts
+    file = open_vectors(pattern)
+    assert file.shape == X.shape
+    np.testing.assert_array_equal(file.read(), X)
+    np.testing.assert_array_equal(np.concatenate(list(file.chunks(16))), X)
+    np.testing.assert_array_equal(file.sample(30, 0), X[file.draw(30, 0)])
+    np.testing.assert_array_equal(read_vectors(sorted(Path(pattern).parent.glob(Path(pattern).name))), X)
+
+
+@pytest.mark.parametrize(("first", "stop"), [(0, 111), (60, 90), (70, 70), (70, 71), (110, 111)])
+def test_some_of_the_rows(parts: tuple[str, np.ndarray], first: int, stop: int) -> None:
+    pattern, X = parts
+    part = open_vectors(pattern).part(first, stop)
+    assert len(part) == stop - first
+    np.testing.assert_array_equal(part.read(), X[first:stop])
+    numbers = np.arange(0, stop - first, 3)
+    np.testing.assert_array_equal(part.take(numbers), X[first:stop][numbers])
+
+
+def test_what_two_processes_see_is_compared(tmp_path: Path) -> None:
+    for folder, last in (("one", 3.0), ("same", 3.0), ("other", 4.0)):
+        (tmp_path / folder).mkdir()
+        for name in ("a", "b"):
+            np.save(tmp_path / folder / f"{name}.npy", np.array([[1.0, 2.0], [1.0, last]], np.float32))
+    seen = [open_vectors(f"{tmp_path}/{name}/*.npy").describe() for name in ("one", "same", "other")]
+    one, same, other = (text.split(": ")[1] for text in seen)
+    assert one == same != other
+    assert one.startswith("2 files, 4 x 2 float32, digest ")
+
+
+def test_a_bad_row_is_counted_from_the_first_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((5, 2), np.float32))
+    np.save(tmp_path / "b.npy", np.array([[0, 0], [np.nan, 0]], np.float32))
+    file = open_vectors(f"{tmp_path}/*.npy")
+    for vectors in (file, file.part(4, 7)):
+        with pytest.raises(ValueError, match="the first is row 6"):
+            vectors.check_finite()
+
+
+@pytest.mark.parametrize(
+    ("second", "text"),
+    [
+        (np.zeros((2, 4), np.float32), r"b\.npy has 4 columns of float32, .*a\.npy has 3 columns of float32"),
+        (np.zeros((2, 3), np.float64), r"b\.npy has 3 columns of float64, .*a\.npy has 3 columns of float32"),
+    ],
+)
+def test_files_that_do_not_fit_are_named(tmp_path: Path, second: np.ndarray, text: str) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((2, 3), np.float32))
+    np.save(tmp_path / "b.npy", second)
+    with pytest.raises(ValueError, match=text):
+        open_vectors(f"{tmp_path}/*.npy")
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((0, 3)))
+    with pytest.raises(FileNotFoundError, match=r"no\*\.npy matches no file"):
+        open_vectors(tmp_path / "no*.npy")
+    with pytest.raises(FileNotFoundError, match=r"missing\.npy does not exist"):
+        open_vectors([tmp_path / "a.npy", tmp_path / "missing.npy"])
+    with pytest.raises(ValueError, match=r"has shape \(0, 3\); it needs at least one row"):
+        open_vectors([tmp_path / "a.npy", tmp_path / "a.npy"])
+    with pytest.raises(ValueError, match="the list of files is empty"):
+        open_vectors([])

@@ -1,0 +1,173 @@
+"""What one process and several must do alike: each job takes this process's rows and returns named arrays.
+
+`run` is the program of the spawned processes; the tests call `all_jobs` in their own process for the truth.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nearkin as nk
+from nearkin._distributed import current, joined
+from nearkin._shards import Shard
+from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.pipeline import compress_file
+
+Arrays = dict[str, np.ndarray]
+CUTS = {1: [0, 1000], 2: [0, 701, 1000], 3: [0, 0, 333, 1000]}  # uneven, and with three processes the first is empty
+
+
+def own(X: np.ndarray) -> np.ndarray:
+    group = current()
+    first, stop = (len(X) * cut // 1000 for cut in CUTS[group.size][group.rank : group.rank + 2])
+    return X[first:stop]
+
+
+def whole_numbers() -> np.ndarray:
+    """Rows whose sums are exact in any order and whose mean is zero."""
+    rng = np.random.default_rng(1)
+    half = (rng.integers(-3, 4, (20, 8)) * 8)[rng.integers(20, size=500)] + rng.integers(-4, 5, (500, 8))
+    return np.concatenate([half, -half]).astype(np.float32)
+
+
+def real_numbers() -> np.ndarray:
+    rng = np.random.default_rng(2)
+    return rng.normal(size=(1000, 12)) @ rng.normal(size=(12, 12)) + 3
+
+
+def primitives() -> Arrays:
+    """The group's operations against what they are by definition; nothing to compare with one process."""
+    group = current()
+    rank, size = group.rank, group.size
+    total = np.full((2, 3), float(rank + 1))
+    group.all_reduce(total)
+    assert (total == size * (size + 1) / 2).all()
+    sent = np.asfortranarray(np.full((2, 3), rank))
+    group.broadcast(sent)
+    assert (sent == 0).all()
+    parts = group.gather(np.full((rank, 2), rank, np.int16))
+    assert [part.shape for part in parts] == [(r, 2) for r in range(size)]
+    assert all((part == r).all() for r, part in enumerate(parts))
+    assert group.exchange({"rank": rank, "text": "ü" * rank}) == [{"rank": r, "text": "ü" * r} for r in range(size)]
+    if size > 1:
+        with pytest.raises(ValueError, match="rank 1 has the number 1, rank 0 has 0"):
+            group.agree(rank, "the number")
+        with pytest.raises(ValueError, match="rank 1 has rows of 3 columns, float64; rank 0 has 2 columns"):
+            Shard.of(np.zeros((3, 2 + rank)), group)
+        with pytest.raises(ValueError, match="all ranks together have n_samples=1000 rows; a minimum of 2001"):
+            nk.ITQ(2000).fit(own(real_numbers()))
+    return {}
+
+
+def codes() -> Arrays:
+    X = whole_numbers()
+    found = {}
+    for name, options in {
+        "plain": {"rotation": None},
+        "greedy": {"rotation": "givens-greedy"},
+        "random": {"rotation": "givens-random", "init": "identity"},
+        "procrustes": {"init": "random"},
+        "coarse": {"coarse": 5, "init": "pca"},
+        "few": {"max_points_per_centroid": 20},
+    }.items():
+        pq = nk.ProductQuantizer(2, 16, max_iter=3, random_state=0, **options).fit(own(X))
+        found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
+    pq.partial_fit(own(X))
+    return found | {"stream.books": pq.codebooks_}
+
+
+def bits() -> Arrays:
+    X = real_numbers()
+    found = {}
+    for hasher in (nk.ITQ(8, max_iter=10), nk.OnE(8), nk.OgE(8), nk.PCAHash(8), nk.RandomHyperplanes(8)):
+        hasher.set_params(random_state=0).fit(own(X))
+        found |= {f"{hasher}.codes": hasher.encode(X), f"{hasher}.projection": hasher.projection_}
+    whole = nk.SphericalHashing(8, max_iter=5, random_state=0).fit(own(X))
+    wide = np.tile(X[:40], (1, 5)) ** np.repeat([1, 2, 3, 4, 5], 12) / 100  # fewer rows than columns
+    return found | {"spherical.codes": whole.encode(X), "wide": nk.PCAHash(4).fit(own(wide)).projection_}
+
+
+def pairs() -> Arrays:
+    """The all-pairs loss and its solvers; every process holds the table, the work is shared."""
+    planted = planted_interactions(90, 70, random_state=0)
+    table = planted.interactions
+    rng = np.random.default_rng(0)
+    P, Q = (torch.from_numpy(rng.normal(size=(n, 5))).requires_grad_() for n in table.shape)
+    costs = {"a": rng.random(90), "b": rng.random(70), "prior": (rng.normal(size=(90, 2)), rng.normal(size=(70, 2)))}
+    loss = AllPairsLoss(table, loss="logistic", omega=0.3, regularization=0.1, **costs)
+    value = loss(P, Q)
+    value.backward()
+    found = {"value": value.detach().numpy(), "dP": P.grad.numpy(), "dQ": Q.grad.numpy()}
+    features = table.with_features(left=rng.normal(size=(90, 6)).astype(np.float32))
+    for name, options, data in (
+        ("als", {}, table),
+        ("ials++", {"solver": "ials++", "pair_loss": "logistic", "max_steps": 3}, table),
+        ("als-features", {"max_steps": 3}, features),
+        ("adam", {"solver": "adam", "max_steps": 2}, features),
+        ("l-bfgs", {"solver": "l-bfgs", "max_steps": 2}, table),
+        ("gauss-newton", {"solver": "gauss-newton", "max_steps": 2}, table),
+    ):
+        model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)
+        found[f"{name}.values"] = np.array([record["value"] for record in model.history_])
+        found[f"{name}.scores"] = model.left_embeddings_ @ model.right_embeddings_.T
+    return found
+
+
+def comparisons() -> Arrays:
+    answers = comparisons_from_vectors(np.random.default_rng(0).normal(size=(20, 2)), 600, random_state=0)
+    options = {"max_iter": 4, "n_init": 1, "random_state": 0}
+    models = [nk.OrdinalEmbedding(2, solver=solver, **options) for solver in ("l-bfgs", "auto")]
+    return {model.solver: model.fit(answers).embedding_ for model in models}
+
+
+def all_jobs() -> Arrays:
+    return {
+        f"{job.__name__}.{name}": array
+        for job in (primitives, codes, bits, pairs, comparisons)
+        for name, array in job().items()
+    }
+
+
+def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
+    """The files of parts/ as one array, by a quantizer and by a hasher."""
+    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
+    file = open_vectors(f"{folder}/parts/*.npy")
+    work = None if checkpoint is None else folder / checkpoint
+    compress_file(file, quantizer, folder / out, random_state=0, checkpoint=work)
+    if checkpoint is None:
+        compress_file(file, nk.ITQ(16, max_iter=5, random_state=0), folder / f"{out}-itq", metric="hamming")
+
+
+def run(folder: Path) -> None:
+    torch.set_num_threads(1)
+    with joined() as group:
+        found = all_jobs()
+        digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
+        group.agree(digest, "arrays with the digest")
+        compress(folder, f"idx-{group.size}")
+        if group.size == 3:
+            compress(folder, "idx-resumed", checkpoint="work")
+        if group.rank == 0:
+            np.savez(folder / f"found-{group.size}.npz", **found)
+
+
+def die(folder: Path) -> None:
+    """Rank 1 is killed in the middle of a fit."""
+    del folder
+
+    def kill(step: int, record: dict) -> None:
+        if current().rank == 1 and step == 3:
+            os.kill(os.getpid(), 9)
+
+    with joined():
+        nk.ProductQuantizer(2, 16, random_state=0).fit(own(whole_numbers()), callback=kill)
+
+
+if __name__ == "__main__":
+    {"run": run, "die": die}[sys.argv[1]](Path(sys.argv[2]))
