@@ -121,6 +121,10 @@ class ClusterSums(CellSums):
     follow from the sums without another look at the data, so the inner updates cost nothing that grows with n.
     """
 
+    def __init__(self, n_subspaces: int, n_centroids: int, d: int) -> None:
+        super().__init__(n_subspaces, n_centroids, d)
+        self.n_subspaces, self.n_centroids, self.d = n_subspaces, n_centroids, d
+
     @classmethod
     def of(cls, sums: np.ndarray, counts: np.ndarray) -> "ClusterSums":
         """Sums in the memory of these arrays, (M, K, d) and (M, K) float64."""
