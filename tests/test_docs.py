@@ -45,9 +45,13 @@ def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
-    shown = re.findall(r"^(?:    |```\w*\n)?nearkin .*$|`nearkin [a-z][^`]*`", text, re.MULTILINE)
-    for line in shown:
-        words = shlex.split(line.strip("`\n ").partition("#")[0])[1:]
+    fenced = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    lines = re.findall(r"^(?:    )?(nearkin .*)$", fenced, re.MULTILINE) + re.findall(
+        r"^    (nearkin .*)$", text, re.MULTILINE
+    )
+    inline = re.findall(r"`(nearkin [a-z][^`\n]*)`", text)
+    for line in lines + inline:
+        words = shlex.split(line.partition("#")[0])[1:]
         known = run(words[0], "--help")
         assert known.exit_code == 0, f"{page} shows {line!r}, which is no command"
         for option in (word for word in words if word.startswith("--")):
