@@ -40,7 +40,7 @@ def main() -> None:
         "speed": lambda: speed.measure(
             options.quick, options.peer, partial(write, "speed") if keep else lambda record: None
         ),
-        "table1": lambda: table1.measure(options.quick),
+        "table1": lambda: table1.measure(options.quick, options.peer),
         "music": lambda: music.measure(options.quick, options.data),
         "retrieval": lambda: retrieval.measure(options.quick, options.data),
         "scale": lambda: scale.measure(options.quick),

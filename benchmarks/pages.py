@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.headlines import headlines
-from benchmarks.tables import AREAS, Results, Table
+from benchmarks.tables import AREAS
+from benchmarks.tables.base import Results, Table
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

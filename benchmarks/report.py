@@ -3,7 +3,8 @@
 import html
 from pathlib import Path
 
-from benchmarks.tables import AREAS, Results
+from benchmarks.tables import AREAS
+from benchmarks.tables.base import Results
 from nearkin.report import Page, Section
 from nearkin.report.parts import paragraph, table
 

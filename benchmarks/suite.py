@@ -46,6 +46,12 @@ SUITE = (
         ),
     ),
     Benchmark(
+        "end_to_end",
+        ("end_to_end --quick --sets ml100k --parts quality --seeds 1 --data {data}",),
+        ("end_to_end --data {data}",),
+    ),
+    Benchmark("scale", ("scale --quick --only rates",), ("scale", "export --data {data}")),
+    Benchmark(
         "two_tower",
         ("two_tower --quick --sets ml100k --data {data} --peer-python {python}", "two_tower --quick --scaling"),
         (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pages import ROOT, markdown, pages, rendered
-from benchmarks.tables import Table
+from benchmarks.tables.base import Table
 
 RESULTS = ROOT / "benchmarks" / "results"
 

@@ -2,11 +2,12 @@
 
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.ordinal_parts.problems import TARGET, synthetic
+from benchmarks.ordinal_parts.problems import TARGET, run_peer, synthetic
 from nearkin.embedding.ordinal_losses import get_loss
 from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.embedding.ordinal_solve import Run
@@ -14,6 +15,7 @@ from nearkin.metrics import triplet_error
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
 
 LOSSES = ("gnmds", "ckl-printed", "ckl", "ste", "t-ste")
+PEER_LOSSES = ("gnmds", "ckl", "ste", "t-ste")  # of these names in cblearn
 BUDGET = 600  # gradient passes over the answers, after which a run counts as "not reached"
 N, M, P = 100, 10_000, 10
 # The authors' published steps, per term of f_q; on f = n / m sum f_q an epoch of m terms moves by step m / n.
@@ -41,24 +43,44 @@ def solvers(loss: str) -> dict[str, tuple[Any, int]]:
     return found
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, peer: Path | None = None) -> dict[str, Any]:
     seeds = range(2 if quick else 10)
     rows, curves = [], {}
     for loss in ("ste", "t-ste") if quick else LOSSES:
         for name, (solver, passes) in solvers(loss).items():
             runs = [time_one(loss, name, solver, passes, seed) for seed in seeds]
             times = [run["ms"] for run in runs if run["ms"] is not None]
-            row = {"loss": loss, "method": name, "reached": len(times), "of": len(runs)}
-            row |= {"final_error": statistics.median(run["final"] for run in runs)}
-            if times:
-                row |= {"min": min(times), "mean": statistics.mean(times), "max": max(times), "std": np.std(times)}
+            row = summary(loss, name, times, [run["final"] for run in runs])
             rows.append(row)
             curves.setdefault(loss, {})[name] = quartiles([run["curve"] for run in runs], passes)
             print(line(row), flush=True)
+        if peer is not None and loss in PEER_LOSSES:
+            rows.append(beside(peer, loss, seeds))
+            print(line(rows[-1]), flush=True)
         if not quick:
             rows.append(convex(loss))
             print(line(rows[-1]), flush=True)
     return {"unit": "ms", "target": TARGET, "n": N, "m": M, "p": P, "seeds": len(seeds), "rows": rows, "curves": curves}
+
+
+def summary(loss: str, name: str, times: list[float], finals: list[float]) -> dict[str, Any]:
+    """A row of the table; `times` are those of the runs that reached the target."""
+    row = {"loss": loss, "method": name, "reached": len(times), "of": len(finals)}
+    row |= {"final_error": statistics.median(finals)}
+    if times:
+        row |= {"min": min(times), "mean": statistics.mean(times), "max": max(times), "std": float(np.std(times))}
+    return row
+
+
+def beside(peer: Path, loss: str, seeds: range) -> dict[str, Any]:
+    """cblearn's L-BFGS on the same answers, by its own Python."""
+    times, finals = [], []
+    for seed in seeds:
+        found = run_peer(peer, *synthetic(N, M, seed=seed), P, loss, limit=40.0)
+        finals.append(found["error"])
+        if found["seconds_to_target"] is not None:
+            times.append(1e3 * found["seconds_to_target"])
+    return summary(loss, "cblearn", times, finals)
 
 
 def time_one(loss: str, name: str, solver: Any, passes: int, seed: int) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""Vectors from comparisons and from pairs."""
+
+from collections.abc import Iterable
+
+from benchmarks.tables.base import Results, Table, number, ratio
+
+
+def ordinal(results: Results) -> Iterable[Table]:
+    found = results.read("ordinal_speed")
+    if not found:
+        return
+    table = Table(
+        "ordinal-speed",
+        "CPU ms until held-out error 0.15 (final error in brackets), p = 10",
+        ["objects, answers", "loss", "default", "SVRG-SBB", "cblearn", "default faster", "SVRG-SBB faster"],
+        "ordinal_speed",
+    )
+    for row in found["rows"]:
+        ours, peer = row["nearkin"], row.get("cblearn") or {}
+        theirs = peer.get("seconds_to_target")
+        theirs = 1e3 * theirs if theirs else None
+        cells = [f"{number(ours[s]['ms'])} ({ours[s]['error']:.3f})" for s in ("auto", "svrg-sbb")]
+        shown = f"{number(theirs)} ({peer['error']:.3f})" if "error" in peer else "not installed"
+        times = [ratio(theirs, ours[s]["ms"]) for s in ("auto", "svrg-sbb")]
+        table.rows.append([f"{row['n']:,}, {row['m']:,}", row["loss"], *cells, shown, *times])
+    yield table
+
+
+def two_tower(results: Results) -> Iterable[Table]:
+    found = results.read("two_tower") or {}
+    for name in ("ml100k", "gowalla"):
+        if name not in found:
+            continue
+        table = Table(
+            f"two-tower-{name}",
+            f"{name}, k = 64: ranking of held-out pairs",
+            ["method", "NDCG@100", "Recall@20", "CPU s", "seeds"],
+            "two_tower",
+        )
+        for label, row in sorted(found[name].items(), key=lambda item: -item[1]["ndcg@100"]):
+            spread = f" ± {row['ndcg@100 std']:.4f}" if row["seeds"] > 1 else ""
+            table.rows.append([label, f"{row['ndcg@100']:.4f}{spread}", f"{row['recall@20']:.4f}",
+                               f"{row['seconds']:.2f}", str(row["seeds"])])  # fmt: skip
+        yield table
+    rows = [row for row in found.get("scaling", []) if "m" in row]
+    if rows:
+        names = ("gradient", "product", "floor", "brute force")
+        columns = ["m = n", *names, "gradient / floor"]
+        table = Table("two-tower-scaling", "One all-pairs gradient or product, CPU ms", columns, "two_tower")
+        for row in rows:
+            share = f"{row['gradient'] / row['floor']:.2f}"
+            table.rows.append([f"{row['m']:,}", *(number(row.get(name)) for name in names), share])
+        yield table
