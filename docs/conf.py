@@ -29,7 +29,7 @@ python_use_unqualified_type_names = True
 _FITTED = re.compile(r"(?<![`\w])([A-Za-z]\w+_)(?![`\w{])")  # a fitted name such as embedding_, otherwise a link
 _ENTRY = re.compile(r"^([a-z_]\w*(?:, [a-z_]\w*)*) ?: (.*)$")  # what an argument or a column is
 _UNDERLINE = re.compile(r"^-{3,}$")
-_MARK = re.compile(r"(?<!\\)([|@]|\*(?=\.))")  # "l2" | "ip", otherwise a substitution; NDCG@100, otherwise an address; *.npy
+_MARK = re.compile(r"(?<!\\)([|@]|\*(?=\.))")  # what would be a substitution, an address, emphasis
 
 
 def as_plain_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
