@@ -47,7 +47,7 @@ def table1(results: Results) -> Iterable[Table]:
     )
     table = Table(
         "ordinal-table1",
-        f"SVRG-SBB, Table I: CPU ms to error {found['target']}, mean ± deviation of {found['seeds']} seeds (final error)",
+        f"SVRG-SBB, Table I: CPU ms to error {found['target']}, mean ± deviation of {found['seeds']} seeds (final)",
         ["loss", *shown],
         "ordinal_table1",
     )
