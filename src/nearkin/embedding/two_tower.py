@@ -59,7 +59,8 @@ class TwoTower(BaseEstimator):
         features but without a pair
     prior : (Pt (m, k'), Qt (n, k')) or a number that imputes the unobserved labels; default 0
     hidden : widths of the hidden layers of the default branches
-    max_steps : sweeps, full-batch steps or epochs at most; None for the solver's own number
+    max_steps : sweeps, full-batch steps or epochs at most; None for the solver's own number ("joint" starts its index
+        at step 9, after eight sweeps of the towers)
     max_seconds : no further step is begun after so many seconds of steps
     learning_rate, batch_size : for the solvers that have them; None for their own
     start : where id tables begin, "als", "random" or "auto": ALS for the all-pairs loss on the default towers
