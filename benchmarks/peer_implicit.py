@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from implicit.als import AlternatingLeastSquares
 
-GRID = list(product((5.0, 20.0, 50.0, 100.0, 200.0), (0.1, 1.0, 5.0, 20.0, 60.0)))  # alpha, regularization
+GRID = list(product((1.0, 2.0, 5.0, 20.0, 50.0, 100.0), (0.1, 1.0, 5.0, 20.0, 60.0)))  # alpha, regularization
 
 
 def main() -> None:
