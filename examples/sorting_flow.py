@@ -107,7 +107,7 @@ def integrate(step, eta: float, time: float, n_runs: int) -> tuple[float, float]
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--etas", default="0.005,0.01,0.02,0.05,0.1,0.15,0.5,2")
+    parser.add_argument("--etas", default="0.01,0.02,0.05,0.1,0.15,0.5,2")
     parser.add_argument("--time", type=float, default=50.0)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--out", type=Path, default=Path("sorting_flow.png"))
