@@ -58,7 +58,10 @@ def main() -> int:
 def run(benchmark: Benchmark, options: argparse.Namespace, folder: Path) -> list[str]:
     """Run the commands of one benchmark; return those that failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "NEARKIN_RESULTS": str(folder), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    if not options.full:
+        environment["NEARKIN_RESULTS"] = str(folder)
+        (folder / "figures").mkdir(exist_ok=True)
     failed = []
     for template in benchmark.full if options.full else benchmark.quick:
         command = complete(template, options)

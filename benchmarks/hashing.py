@@ -1,12 +1,12 @@
 """Every hasher on MNIST: raw pixels, and features of a network that never saw the classes it is judged on.
 
-    python benchmarks/hashing.py --data ../shared/data [--quick] [--part table|scale|training|speed|figures]
+    python benchmarks/hashing.py --data ../shared/data [--quick] [--part NAME] [--sets raw network]
 
 Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `scale`,
 the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
 products they cannot do without; `figures`, drawn from the JSON. Every finished run is written at once, and runs found
-in the JSON are not repeated, so a full run may be interrupted: `--seconds` stops it in good order. Methods learn from
-`--train-rows` rows of the database.
+in the JSON are not repeated: a full run may be interrupted (`--seconds` stops it in good order), and one process for
+each set may run beside the other. Methods learn from `--train-rows` rows of the database.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from typing import Any
 import faiss
 import numpy as np
 import torch
+from harness import RESULTS
 from hashing_data import Features, network_features, raw_pixels
 from hashing_figures import draw
 from hashing_speed import measure_speed
@@ -29,7 +30,6 @@ from nearkin.hashing import exact_neighbours, search_scale
 from nearkin.metrics import RankHistograms, hamming_histograms, spherical_histograms
 
 HERE = Path(__file__).parent
-RESULTS = Path(os.environ.get("NEARKIN_RESULTS", HERE / "results"))
 N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
 NEIGHBOUR_QUERIES = 2000  # queries for it
 RABITQ_QUERIES = 500  # its full ranking is by real numbers, one sort per query
@@ -211,7 +211,13 @@ class Record:
             self.write()
 
     def write(self) -> None:
-        self.file.write_text(json.dumps(self.content, indent=1) + "\n")
+        """Add to what is in the file, where a process for the other `--sets` may write too."""
+        if self.file.exists():
+            for part, rows in json.loads(self.file.read_text()).items():
+                self.content[part] = {**rows, **self.content.get(part, {})}
+        unfinished = self.file.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(self.content, indent=1) + "\n")
+        unfinished.replace(self.file)
 
 
 def main() -> None:
@@ -221,6 +227,7 @@ def main() -> None:
     parser.add_argument(
         "--part", choices=("table", "scale", "training", "speed", "figures"), help="one part only; default all"
     )
+    parser.add_argument("--sets", nargs="+", choices=("raw", "network"), default=["raw", "network"])
     parser.add_argument("--train-rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
     parser.add_argument("--cache", type=Path, default=HERE / ".cache", help="where the network's features are kept")
@@ -231,7 +238,8 @@ def main() -> None:
     name = "hashing_quick" if options.quick else "hashing"
     options.out.mkdir(exist_ok=True)
     record = Record(options.out / f"{name}.json", {"train rows": options.train_rows, "threads": threads})
-    sets = [raw_pixels(options.data), network_features(options.data, options.cache)]
+    makers = {"raw": raw_pixels, "network": lambda data: network_features(data, options.cache)}
+    sets = [makers[name](options.data) for name in options.sets]
     if options.quick:
         sets = [
             Features(f.name, f.base[:12_000], f.base_labels[:12_000], f.queries[:2000], f.query_labels[:2000])

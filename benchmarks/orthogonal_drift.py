@@ -14,14 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness import RESULTS
 from numba import njit
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.matching import random_matching
-
-RESULTS = Path(__file__).parent / "results"
 
 
 @njit(cache=True)

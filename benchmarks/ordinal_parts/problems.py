@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness import RESULTS
 from nearkin.data.comparison_synthetic import comparisons_from_vectors
 from nearkin.records import Comparisons
 
 TARGET = 0.15  # SVRG-SBB section 5.1: time until the held-out error is this
-RESULTS = Path(os.environ.get("NEARKIN_RESULTS", Path(__file__).parents[1] / "results"))
 
 
 def synthetic(n: int, m: int, seed: int, *, p: int = 10, noise: float = 0.0) -> tuple[Comparisons, Comparisons]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin.data.formats.parquet import import_pyarrow
+
 Table = Mapping[str, np.ndarray]
 
 
@@ -70,13 +72,7 @@ def typed(values: np.ndarray) -> np.ndarray:
 
 
 def _read_parquet(path: Path) -> dict[str, np.ndarray]:
-    try:
-        from pyarrow.parquet import read_table as read_arrow
-    except ImportError as error:
-        raise ImportError(
-            f"{path} needs pyarrow: pip install 'nearkin[parquet]', or write the table as .csv"
-        ) from error
-    table = read_arrow(path)
+    table = import_pyarrow()[1].read_table(path)
     columns = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
     return {name: _plain(column) for name, column in columns.items()}
 

@@ -61,9 +61,13 @@ class AliasedTarget(Target):
 
     recall_target = 0.95  # indexes of these engines are approximate
     engine_name: str
+    default_url: str
 
-    def __init__(self, url: str, name: str, replace: bool) -> None:
-        self.url, self.name, self.replace = url, name, replace
+    def __init__(
+        self, url: str | None = None, name: str = "nearkin", replace: bool = False, client: Any = None
+    ) -> None:
+        self.url = self.default_url if url is None else url
+        self.name, self.replace, self.client = name, replace, client
 
     @abstractmethod
     def connect(self) -> Engine:

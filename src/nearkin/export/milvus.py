@@ -22,16 +22,7 @@ class Milvus(AliasedTarget):
     """
 
     engine_name = "milvus"
-
-    def __init__(
-        self,
-        url: str = "http://localhost:19530",
-        name: str = "nearkin",
-        replace: bool = False,
-        client: Any = None,
-    ) -> None:
-        super().__init__(url, name, replace)
-        self.client = client
+    default_url = "http://localhost:19530"
 
     def connect(self) -> Engine:
         module = load_extra("pymilvus")

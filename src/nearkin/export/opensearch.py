@@ -22,16 +22,7 @@ class OpenSearch(AliasedTarget):
     """
 
     engine_name = "opensearch"
-
-    def __init__(
-        self,
-        url: str = "http://localhost:9200",
-        name: str = "nearkin",
-        replace: bool = False,
-        client: Any = None,
-    ) -> None:
-        super().__init__(url, name, replace)
-        self.client = client
+    default_url = "http://localhost:9200"
 
     def connect(self) -> Engine:
         module = load_extra("opensearchpy")

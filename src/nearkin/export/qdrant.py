@@ -22,16 +22,7 @@ class Qdrant(AliasedTarget):
     """
 
     engine_name = "qdrant"
-
-    def __init__(
-        self,
-        url: str = "http://localhost:6333",
-        name: str = "nearkin",
-        replace: bool = False,
-        client: Any = None,
-    ) -> None:
-        super().__init__(url, name, replace)
-        self.client = client
+    default_url = "http://localhost:6333"
 
     def connect(self) -> Engine:
         module = load_extra("qdrant_client")

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.products import plus_product
+from nearkin.orthogonal.small_matrices import is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
@@ -161,12 +162,14 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
 
 
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
-    """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold: one if the step is short.
+    """Return M, whose memory may be used, after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold.
 
-    One step is POGO's rule; it squares the error: E = M^T M - I becomes (E^3 - 3 E^2) / 4. Whether another is needed is
-    plain from a small ||E||_F and else measured by `orthogonality_probe`. A step so long that the iteration might not
-    converge (||E||_F >= 1) is made by QR.
+    One step, enough if M came from a short one, is POGO's rule; it squares the error: E = M^T M - I becomes
+    (E^3 - 3 E^2) / 4. Whether another is needed is plain from a small ||E||_F and else measured by
+    `orthogonality_probe`. A step so long that the iteration might not converge (||E||_F >= 1) is made by QR.
     """
+    if is_small(M):
+        return M if orthonormalize_small(M, TOLERANCE[M.dtype]) else qr_orthonormalize(M)
     while True:
         deviation = M.mT @ M
         deviation.diagonal(dim1=-2, dim2=-1).sub_(1)

@@ -71,20 +71,22 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         check_choice(group["retraction"], "retraction", RETRACTIONS)
 
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
-        if X.shape[-2] == X.shape[-1]:
-            direction, length = _skew_direction(right_skew(_alone(X), _alone(G)), group, state)
-            return right_step(_alone(X), direction, length, group["retraction"]).view(X.shape)
-        M = first_moment(G, group, state)
-        raw = [] if group["betas"] is None else list(drop_normal(X, G))
-        length = step_length(raw, group, state)
-        if isinstance(length, Tensor):
-            M, length = M * length[:, None, None], 1.0
-        return left_step(_alone(X), _alone(M), length, group["retraction"]).view(X.shape)
+        if len(X) > 1:
+            return _descend(X, G, group, state)
+        return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
 
 
-def _alone(batch: Tensor) -> Tensor:
-    """A batch of one as the matrix it holds: at d = 64 products of batches cost half as much again."""
-    return batch.squeeze(0) if len(batch) == 1 else batch
+def _descend(X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    if X.shape[-2] == X.shape[-1]:
+        direction, length = _skew_direction(right_skew(X, G), group, state)
+        return right_step(X, direction, length, group["retraction"])
+    M = first_moment(G, group, state)
+    batch = (-1, *X.shape[-2:])
+    raw = [] if group["betas"] is None else list(drop_normal(X, G).view(batch))
+    length = step_length(raw, group, state)
+    if isinstance(length, Tensor):
+        M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
+    return left_step(X, M, length, group["retraction"])
 
 
 def _skew_direction(A: Tensor, group: dict[str, Any], state: dict[str, Any]) -> tuple[Tensor, float]:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from nearkin._random import numpy_generator
 from nearkin.data import VectorFile
 from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
@@ -84,8 +83,7 @@ def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any
 
 def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> dict[str, Any]:
     """The study of a sample of the base rows, from a fixed seed."""
-    size = min(len(base), STUDIED_ROWS)
-    rows = np.sort(numpy_generator(0).choice(len(base), size, replace=False))
+    rows = base.draw(STUDIED_ROWS, 0)
     return study_hashing(
         base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
     )
