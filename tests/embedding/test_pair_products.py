@@ -7,13 +7,16 @@ import torch
 
 from nearkin.embedding import pair_products
 from nearkin.embedding.pair_products import PairProducts, torch_dots, torch_times
+from nearkin.embedding.prefetch import is_far
 from nearkin.records import Interactions
 
 
-@pytest.fixture
-def problem(rng: np.random.Generator) -> tuple:
-    pairs = Interactions.from_matrix(sp.random(30, 20, density=0.3, random_state=0, format="csr"))
-    P, Q = torch.tensor(rng.standard_normal((30, 7))), torch.tensor(rng.standard_normal((20, 7)))
+@pytest.fixture(params=[(30, 20, 7), (1500, 1200, 64)], ids=["in the cache", "beyond it"])  # then rows are prefetched
+def problem(rng: np.random.Generator, request: pytest.FixtureRequest) -> tuple:
+    m, n, k = request.param
+    pairs = Interactions.from_matrix(sp.random(m, n, density=9 / m, random_state=0, format="csr"))
+    P, Q = torch.tensor(rng.standard_normal((m, k))), torch.tensor(rng.standard_normal((n, k)))
+    assert is_far(P.numpy()) == is_far(Q.numpy()) == (m > 30)
     return pairs, P, Q, torch.tensor(rng.standard_normal(len(pairs)))
 
 

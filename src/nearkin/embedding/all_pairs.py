@@ -232,8 +232,13 @@ class AllPairsPoint:
     @cached_property
     def slopes(self) -> Tensor:
         """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
-        c = self.constants
-        return c.weights * self.loss.first(c.labels, self.scores) - c.pair_cost * (self.scores - c.imputed)
+        c, slopes = self.constants, torch.empty_like(self.scores)
+        for part in range(0, len(slopes), CHUNK):  # what is between stays in the cache
+            labels, weights, cost, imputed, scores, out = (
+                v[part : part + CHUNK] if v.ndim else v for v in (*c[:4], self.scores, slopes)
+            )
+            torch.sub(weights * self.loss.first(labels, scores), cost * (scores - imputed), out=out)
+        return slopes
 
     def value(self) -> float:
         c = self.constants

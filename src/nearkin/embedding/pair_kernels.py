@@ -7,16 +7,20 @@ All take the rows [start, stop), release the interpreter's lock and write only t
 import numpy as np
 from numba import njit
 
+from nearkin.embedding.prefetch import AHEAD, is_far, prefetch, prefetch_row
+
 _jit = njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 
 
 @_jit
 def pair_dots(start, stop, indptr, indices, P, Q, out):
     """out[e] = p_i . q_j for the pairs e = (i, j) of the rows: the sampled dense-dense product."""
-    k = P.shape[1]
+    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
     for i in range(start, stop):
         p = P[i]
         for e in range(indptr[i], indptr[i + 1]):
+            if far:
+                prefetch_row(Q, indices[min(e + AHEAD, last)])
             q = Q[indices[e]]
             total = P.dtype.type(0)
             for c in range(k):
@@ -27,10 +31,14 @@ def pair_dots(start, stop, indptr, indices, P, Q, out):
 @_jit
 def pair_cross_dots(start, stop, indptr, indices, P, Q, W, H, out):
     """out[e] = w_i . q_j + p_i . h_j, the directional derivative of the scores."""
-    k = P.shape[1]
+    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
     for i in range(start, stop):
         p, w = P[i], W[i]
         for e in range(indptr[i], indptr[i + 1]):
+            if far:
+                ahead = indices[min(e + AHEAD, last)]
+                prefetch_row(Q, ahead)
+                prefetch_row(H, ahead)
             q, h = Q[indices[e]], H[indices[e]]
             total = P.dtype.type(0)
             for c in range(k):
@@ -39,22 +47,33 @@ def pair_cross_dots(start, stop, indptr, indices, P, Q, W, H, out):
 
 
 @_jit
-def gather_rows(start, stop, indptr, indices, values, Q, out):
-    """out[i] = sum over the pairs e = (i, j) of values[e] q_j: the sparse-dense product, four neighbours at a time."""
-    k = Q.shape[1]
+def gather_rows(start, stop, indptr, indices, order, values, Q, out):
+    """out[i] = sum over the pairs e = (i, j) of values[order[e]] q_j: the sparse-dense product, four pairs at a time.
+
+    `order` may be None where the values are in the pairs' order.
+    """
+    k, last, far = Q.shape[1], indptr[stop] - 1, is_far(Q)
     for i in range(start, stop):
         row = out[i]
         for c in range(k):
             row[c] = 0
         e, end = indptr[i], indptr[i + 1]
         while e + 4 <= end:
+            if far:
+                for ahead in range(e + AHEAD, e + AHEAD + 4):
+                    prefetch_row(Q, indices[min(ahead, last)])
+                    if order is not None:
+                        prefetch(values, (order[min(ahead, last)],))  # pyright: ignore[reportCallIssue]
             q0, q1, q2, q3 = Q[indices[e]], Q[indices[e + 1]], Q[indices[e + 2]], Q[indices[e + 3]]
-            v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            if order is None:
+                v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            else:
+                v0, v1, v2, v3 = values[order[e]], values[order[e + 1]], values[order[e + 2]], values[order[e + 3]]
             for c in range(k):
                 row[c] += v0 * q0[c] + v1 * q1[c] + v2 * q2[c] + v3 * q3[c]
             e += 4
         while e < end:
-            q, v = Q[indices[e]], values[e]
+            q, v = Q[indices[e]], values[e] if order is None else values[order[e]]
             for c in range(k):
                 row[c] += v * q[c]
             e += 1

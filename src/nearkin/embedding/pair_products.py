@@ -73,17 +73,17 @@ class PairProducts:
         if Q.is_cuda:
             return torch_times(self.indptr, self.indices, values, Q)
         out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
-        self._by_rows(kernels.gather_rows, _array(values), _array(Q), out.numpy())
+        self._by_rows(kernels.gather_rows, None, _array(values), _array(Q), out.numpy())
         return out
 
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
         """(n, k) X^T P."""
         columns = self.columns
-        values = values[self.order.to(values.device)]
         if P.is_cuda:
-            return torch_times(columns.indptr, columns.rows, values, P)
+            return torch_times(columns.indptr, columns.rows, values[self.order.to(values.device)], P)
         out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
-        by_blocks(kernels.gather_rows, columns.indptr, columns.rows, _array(values), _array(P), out.numpy())
+        arguments = columns.rows, columns.order, _array(values), _array(P), out.numpy()
+        by_blocks(kernels.gather_rows, columns.indptr, *arguments)
         return out
 
     def _by_rows(self, kernel: Callable, *arguments: Any) -> None:
