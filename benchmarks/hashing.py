@@ -214,7 +214,9 @@ class Record:
         """Add to what is in the file, where a process for the other `--sets` may write too."""
         if self.file.exists():
             for part, rows in json.loads(self.file.read_text()).items():
-                self.content[part] = {**rows, **self.content.get(part, {})}
+                own = self.content.setdefault(part, rows)
+                for key, row in rows.items():
+                    own.setdefault(key, row)
         unfinished = self.file.with_suffix(f".{os.getpid()}")
         unfinished.write_text(json.dumps(self.content, indent=1) + "\n")
         unfinished.replace(self.file)
