@@ -79,8 +79,8 @@ def figure_2bc(results: Results) -> Figure:
     better = mean(gcd) / mean(opq) - 1  # of the last share, 10 %
     claims.append(Claim("GCD-G is better than OPQ on 10 % of the rows", "better", f"ends {better:+.1%}", better < 0))
     why = (
-        f"sift_bsds for SIFT1M, {len(opq)} seeds with rows of their own: both methods spread alike, as both start from "
-        "the identity and differ by rows and first centroids only ('much less' asks for half)."
+        f"sift_bsds for SIFT1M, {len(opq)} seeds with rows and first centroids of their own: both methods spread alike "
+        "('much less' asks for half); what differs between the paper's runs it does not say."
     )
     return Figure(name, tuple(claims), why, source)
 
@@ -110,8 +110,8 @@ def figure_3(results: Results) -> Figure:
               last["GCD-S"] < last["Cayley"])
     )  # fmt: skip
     why = (
-        "ml100k for MovieLens (the industrial set is closed, Amazon Books is not here): GCD's angles of 0.001 turn "
-        "little in 60 steps from OPQ's rotation."
+        "ml100k for MovieLens (the industrial set is closed, Amazon Books not here), one seed's curves: GCD's angles "
+        "of 0.001 turn little in 60 steps from OPQ's rotation."
     )
     return Figure(name, tuple(claims), why, source)
 
@@ -153,7 +153,9 @@ def figure_4a(results: Results) -> Figure:
               f"{number(growth[method])} times from 512 to 1024")
         for method, power in (("GCD-R", 2), ("Cayley", 3))
     ]  # fmt: skip
-    return not_measured(name, "No GPU was at hand; the CPU's growth stands below.", source, tuple(claims))
+    return not_measured(
+        name, "No GPU was at hand; one CPU thread's growth stands beside the claims.", source, tuple(claims)
+    )
 
 
 def figure_4b(results: Results) -> Figure:

@@ -17,7 +17,7 @@ from benchmarks.ordinal_parts.music import keep_error
 from benchmarks.ordinal_parts.retrieval import images, judge
 from benchmarks.ordinal_parts.table1 import PUBLISHED, USUAL
 from examples import evolution_strategies, orthogonal_mlp, sorting_flow
-from examples.eurodist import align, metric_scaling, read_distances
+from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.linalg.skew import right_skew
 
 LOSSES = ("gnmds", "ckl", "ste", "t-ste")
@@ -84,12 +84,7 @@ def entries(data: Path) -> dict[str, Any]:
 def eurodist(data: Path) -> list[dict[str, Any]]:
     """SVRG-SBB, Figure 3: 21 cities from 2,000 of the 3,990 answers, judged by the others and by the road distances."""
     _, distances = read_distances(data / "eurodist.csv")
-    n = len(distances)
-    triplets = np.array([(i, j, k) for i in range(n) for j in range(n) for k in range(j) if i not in (j, k)])
-    near = distances[triplets[:, 0], triplets[:, 1]] < distances[triplets[:, 0], triplets[:, 2]]
-    answers = np.where(near[:, None], triplets, triplets[:, [0, 2, 1]])
-    answers = answers[np.random.default_rng(0).permutation(len(answers))]
-    train, test = answers[:2000], answers[2000:]
+    train, test = np.split(ask(distances), [2000])
     reference = metric_scaling(distances)
     rows = [map_row("metric scaling", reference, reference, distances, test)]
     for loss in LOSSES:
@@ -115,26 +110,28 @@ def map_row(name: str, X: np.ndarray, reference: np.ndarray, distances: np.ndarr
 
 
 def music(data: Path) -> list[dict[str, Any]]:
-    """SVRG-SBB, Figure 4: two curves that `ordinal.py --music` leaves out, SBB_0 and SVRG with the published step."""
+    """SVRG-SBB, Figure 4: what `ordinal.py --music` leaves out: SBB_0, and the rivals with their published steps."""
     answers = nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
     rows = []
     for loss in LOSSES:
-        for solver in ("svrg-sbb", "svrg-sbb0", "svrg"):
-            curves, broken = [], 0
+        for solver, passes in (("svrg-sbb", 3), ("svrg-sbb0", 3), ("svrg", 3), ("sgd", 1)):
+            epochs, curves, broken = BUDGETS[-1] // passes, [], 0
             for seed in range(10):
                 train, test = nk.data.split_comparisons(answers, 0.2, random_state=seed)
-                step = published_step("svrg", loss, train) if solver == "svrg" else None
+                step = None if "sbb" in solver else published_step(solver, loss, train)
                 curve: list[float] = []
                 model = nk.OrdinalEmbedding(
-                    9, loss=loss, solver=solver, step=step, n_init=1, max_iter=20, tol=0.0, random_state=100 + seed
+                    9, loss=loss, solver=solver, step=step, n_init=1, max_iter=epochs, tol=0.0, random_state=100 + seed
                 )
                 try:
                     model.fit(train, callback=partial(keep_error, curve, test))
                 except FloatingPointError:
                     broken += 1
-                curves.append(curve + [0.5] * (21 - len(curve)))  # a run that ended early guesses
+                curves.append(curve + [0.5] * (epochs + 1 - len(curve)))  # a run that ended early guesses
             median = [float(value) for value in np.median(curves, axis=0)]
-            rows.append({"loss": loss, "solver": solver, "diverged": broken, "of": 10, "median": median})
+            rows.append(
+                {"loss": loss, "solver": solver, "passes": passes, "diverged": broken, "of": 10, "median": median}
+            )
             print(loss, solver, broken, [f"{value:.3f}" for value in median[::4]], flush=True)
     return rows
 
@@ -142,13 +139,14 @@ def music(data: Path) -> list[dict[str, Any]]:
 def retrieval(data: Path) -> list[dict[str, Any]]:
     """SVRG-SBB, Table II and Figure 5: images ranked by embeddings of every solver after the same gradient passes."""
     features, y, fresh, fresh_y = images(data / "mnist.npz")
-    solvers = {"cvx": ("projected-gram", 1), "batch": ("gd", 1), "sgd": ("sgd", 1), "svrg, published step": ("svrg", 3),
+    solvers = {"cvx": ("projected-gram", 1), "batch": ("gd", 1), "sgd, published step": ("sgd", 1), "sgd": ("sgd", 1),
+               "svrg, published step": ("svrg", 3),
                "svrg": ("svrg", 3), "svrg-sbb0": ("svrg-sbb0", 3), "svrg-sbb": ("svrg-sbb", 3)}  # fmt: skip
     rows = []
     for noise, loss, passes in product((0.05, 0.1), LOSSES, BUDGETS):
         answers = nk.data.comparisons_from_labels(y, 70_000, noise=noise, random_state=1)
         for name, (solver, cost) in solvers.items():
-            step = published_step("svrg", loss, answers) if "published" in name else None
+            step = published_step(solver, loss, answers) if "published" in name else None
             model = nk.OrdinalEmbedding(
                 10, loss=loss, solver=solver, step=step, n_init=1, max_iter=passes // cost, tol=0.0, random_state=2
             )

@@ -65,7 +65,7 @@ def our_cells(results: Results, features: str) -> tuple[Cells, str]:
         full = {bits: by_method for bits, by_method in sorted(runs.items()) if len(by_method) == len(METHODS)}
         if full:
             counts = [len(rows) for by_method in full.values() for rows in by_method.values()]
-            return {bits: [averaged(by_method)] for bits, by_method in full.items()}, said(name, list(full), counts)
+            return {bits: [averaged(by_method)] for bits, by_method in full.items()}, said(name, counts)
     return {}, ""
 
 
@@ -76,10 +76,10 @@ def averaged(by_method: dict[str, list[dict]]) -> dict[str, dict[str, float]]:
     }
 
 
-def said(name: str, bits: list[int], counts: list[int]) -> str:
+def said(name: str, counts: list[int]) -> str:
     seeds = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     size = "12,000" if name.endswith("quick") else "60,000"
-    return f"{size} rows, {seeds} seed{'s' if seeds != '1' else ''}, {', '.join(map(str, bits))} bits"
+    return f"{size} rows, {seeds} seed{'s' if seeds != '1' else ''}"
 
 
 def wins(cells: Cells, measure: str, bits: Iterable[int] = BITS) -> tuple[int, int]:
@@ -125,6 +125,7 @@ def table_2(features: str, results: Results) -> Figure:
     claims.append(
         Claim(f"mAP at {most} bits, %: ITQ / OnE / OgE (paper: CIFAR-10)", trio(paper[most][0]), trio(ours[most][0]))
     )
+    run += f", {', '.join(map(str, ours))} bits"
     why = {
         "raw": f"MNIST pixels for VGG features ({run}): raw pixels are a kind of features to which the claim does not "
         "carry over whole.",

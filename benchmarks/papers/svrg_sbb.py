@@ -23,9 +23,10 @@ TABLE_II = {
     "ste": ((0.0304, 0.2820, 0.5265, 0.4637, 0.6387), (0.0306, 0.1948, 0.3783, 0.0070, 0.4584)),
     "t-ste": ((0.0270, 0.3864, 0.7198, 0.0070, 0.8898), (0.0273, 0.2381, 0.5241, 0.0070, 0.6865)),
 }
-RIVALS = ("batch", "sgd", "svrg, published step", "svrg-sbb0", "svrg-sbb")
+RIVALS = ("batch", "sgd, published step", "svrg, published step", "svrg-sbb0", "svrg-sbb")
 TARGET = 0.15
 FEW, MANY = 12, 60  # gradient passes of papers_retrieval
+AHEAD = 0.005  # of mAP, at least
 
 
 def counted(flags: list[bool]) -> str:
@@ -93,16 +94,20 @@ def figure_2(results: Results) -> Figure:
                   f"{number(ours)} against {number(published)} (published step), {number(tuned)} (hand-tuned)",
                   ours is not None and (published is None or ours < published))
         )  # fmt: skip
-    failed = [rows[loss, "svrg-sbb0"]["of"] - rows[loss, "svrg-sbb0"]["reached"] for loss in TABLE_I]
-    steady = [rows[loss, "svrg-sbb b=1"]["of"] - rows[loss, "svrg-sbb b=1"]["reached"] for loss in TABLE_I]
+    ends = [rows[loss, "svrg-sbb0"]["final_error"] for loss in TABLE_I]
+    failed, steady = (
+        [rows[loss, method]["of"] - rows[loss, method]["reached"] for loss in TABLE_I]
+        for method in ("svrg-sbb0", "svrg-sbb b=1")
+    )
     claims += [
-        Claim("SBB_0 breaks down, runs that never reach 0.15, by loss", "its error rises", ", ".join(map(str, failed)),
-              any(failed)),
-        Claim("SBB_epsilon never does", "stable", ", ".join(map(str, steady)), not any(steady)),
+        Claim("SBB_0 breaks down: its median error ends above 0.15 for some loss", "its error rises",
+              f"medians {', '.join(f'{end:.3f}' for end in ends)}; broken runs of {found['seeds']}: "
+              f"{', '.join(map(str, failed))}", max(ends) > TARGET),
+        Claim("SBB_epsilon never does, broken runs", "stable", ", ".join(map(str, steady)), not any(steady)),
     ]  # fmt: skip
     why = (
-        "The paper's setting, ten seeds for its fifty: but for t-STE one fixed step tuned by hand comes level with "
-        "SVRG-SBB, whose gain is that nothing needs tuning."
+        "The paper's setting, ten seeds for its fifty: SBB_0 breaks in single runs, and but for t-STE one fixed step "
+        "tuned by hand comes level with SVRG-SBB, whose gain is that nothing needs tuning."
     )
     return Figure(name, tuple(claims), why, source)
 
@@ -150,28 +155,31 @@ def figure_4(results: Results) -> Figure:
             name, "Run `python benchmarks/ordinal.py --music` and `python -m benchmarks.papers --run music`."
         )
     rows = {(row["loss"], row["solver"]): row for row in found}
-    early = 4  # epochs of three passes each
+
+    def early(loss: str, solver: str) -> float:
+        row = rows[loss, solver]
+        return row["median"][FEW // row["passes"]]
+
     claims = []
     for loss in dict.fromkeys(loss for loss, _ in rows):
-        ours, published = (rows[loss, solver]["median"][early] for solver in ("svrg-sbb", "svrg"))
-        curves = beside["curves"][loss]
-        others = {"SVRG of step 1": curves["svrg"]["median"][early], "SGD": curves["sgd"]["median"][3 * early]}
-        claims += [
-            Claim(f"{loss}: SVRG-SBB falls faster than SVRG, error after 12 passes", "much faster",
-                  f"{ours:.3f} against {published:.3f} (published step), {others['SVRG of step 1']:.3f} (step 1)",
-                  ours < published),
-            Claim(f"{loss}: and faster than SGD", "much faster", f"{ours:.3f} against {others['SGD']:.3f} (SBB step)",
-                  ours < others["SGD"]),
-        ]  # fmt: skip
+        ours, curves = early(loss, "svrg-sbb"), beside["curves"][loss]
+        tuned = {"svrg": curves["svrg"]["median"][FEW // 3], "sgd": curves["sgd"]["median"][FEW]}
+        for solver, other in (("svrg", "step 1"), ("sgd", "SBB step")):
+            published = early(loss, solver)
+            claims.append(
+                Claim(f"{loss}: SVRG-SBB falls much faster than {solver.upper()}, error after {FEW} passes",
+                      "much faster",
+                      f"{ours:.3f} against {published:.3f} (published step), {tuned[solver]:.3f} ({other})",
+                      ours < published - 0.05)
+            )  # fmt: skip
     diverged = [row["diverged"] for (_, solver), row in rows.items() if solver == "svrg-sbb0"]
     claims.append(
-        Claim(
-            "SBB_0 fails, diverged runs of ten by loss", "steps of 1e35", ", ".join(map(str, diverged)), any(diverged)
-        )
-    )
+        Claim("SBB_0 tends to fail, diverged runs of 10 by loss (5 at least)", "steps of 1e35",
+              ", ".join(map(str, diverged)), max(diverged) >= 5)
+    )  # fmt: skip
     why = (
-        "The paper's data, ten splits for fifty trials: ahead of the published step everywhere; our SVRG with one step "
-        "for the objective per object and our SGD with an SBB step come level, and SBB_0 hardly ever breaks."
+        "The paper's data, ten splits for fifty trials: far ahead of the published steps ('much' asks for 0.05), level "
+        "with SVRG of step 1 on the objective per object and with SGD by an SBB step; SBB_0 hardly ever breaks."
     )
     return Figure(name, tuple(claims), why, f"{source}, ordinal_music")
 
@@ -193,12 +201,15 @@ def table_ii(results: Results) -> Figure:
         return not_measured(name, "Run `python -m benchmarks.papers --run retrieval`.")
     claims = []
     for (loss, noise), rows in found.items():
-        theirs = TABLE_II[loss][noise == 0.1]
-        ours = [rows[solver]["map"] or 0.0 for solver in RIVALS]
-        claims.append(
-            Claim(f"{loss}, {noise:.0%}: SVRG-SBB ahead of batch / SGD / SVRG / SBB_0", slashed(theirs), slashed(ours),
-                  ours[-1] > max(ours[:-1]))
-        )  # fmt: skip
+        theirs = dict(zip(RIVALS, TABLE_II[loss][noise == 0.1], strict=True))
+        ours = {solver: rows[solver]["map"] or 0.0 for solver in RIVALS}
+        for some, text in ((RIVALS[1:3], "SGD / SVRG (published steps)"), ((RIVALS[0], RIVALS[3]), "batch / SBB_0")):
+            ahead = ours["svrg-sbb"] > max(ours[solver] for solver in some) + AHEAD
+            claims.append(
+                Claim(
+                    f"{loss}, {noise:.0%}: SVRG-SBB ahead of {text}", slashed(theirs, some), slashed(ours, some), ahead
+                )
+            )
     for noise in sorted({noise for _, noise in found}):
         of_loss = {loss: rows["svrg-sbb"]["map"] for (loss, n), rows in found.items() if n == noise}
         best = max(of_loss, key=of_loss.__getitem__)
@@ -210,16 +221,17 @@ def table_ii(results: Results) -> Figure:
         )  # fmt: skip
     early, late = (rows["ste", 0.05]["svrg-sbb"] for rows in (found, later))
     why = (
-        f"MNIST for SUN397, {FEW} gradient passes, a number that the paper does not give: ten easier classes leave all "
-        f"solvers near each other; after {MANY} passes flipped answers are being learned (STE at 5 %: "
+        f"MNIST for SUN397, {FEW} gradient passes, a number that the paper does not give: ahead of published steps (by "
+        f"{AHEAD} at least) but for t-STE's SVRG, level with SBB_0, which does not break, and the convex form has an "
+        f"SBB step too; after {MANY} passes flipped answers are being learned (STE at 5 %: "
         f"{late['wrong in training']:.1%} contradicted) and SVRG-SBB's mAP falls from {early['map']:.3f} to "
         f"{late['map']:.3f}."
     )
     return Figure(name, tuple(claims), why, source)
 
 
-def slashed(values: Any) -> str:
-    return " / ".join(f"{value:.3f}" for value in values[:-1]) + f", SVRG-SBB {values[-1]:.3f}"
+def slashed(of: dict[str, float], rivals: tuple[str, ...]) -> str:
+    return " / ".join(f"{of[solver]:.3f}" for solver in rivals) + f", SVRG-SBB {of['svrg-sbb']:.3f}"
 
 
 def figure_5(results: Results) -> Figure:
@@ -240,7 +252,12 @@ def figure_5(results: Results) -> Figure:
                   ", ".join(f"{a:.3f} against {b:.3f}" for a, b in zip(ours, rivals, strict=True)),
                   all(a > b for a, b in zip(ours, rivals, strict=True)))
         )  # fmt: skip
-    return Figure(name, tuple(claims), f"MNIST for SUN397 after {FEW} gradient passes, as in Table II.", source)
+    return Figure(
+        name,
+        tuple(claims),
+        f"MNIST for SUN397 after {FEW} gradient passes, as in Table II: SBB_0 does not break and is level.",
+        source,
+    )
 
 
 FIGURES: Paper = (table_i, figure_2, figure_3, figure_4, table_ii, figure_5)
