@@ -3,6 +3,7 @@
 import html
 from pathlib import Path
 
+from benchmarks.papers.catalogue import papers
 from benchmarks.tables import AREAS
 from benchmarks.tables.base import Results
 from nearkin.report import Page, Section
@@ -18,12 +19,13 @@ def write_report(folder: Path) -> Path:
         made_by="python -m benchmarks",
     )
     results = Results(folder)
-    for area, tables in AREAS.items():
+    for area, tables in {**AREAS, "The papers' tables and figures": papers}.items():
         parts = []
         for found in tables(results):
             parts.append(f"<h3>{html.escape(found.title)}</h3>")
             parts.append(table(found.columns, found.rows))
-            parts.append(paragraph(f"{found.note} From {found.source}.json.".strip()))
+            source = f"From {found.source}.json." if found.source else ""
+            parts.append(paragraph(f"{found.note} {source}".strip()))
         page.add(Section(area, "".join(parts) or paragraph("Not run.")))
     path = folder / "report.html"
     page.write(path)

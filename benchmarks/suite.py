@@ -61,4 +61,5 @@ SUITE = (
             "two_tower --cold",
         ),
     ),
+    Benchmark("papers", (), ("papers/__main__ --run --data {data}",)),  # last: it reads what the others wrote
 )

@@ -15,7 +15,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import nearkin as nk
-from nearkin.data.comparison_synthetic import distinct_rows
 
 
 def read_distances(path: Path) -> tuple[list[str], np.ndarray]:
@@ -34,11 +33,12 @@ def invent_distances(n: int = 21) -> tuple[list[str], np.ndarray]:
     return [f"town {chr(65 + i)}" for i in range(n)], straight * (detour + detour.T)
 
 
-def ask(distances: np.ndarray, count: int) -> np.ndarray:
-    """(count, 3) rows (i, j, k) with i nearer to j than to k."""
-    rows = distinct_rows(len(distances), count, 3, np.random.default_rng(1))
+def ask(distances: np.ndarray) -> np.ndarray:
+    """(m, 3) rows (i, j, k) with i nearer to j than to k: every question once, shuffled."""
+    n = len(distances)
+    rows = np.array([(i, j, k) for i in range(n) for j in range(n) for k in range(j) if i not in (j, k)])
     near, far = distances[rows[:, 0], rows[:, 1]], distances[rows[:, 0], rows[:, 2]]
-    return np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]])
+    return np.random.default_rng(1).permutation(np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]]))
 
 
 def metric_scaling(distances: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def main() -> None:
     options = parser.parse_args()
 
     names, distances = read_distances(options.distances) if options.distances else invent_distances()
-    answers, fresh = np.split(ask(distances, options.answers + 5000), [options.answers])
+    answers, fresh = np.split(ask(distances), [options.answers])
     reference = metric_scaling(distances)
     losses = ("gnmds", "ckl", "ste", "t-ste")
     figure = Figure(figsize=(11, 10), layout="constrained")

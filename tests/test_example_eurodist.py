@@ -30,5 +30,5 @@ def test_on_a_table_of_distances(monkeypatch, tmp_path, capsys):
     names = [f"city {n}" for n in range(8)]
     with (tmp_path / "d.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["", *names], *([name, *row] for name, row in zip(names, distances, strict=True))])
-    run(monkeypatch, tmp_path / "d.csv", "--answers", "300", "--out", tmp_path / "map.png")
-    assert "from 300 answers" in capsys.readouterr().out
+    run(monkeypatch, tmp_path / "d.csv", "--answers", "100", "--out", tmp_path / "map.png")
+    assert "from 100 answers" in capsys.readouterr().out

@@ -1,0 +1,78 @@
+"""What is said of a table or figure of a paper: claims with both figures, a verdict from them, one sentence."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.tables.base import Results, Table
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing that a paper shows; `holds` None where the figures stand side by side without a judgement."""
+
+    text: str
+    paper: str
+    ours: str
+    holds: bool | None = None
+
+    def row(self) -> list[str]:
+        return [self.text, self.paper, self.ours, {True: "yes", False: "no", None: ""}[self.holds]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A table or figure of a paper. `why` is one sentence, `source` the JSON or the command behind our figures."""
+
+    name: str
+    claims: tuple[Claim, ...]
+    why: str
+    source: str
+
+    @property
+    def judged(self) -> list[bool]:
+        return [claim.holds for claim in self.claims if claim.holds is not None]
+
+    @property
+    def verdict(self) -> str:
+        if not self.judged:
+            return "not measured"
+        return "reproduced" if all(self.judged) else "in part" if any(self.judged) else "not reproduced"
+
+    @property
+    def score(self) -> str:
+        """How many of the judged claims hold."""
+        return f"{sum(self.judged)} of {len(self.judged)}" if self.judged else "-"
+
+
+Paper = tuple[Callable[[Results], Figure], ...]  # its tables and figures
+
+
+def not_measured(name: str, why: str, source: str = "none", beside: tuple[Claim, ...] = ()) -> Figure:
+    """A figure without a verdict; `beside` are figures of ours that come near and are not judged."""
+    return Figure(name, beside, why, source)
+
+
+def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:
+    """The verdicts, and the claims behind them, for docs and report."""
+    figures = list(figures)
+    columns = ["figure", "verdict", "claims that hold", "why", "from"]
+    verdicts = Table(f"paper-{short}", f"{title}: verdicts", columns, "")
+    verdicts.rows = [[f.name, f"**{f.verdict}**", f.score, f.why, f.source] for f in figures]
+    columns = ["figure", "claim", "paper", "ours", "holds"]
+    claims = Table(f"paper-{short}-claims", f"{title}: claims", columns, "")
+    claims.rows = [[f.name, *claim.row()] for f in figures for claim in f.claims]
+    return verdicts, claims
+
+
+def show(title: str, paper: Paper, folder: Path = RESULTS) -> None:
+    """Print every table and figure of a paper with our figures beside it."""
+    print(f"\n{title}")
+    results = Results(folder)
+    for figure in (make(results) for make in paper):
+        print(f"\n{figure.name}: {figure.verdict}. {figure.why} [{figure.source}]")
+        for claim in figure.claims:
+            text, paper_says, ours, holds = claim.row()
+            print(f"  {text}\n      paper: {paper_says}\n      ours:  {ours}{f'  ({holds})' if holds else ''}")
