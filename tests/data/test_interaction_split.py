@@ -40,6 +40,22 @@ def test_leave_last_out_holds_out_the_last_two_of_each_row(pairs: Interactions) 
             assert not len(times[1])
 
 
+def test_leave_last_out_may_hold_out_several(pairs: Interactions) -> None:
+    train, valid, test = split_leave_last_out(pairs, n_test=3)
+    counts = np.diff(pairs.indptr)
+    enough = counts >= 5
+    np.testing.assert_array_equal(np.diff(test.indptr), np.where(enough, 3, 0))
+    np.testing.assert_array_equal(np.diff(valid.indptr), enough)
+    assert pairs.timestamps is not None
+    for i in np.flatnonzero(enough):
+        held = set(test.indices[test.indptr[i] : test.indptr[i + 1]])
+        row = slice(pairs.indptr[i], pairs.indptr[i + 1])
+        assert held == set(pairs.indices[row][np.argsort(pairs.timestamps[row], kind="stable")[-3:]])
+    with pytest.raises(ValueError, match="n_test is 0"):
+        split_leave_last_out(pairs, n_test=0)
+
+
+
 def test_k_core_is_a_core_and_keeps_features() -> None:
     pairs = Interactions.from_pairs([0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 4], left_features=np.arange(4.0)[:, None])
     core = k_core(pairs, 2)

@@ -44,11 +44,12 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     return _parts(interactions, (ranks >= 1 - valid - test).astype(np.int8) + (ranks >= 1 - test))
 
 
-def split_leave_last_out(interactions: Interactions, *, random_state: Any = None) -> Parts:
-    """Hold out the last pair of every left entity as test and the one before as validation.
+def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Any = None) -> Parts:
+    """Hold out the last `n_test` pairs of every left entity as test and the one before as validation.
 
-    Entities with fewer than three pairs keep all of them for training. Without timestamps the order is random.
+    Entities with fewer than n_test + 2 pairs keep all of them for training. Without timestamps the order is random.
     """
+    n_test = check_integer(n_test, "n_test", low=1)
     if interactions.timestamps is None:
         times = numpy_generator(random_state).random(len(interactions))
     else:
@@ -57,8 +58,8 @@ def split_leave_last_out(interactions: Interactions, *, random_state: Any = None
     counts = np.diff(interactions.indptr)
     left = np.empty(len(interactions), dtype=np.int64)  # how many pairs of the same entity come after
     left[order] = interactions.indptr[interactions.rows[order] + 1] - 1 - np.arange(len(interactions))
-    enough = counts[interactions.rows] >= 3
-    return _parts(interactions, np.where(enough & (left < 2), 2 - left, 0))
+    enough = counts[interactions.rows] >= n_test + 2
+    return _parts(interactions, np.where(enough & (left <= n_test), np.where(left < n_test, 2, 1), 0))
 
 
 def k_core(interactions: Interactions, k: int) -> Interactions:

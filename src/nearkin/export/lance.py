@@ -20,7 +20,6 @@ from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
 from nearkin.index.rescoring import normalised
-from nearkin.quantization import faiss_bridge
 from nearkin.quantization.product import ProductQuantizer
 
 KIND = "lance export"
@@ -126,7 +125,7 @@ def _parts(source: Source) -> dict[str, Any]:
         "num_sub_vectors": len(quantizer.codebooks_),
         "num_bits": bits,
         "ivf_centroids": np.ascontiguousarray(centroids, np.float32),
-        "pq_codebook": faiss_bridge.filled_up(quantizer.codebooks_, 1 << bits),
+        "pq_codebook": _filled_up(quantizer.codebooks_, 1 << bits),
     }
 
 
@@ -152,3 +151,9 @@ def _reader(source: Source, callback: Callback) -> Any:
 def open_lance(folder: str | os.PathLike) -> LanceTable:
     """Open the folder that an export to Lance wrote."""
     return LanceTable(folder)
+
+
+def _filled_up(codebooks: np.ndarray, n_centroids: int) -> np.ndarray:
+    """Codebooks (M, K, d/M) with copies of the first centroid, which no code names, up to (M, n_centroids, d/M)."""
+    copies = np.repeat(codebooks[:, :1], n_centroids - codebooks.shape[1], axis=1)
+    return np.ascontiguousarray(np.concatenate([codebooks, copies], axis=1), np.float32)

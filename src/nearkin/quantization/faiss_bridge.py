@@ -7,6 +7,7 @@ import numpy as np
 
 METRICS = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
 MAX_BITS = 16  # of one code, FAISS's own limit
+_FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its squares are still float32
 
 
 def code_bits(n_centroids: int) -> int:
@@ -15,8 +16,7 @@ def code_bits(n_centroids: int) -> int:
 
 
 def faiss_product_quantizer(codebooks: np.ndarray) -> faiss.ProductQuantizer:
-    """FAISS's codec with our centroids (M, K, d/M). FAISS wants a power of two of them: copies of the first fill up,
-    and are never chosen, since the lower of two equal centroids wins."""
+    """FAISS's codec with our centroids (M, K, d/M)."""
     M, K, width = codebooks.shape
     codec = faiss.ProductQuantizer(M * width, M, code_bits(K))
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), codec.centroids)
@@ -111,7 +111,8 @@ def read_index(index: Any) -> dict[str, np.ndarray]:
     if not isinstance(index, kinds):
         raise TypeError(f"index is a faiss.{type(index).__name__}; it must be a PQ or IVF + PQ index, rotated or not")
     codec = index.pq
-    arrays = {"codebooks": faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)}
+    codebooks = faiss.vector_to_array(codec.centroids).reshape(codec.M, codec.ksub, codec.dsub)
+    arrays = {"codebooks": np.ascontiguousarray(codebooks[:, ~(codebooks == _FAR).all((0, 2))])}
     if isinstance(index, faiss.IndexIVF):
         if not index.by_residual:
             raise ValueError("index has by_residual=False; only IVF + PQ on residuals can be read")
@@ -136,11 +137,11 @@ def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
 
 
 def _padded(codebooks: np.ndarray) -> np.ndarray:
-    return filled_up(codebooks, 1 << code_bits(codebooks.shape[1]))
+    """Codebooks (M, K, d/M) with centroids that no row is near up to the power of two that FAISS wants.
 
-
-def filled_up(codebooks: np.ndarray, n_centroids: int) -> np.ndarray:
-    """Codebooks (M, K, d/M) with copies of the first centroid up to (M, n_centroids, d/M), float32."""
-    missing = n_centroids - codebooks.shape[1]
-    filled = np.concatenate([codebooks, np.repeat(codebooks[:, :1], missing, axis=1)], axis=1)
-    return np.ascontiguousarray(filled, np.float32)
+    Copies of a real one would not do: which of two equal centroids FAISS takes depends on the processor.
+    """
+    M, K, width = codebooks.shape
+    filled = np.full((M, 1 << code_bits(K), width), _FAR, np.float32)
+    filled[:, :K] = codebooks
+    return filled

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nearkin._check import check_choice, check_finite, check_integer, check_vectors
+from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
 from nearkin.quantization import curvature
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import decode
@@ -45,6 +45,8 @@ class IndexingLayer(nn.Module):
         "gradient" (an ordinary parameter; dead ones too are moved).
     horizon: rows that the averages look back on; None for 64 a centroid.
     warmup_steps, buffer_size, init_iterations: see above; rows are collected until there are enough for every centroid.
+    rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
+        steps after an early start need 0.03 or so.
     random_state: seed of the start.
 
     Attributes: `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
@@ -75,6 +77,7 @@ class IndexingLayer(nn.Module):
         warmup_steps: int = 0,
         buffer_size: int = 8192,
         init_iterations: int = 200,
+        rotation_lr: float = ANGLE,
         random_state: Any = 0,
     ) -> None:
         super().__init__()
@@ -91,6 +94,7 @@ class IndexingLayer(nn.Module):
                 f"{', '.join(str(m) for m in range(1, d + 1) if d % m == 0)}"
             )
         self.init_iterations = check_integer(init_iterations, "init_iterations", low=1)
+        self.rotation_lr = check_real(rotation_lr, "rotation_lr", above=0)
         self.random_state = random_state
         self.rotation = LayerRotation(d, rotation)
         self.centroids = LayerCentroids(
@@ -216,9 +220,9 @@ class IndexingLayer(nn.Module):
         own = {id(p) for p in self.rotation_parameters()}
         return [p for p in self.parameters() if p.requires_grad and id(p) not in own]
 
-    def rotation_optimizer(self, lr: float = ANGLE) -> torch.optim.Optimizer | None:
-        """`GivensDescent` on R, `lr` its usual angle in radians; None where R needs no optimizer of its own."""
-        return self.rotation.optimizer(lr)
+    def rotation_optimizer(self, lr: float | None = None) -> torch.optim.Optimizer | None:
+        """`GivensDescent` on R, `lr` in place of `rotation_lr`; None where R needs no optimizer of its own."""
+        return self.rotation.optimizer(self.rotation_lr if lr is None else lr)
 
     # ---- using -----------------------------------------------------------------------------------------------------
 
@@ -284,7 +288,7 @@ class IndexingLayer(nn.Module):
 
 
 def optimizers(
-    layer: IndexingLayer, parameters: Any, lr: float = 1e-3, rotation_lr: float = ANGLE
+    layer: IndexingLayer, parameters: Any, lr: float = 1e-3, rotation_lr: float | None = None
 ) -> list[torch.optim.Optimizer]:
     """Adam on the towers' `parameters` and the layer's other ones, and where there is one the rotation's optimizer.
 

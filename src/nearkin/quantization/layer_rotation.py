@@ -53,7 +53,7 @@ class LayerRotation(nn.Module):
         """R as a parameter for `GivensDescent`, where it is one."""
         return [self.base] if self.kind in BY_GRADIENT else []
 
-    def optimizer(self, lr: float = ANGLE) -> GivensDescent | None:
+    def optimizer(self, lr: float) -> GivensDescent | None:
         """Algorithm 2 on R; None where R needs no optimizer of its own.
 
         `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
