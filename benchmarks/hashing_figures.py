@@ -1,4 +1,4 @@
-"""Figures and tables from the JSON of `hashing.py`; nothing is computed anew."""
+"""Figures from the JSON of `hashing.py`; nothing is computed anew."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -15,11 +15,10 @@ MEASURES = {"map": "mAP of labels, %", "neighbour map": "mAP of 100 neighbours, 
 
 
 def draw(content: dict[str, Any], folder: Path, name: str) -> None:
-    """Write figures and a Markdown table for the parts that are there."""
+    """Write figures for the parts that are there."""
     if content.get("table"):
         results = collect(content["table"])
         draw_bits(results, folder / f"{name}_bits.svg")
-        (folder / f"{name}_table.md").write_text(markdown(results))
     if content.get("scale"):
         draw_scale(content["scale"], folder / f"{name}_scale.svg")
 
@@ -87,28 +86,3 @@ def save(figure: Any, file: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "nearkin"
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
-
-
-def markdown(results: dict) -> str:
-    """Tables of mean ± standard deviation over seeds."""
-    lines = []
-    for features, methods in results.items():
-        for measure, label in {
-            **MEASURES,
-            "prec@r2": "precision within radius 2, %",
-            "prec@1k": "precision@1000, %",
-        }.items():
-            bits = sorted({b for by_bits in methods.values() for b in by_bits})
-            lines += ["", f"**{TITLES[features]}: {label}**", "", "| bits | " + " | ".join(map(str, bits)) + " |"]
-            lines.append("|---" * (len(bits) + 1) + "|")
-            for method, by_bits in methods.items():
-                cells = [cell(by_bits.get(b, {}).get(measure, [])) for b in bits]
-                lines.append(f"| {method} | " + " | ".join(cells) + " |")
-    return "\n".join(lines).strip() + "\n"
-
-
-def cell(values: list[float]) -> str:
-    """One entry: mean, and spread if there are several."""
-    if not values:
-        return "–"
-    return f"{np.mean(values):.1f}" + (f" ± {np.std(values):.1f}" if len(values) > 1 else "")

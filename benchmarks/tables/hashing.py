@@ -1,34 +1,67 @@
 """Bits: labels and neighbours."""
 
+import statistics
 from collections.abc import Iterable
 
 from benchmarks.tables.base import Results, Table
 
+SETS = {"raw": "MNIST pixels", "network": "network features of unseen classes"}
+MEASURES = {
+    "map": "mAP of labels",
+    "neighbour map": "mAP of the 100 exact neighbours",
+    "prec@r2": "precision within Hamming radius 2",
+    "prec@1k": "precision at 1,000",
+}
+Runs = dict[str, dict[tuple[str, int], list[dict]]]  # method: (set, bits): one record a seed
+
 
 def hashing(results: Results) -> Iterable[Table]:
-    found = results.read("hashing") or results.read("hashing_quick")
+    name = "hashing" if results.read("hashing") else "hashing_quick"
+    found = results.read(name)
     if not found or not found.get("table"):
         return
-    cells: dict[tuple[str, str], dict[str, list[dict]]] = {}
+    runs: Runs = {}
     for key, row in found["table"].items():
         features, method, bits, _ = key.split("|")
-        cells.setdefault((features, bits), {}).setdefault(method, []).append(row)
-    columns = sorted(cells, key=lambda cell: (cell[0] != "raw", int(cell[1])))
-    methods = list(dict.fromkeys(method for cell in columns for method in cells[cell]))
-    seeds = {len(runs) for cell in cells.values() for runs in cell.values()}
-    table = Table(
+        runs.setdefault(method, {}).setdefault((features, int(bits)), []).append(row)
+    cells = sorted({cell for by_cell in runs.values() for cell in by_cell}, key=lambda c: (c[0] != "raw", c[1]))
+    counts = {len(rows) for by_cell in runs.values() for rows in by_cell.values()}
+    note = f"Mean over {max(counts)} seed{'s' if max(counts) > 1 else ''}"
+    note += " (fewer where the run was not finished)" if len(counts) > 1 else ""
+    both = Table(
         "hashing-map",
         "mAP by label / mAP of the 100 exact neighbours, per cent",
-        ["method", *(f"{'pixels' if features == 'raw' else features}, {bits} bits" for features, bits in columns)],
-        "hashing",
-        f"Mean over {max(seeds)} seed{'s' if max(seeds) > 1 else ''}"
-        + (" (fewer where the run was not finished)." if len(seeds) > 1 else "."),
+        ["method", *(f"{'pixels' if features == 'raw' else features}, {bits}" for features, bits in cells)],
+        name,
+        note + ".",
     )
-    for method in methods:
-        row = [method]
-        for cell in columns:
-            runs = cells[cell].get(method)
-            mean = [sum(r[key] for r in runs) / len(runs) for key in ("map", "neighbour map")] if runs else None
-            row.append(f"{mean[0]:.1f} / {mean[1]:.1f}" if mean else "-")
-        table.rows.append(row)
-    yield table
+    for method, by_cell in runs.items():
+        pairs = [[_values(by_cell.get(cell, []), measure) for measure in ("map", "neighbour map")] for cell in cells]
+        both.rows.append([method, *(" / ".join(_mean(values) for values in pair) for pair in pairs)])
+    yield both
+    for features, title in SETS.items():
+        bits = [size for chosen, size in cells if chosen == features]
+        for measure, label in MEASURES.items():
+            table = Table(
+                f"hashing-{features}-{measure.replace(' ', '-').replace('@', '-')}",
+                f"{title}: {label}, per cent",
+                ["method", *(f"{size} bits" for size in bits)],
+                name,
+                note + " ± standard deviation.",
+            )
+            for method, by_cell in runs.items():
+                values = [_values(by_cell.get((features, size), []), measure) for size in bits]
+                table.rows.append([method, *(_mean(v) + _spread(v) for v in values)])
+            yield table
+
+
+def _values(rows: list[dict], measure: str) -> list[float]:
+    return [row[measure] for row in rows if measure in row]
+
+
+def _mean(values: list[float]) -> str:
+    return f"{statistics.mean(values):.1f}" if values else "-"
+
+
+def _spread(values: list[float]) -> str:
+    return f" ± {statistics.pstdev(values):.1f}" if len(values) > 1 else ""
