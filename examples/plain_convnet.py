@@ -69,7 +69,7 @@ def train(build: Callable | None, data: list[Tensor], epochs: int, depth: int, c
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--channels", type=int, default=16)
     parser.add_argument("--out", type=Path, default=Path("plain_convnet.png"))
