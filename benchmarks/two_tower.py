@@ -111,6 +111,7 @@ def compare(name: str, options, keep) -> None:
     """Every way over the seeds; `keep` gets all means and standard deviations after each fit."""
     nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
     rows: dict[str, list[dict]] = {}
+    best: dict = {}
     for seed in range(options.seeds):
         parts = read(name, options.data, seed)
         popular = np.asarray(parts.train.matrix().sum(axis=0), dtype=np.float32)
@@ -130,7 +131,8 @@ def compare(name: str, options, keep) -> None:
                     continue
                 way["regularization"] = strength
             if "tuned" in label:
-                way |= tuned(way, parts, seed)
+                best = best if name == "gowalla" and best else tuned(way, parts, seed)
+                way |= best
             found = run_way(way, parts, seed, options.seconds)
             strength = found["regularization"] if label == "als" else strength
             rows.setdefault(label, []).append(found)
