@@ -135,9 +135,9 @@ def table_1(results: Results) -> Figure:
         Claim("GCD-S beats the frozen rotation in r@100 at p < 0.05", "p = 0.024", f"p = {chance:.2f}", chance < 0.05),
     ]
     why = (
-        "ml100k, the last ten pairs of each history, 64 dimensions and 8 x 4 bits, where the paper has 512 dimensions and "
-        "does not name its MovieLens; the index starts early, on towers that have hardly learned: started on finished "
-        "towers the rules differ by less than the seeds do."
+        "ml100k, the last ten pairs of each history, 64 dimensions and 8 x 4 bits, where the paper has 512 dimensions "
+        "and does not name its MovieLens; the index starts early, on towers that have hardly learned: started on "
+        "finished towers the rules differ by less than the seeds do."
     )
     return Figure(name, tuple(claims), why, source)
 

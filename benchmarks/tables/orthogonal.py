@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table, number, ratio
+from benchmarks.tables.base import Results, Table, number
 
 
 def orthogonal(results: Results) -> Iterable[Table]:
@@ -18,17 +18,30 @@ def orthogonal(results: Results) -> Iterable[Table]:
             [name, *(number((found["sizes"][size].get(name) or {}).get("ms")) for size in sizes)] for name in names
         ]
         yield table
-    for task, record in (results.read("orthogonal_tasks") or {}).items():
-        methods = {name: row for name, row in record["methods"].items() if "seconds" in row}
-        pogo = methods.get("POGO's rule", {}).get("seconds")
-        table = Table(
-            f"orthogonal-{task}",
-            f"Loss against time: {task}, CPU ms to the target",
-            ["method", "CPU ms", "times POGO's rule"],
-            "orthogonal_tasks",
-        )
-        for name, row in sorted(methods.items(), key=lambda item: item[1]["seconds"] or math.inf):
-            seconds = row["seconds"]
-            ms = number(1e3 * seconds) if seconds and math.isfinite(seconds) else "not within the time"
-            table.rows.append([name, ms, ratio(pogo, seconds)])
-        yield table
+    yield from tasks(results.read("orthogonal_tasks") or {})
+
+
+def tasks(found: dict[str, dict]) -> Iterable[Table]:
+    """One table of all tasks: CPU ms to the target and, in brackets, how many times faster than POGO's rule."""
+    if not found:
+        return
+    table = Table(
+        "orthogonal-tasks",
+        "Loss against time: CPU ms to the target (times POGO's rule)",
+        ["method", *found],
+        "orthogonal_tasks",
+        '"no": not within the time; a dash: not run.',
+    )
+    cells: dict[str, dict[str, str]] = {}
+    wins: dict[str, float] = {}
+    for task, record in found.items():
+        pogo = record["methods"].get("POGO's rule", {}).get("seconds") or math.inf
+        for name, row in record["methods"].items():
+            seconds = row.get("seconds") or math.inf
+            reached = math.isfinite(seconds)
+            faster = f" ({pogo / seconds:.2f})" if reached and math.isfinite(pogo) else ""
+            cells.setdefault(name, {})[task] = f"{number(1e3 * seconds)}{faster}" if reached else "no"
+            wins[name] = wins.get(name, 0) + (pogo / seconds if faster else 0)
+    for name in sorted(cells, key=lambda name: -wins[name]):
+        table.rows.append([name, *(cells[name].get(task, "-") for task in found)])
+    yield table
