@@ -41,7 +41,7 @@ def test_leave_last_out_holds_out_the_last_two_of_each_row(pairs: Interactions) 
 
 
 def test_leave_last_out_may_hold_out_several(pairs: Interactions) -> None:
-    train, valid, test = split_leave_last_out(pairs, n_test=3)
+    _, valid, test = split_leave_last_out(pairs, n_test=3)
     counts = np.diff(pairs.indptr)
     enough = counts >= 5
     np.testing.assert_array_equal(np.diff(test.indptr), np.where(enough, 3, 0))
@@ -53,7 +53,6 @@ def test_leave_last_out_may_hold_out_several(pairs: Interactions) -> None:
         assert held == set(pairs.indices[row][np.argsort(pairs.timestamps[row], kind="stable")[-3:]])
     with pytest.raises(ValueError, match="n_test is 0"):
         split_leave_last_out(pairs, n_test=0)
-
 
 
 def test_k_core_is_a_core_and_keeps_features() -> None:
