@@ -80,8 +80,10 @@ def nanopq(python: str | None, X: np.ndarray, test: np.ndarray, M: int, K: int) 
 
 
 def against_faiss(folder: Path, quick: bool, peer: str | None) -> list[dict[str, Any]]:
-    cases = [("sift", 8, 8), ("sift", 16, 8), ("sift", 32, 4)]
-    cases += [] if quick else [("mnist", 16, 8), ("gaussian", 8, 8), ("heavy", 8, 8), ("gaussian", 32, 4)]
+    cases = [("sift", 8, 8), ("sift", 32, 4)]
+    if not quick:
+        cases[1:1] = [("sift", 16, 8)]
+        cases += [("mnist", 16, 8), ("gaussian", 8, 8), ("heavy", 8, 8), ("gaussian", 32, 4)]
     rows = []
     for name, M, bits in cases:
         X, held_out, _ = load(name, folder)
@@ -114,8 +116,9 @@ def against_faiss(folder: Path, quick: bool, peer: str | None) -> list[dict[str,
 
 
 def every_rotation(folder: Path, quick: bool) -> list[dict[str, Any]]:
-    cases = [("sift", 8, 256), ("sift", 16, 256)]
-    cases += [] if quick else [("gaussian", 8, 256), ("heavy", 8, 256), ("blobs", 8, 256), ("sift", 32, 16)]
+    cases = [("sift", 8, 256)]
+    if not quick:
+        cases += [("sift", 16, 256), ("gaussian", 8, 256), ("heavy", 8, 256), ("blobs", 8, 256), ("sift", 32, 16)]
     rows = []
     for name, M, K in cases:
         X, held_out, _ = load(name, folder)

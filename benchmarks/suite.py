@@ -26,7 +26,8 @@ SUITE = (
         "orthogonal",
         (
             "orthogonal --quick --peers {packages}",
-            "orthogonal_tasks --quick --tasks procrustes,pca --data {data} --peers {packages}",
+            "orthogonal_tasks --quick --tasks procrustes,pca --methods riemannian,POGO,Landing,geoopt"
+            " --data {data} --peers {packages}",
             "orthogonal_drift --quick",
         ),
         (
