@@ -53,6 +53,24 @@ def hashing(results: Results) -> Iterable[Table]:
                 values = [_values(by_cell.get((features, size), []), measure) for size in bits]
                 table.rows.append([method, *(_mean(v) + _spread(v) for v in values)])
             yield table
+    if found.get("training"):
+        yield training(found["training"], name)
+
+
+def training(found: dict[str, dict], source: str) -> Table:
+    """What rows and principal components buy: quality against seconds of learning."""
+    table = Table(
+        "hashing-training",
+        "MNIST pixels, 32 bits: learning time and quality",
+        ["method, components", "rows", "fit, CPU s", "mAP of labels", "mAP of neighbours"],
+        source,
+        "One seed; the PCA is part of the fit.",
+    )
+    for key, row in found.items():
+        _, method, _, n_rows = key.split("|")
+        figures = [f"{row[measure]:.1f}" for measure in ("map", "neighbour map")]
+        table.rows.append([method, f"{int(n_rows):,}", f"{row['fit seconds']:.2f}", *figures])
+    return table
 
 
 def _values(rows: list[dict], measure: str) -> list[float]:
