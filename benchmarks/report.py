@@ -4,6 +4,7 @@ import html
 from pathlib import Path
 
 from benchmarks.papers.catalogue import papers
+from benchmarks.papers.record import RESULTS
 from benchmarks.tables import AREAS
 from benchmarks.tables.base import Results
 from nearkin.report import Page, Section
@@ -18,8 +19,10 @@ def write_report(folder: Path) -> Path:
         "reached.",
         made_by="python -m benchmarks",
     )
-    results = Results(folder)
-    for area, tables in {**AREAS, "The papers' tables and figures": papers}.items():
+    results, areas = Results(folder), dict(AREAS)
+    if folder == RESULTS:  # a quick pass has not measured all that the papers claim
+        areas["The papers' tables and figures"] = papers
+    for area, tables in areas.items():
         parts = []
         for found in tables(results):
             parts.append(f"<h3>{html.escape(found.title)}</h3>")
