@@ -47,7 +47,7 @@ def hashing(results: Results) -> Iterable[Table]:
                 f"{title}: {label}, per cent",
                 ["method", *(f"{size} bits" for size in bits)],
                 name,
-                note + " ± standard deviation.",
+                note + (" ± standard deviation." if max(counts) > 1 else "."),
             )
             for method, by_cell in runs.items():
                 values = [_values(by_cell.get((features, size), []), measure) for size in bits]

@@ -18,7 +18,7 @@ def orthogonal(results: Results) -> Iterable[Table]:
             [name, *(number((found["sizes"][size].get(name) or {}).get("ms")) for size in sizes)] for name in names
         ]
         yield table
-    yield from tasks(results.read("orthogonal_tasks") or {})
+    yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
 
 
 def tasks(found: dict[str, dict]) -> Iterable[Table]:
