@@ -1,5 +1,6 @@
 """The README's table: the one figure of each area that a user should know, from the JSON."""
 
+import math
 import statistics
 from collections.abc import Iterator
 
@@ -41,7 +42,7 @@ def headlines(results: Results) -> Table:
         ours, peer = (
             record["methods"].get(name, {}).get("seconds") for name in ("riemannian newton-schulz", "POGO's rule")
         )
-        if ours and peer:
+        if ours and peer and math.isfinite(ours) and math.isfinite(peer):  # infinite: not within the time
             table.rows.append(
                 ["orthogonal", f"POGO's rule, {task}", f"our default takes {ours / peer:.2f} of its time"]
             )
