@@ -36,9 +36,11 @@ def collect(table: dict[str, dict[str, float]]) -> dict[str, dict[str, dict[int,
 def draw_bits(results: dict, file: Path) -> None:
     """Both measures against the number of bits, all methods."""
     figure, axes = plt.subplots(len(results), 2, figsize=(13, 5.2 * len(results)), squeeze=False, layout="constrained")
+    names = list(dict.fromkeys(method for methods in results.values() for method in methods))
     for row, (features, methods) in zip(axes, results.items(), strict=True):
         for axis, (measure, label) in zip(row, MEASURES.items(), strict=True):
-            for i, (method, by_bits) in enumerate(methods.items()):
+            for i, method in enumerate(names):  # one colour a method in all panels
+                by_bits = methods.get(method, {})
                 bits = sorted(by_bits)
                 means = [np.mean(by_bits[b][measure]) for b in bits]
                 axis.plot(bits, means, "os^Dv"[i % 5] + "-", color=plt.cm.tab20(i % 20), label=method, markersize=4)

@@ -208,14 +208,20 @@ def draw(results: dict, path: Path) -> None:
 
     rows = -(-len(results) // 4)
     figure, panels = plt.subplots(rows, 4, figsize=(17, 3.8 * rows), layout="constrained", squeeze=False)
+    methods = {method: row["ours"] for record in results.values() for method, row in record["methods"].items()}
+    styles = {
+        method: {"color": plt.cm.tab20(i % 20), "ls": "-" if ours else "--", "lw": 1.2}
+        for i, (method, ours) in enumerate(methods.items())
+    }
     for axes, (name, record) in zip(panels.flat, results.items(), strict=False):
         for method, row in record["methods"].items():
             if row["curve"]:
-                axes.loglog(*zip(*row["curve"], strict=True), label=method, lw=1, ls="-" if row["ours"] else "--")
+                axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
         axes.axhline(record["target"], color="k", lw=0.5)
         axes.set(xlabel="CPU seconds", title=name)
     panels[0][0].set_ylabel("loss")
-    panels.flat[len(results) - 1].legend(fontsize=5)
+    lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
+    figure.legend(handles=lines, loc="outside right center", fontsize=8)
     figure.savefig(path, dpi=110)
 
 
