@@ -193,7 +193,7 @@ def main() -> None:
     if "speed" in chosen.parts:
         save("end_to_end_speed", speed(), threads=chosen.threads)
     for name in chosen.sets:
-        parts, file = read(chosen.data, name), RESULTS / f"end_to_end_{name}.json"
+        file = RESULTS / f"end_to_end_{name}.json"
         entry: dict[str, Any] = json.loads(file.read_text())["results"] if file.is_file() else {}
         for regime in [part for part in chosen.parts if part in REGIMES]:
             histories = read(chosen.data, name, REGIMES[regime]["n_test"])
@@ -201,7 +201,7 @@ def main() -> None:
             if regime == "rotations":
                 draw(entry[regime]["curves"], name)
         if "quality" in chosen.parts:
-            entry["quality"] = quality(parts, 1 if chosen.quick else chosen.seeds)
+            entry["quality"] = quality(read(chosen.data, name), 1 if chosen.quick else chosen.seeds)
         save(f"end_to_end_{name}", entry, seeds=chosen.seeds)
 
 

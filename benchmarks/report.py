@@ -4,9 +4,8 @@ import html
 from pathlib import Path
 
 from benchmarks.papers.catalogue import papers
-from benchmarks.papers.record import RESULTS
 from benchmarks.tables import AREAS
-from benchmarks.tables.base import Results
+from benchmarks.tables.base import RESULTS, Results
 from nearkin.report import Page, Section
 from nearkin.report.parts import paragraph, table
 

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages import ROOT, markdown, pages, rendered
-from benchmarks.tables.base import Table
-
-RESULTS = ROOT / "benchmarks" / "results"
+from benchmarks.pages import markdown, pages, rendered
+from benchmarks.tables.base import RESULTS, Table
 
 
 @pytest.mark.parametrize("page", [p for p in pages() if "<!-- bench:" in p.read_text(encoding="utf-8")], ids=str)

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tables.base import Results, Table
-
-RESULTS = Path(__file__).parents[1] / "results"
+from benchmarks.tables.base import RESULTS, Results, Table
 
 
 @dataclass(frozen=True)

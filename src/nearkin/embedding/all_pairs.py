@@ -15,7 +15,7 @@ from nearkin.embedding.pair_losses import AbstractPairLoss, check_convex, pair_l
 from nearkin.embedding.pair_products import PairProducts, gathered
 from nearkin.records import ColumnOrder, Interactions
 
-CHUNK = 8192  # rows turned to float64 at a time when a Gramian is summed
+CHUNK = 8192  # rows of a Gramian, or pairs, worked on at a time: what lies between stays in the cache
 
 
 class Constants(NamedTuple):
@@ -233,7 +233,7 @@ class AllPairsPoint:
     def slopes(self) -> Tensor:
         """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
         c, slopes = self.constants, torch.empty_like(self.scores)
-        for part in range(0, len(slopes), CHUNK):  # what is between stays in the cache
+        for part in range(0, len(slopes), CHUNK):
             labels, weights, cost, imputed, scores, out = (
                 v[part : part + CHUNK] if v.ndim else v for v in (*c[:4], self.scores, slopes)
             )

@@ -46,7 +46,7 @@ class IndexingLayer(nn.Module):
     horizon: rows that the averages look back on; None for 64 a centroid.
     warmup_steps, buffer_size, init_iterations: see above; rows are collected until there are enough for every centroid.
     rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
-        steps after an early start need 0.03 or so.
+        steps after an early start did best with 0.1.
     random_state: seed of the start.
 
     Attributes: `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
