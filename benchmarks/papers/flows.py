@@ -4,8 +4,9 @@ python -m benchmarks.papers.flows
 """
 
 from statistics import mean
+from typing import Any
 
-from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.tables.base import Results, number
 
 TITLE = "Flows"
@@ -25,12 +26,9 @@ TABLE_2 = {  # eta: share of pairs in order, stochastic and exact (whose error i
 }
 
 
-def table_1(results: Results) -> Figure:
+@from_json("Table 1", "orthogonal_flops", "python benchmarks/orthogonal_flops.py")
+def table_1(found: Any) -> Findings:
     """Operations of one update."""
-    name, source = "Table 1", "orthogonal_flops"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/orthogonal_flops.py`.")
     claims = []
     for setting, (exact, two, star) in TABLE_1.items():
         ours = {method: found[row][setting] / 1e4 for method, row in
@@ -47,15 +45,12 @@ def table_1(results: Results) -> Figure:
         "We count the skew gradient too, and on MNIST both matrices, where the paper's 200 is 2 d^3 at d = 100 and "
         "leaves the 784 x 100 one out; elsewhere s = 2 is as cheap as claimed, s = d / log d is not."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
-def table_2(results: Results) -> Figure:
+@from_json("Table 2", "papers_sorting", "python -m benchmarks.papers --run sorting")
+def table_2(found: Any) -> Findings:
     """Sorting by a flow: on the manifold, and in order?"""
-    name, source = "Table 2", "papers_sorting"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python -m benchmarks.papers --run sorting`.")
     rows = {(row["integrator"], row["eta"]): row for row in found}
     flow, exact = "stochastic, s = 2", "exact"
     worst = {method: max(rows[method, eta]["error"] for eta in TABLE_2) for method in (flow, exact)}
@@ -81,7 +76,7 @@ def table_2(results: Results) -> Figure:
         "d = 16 and q uniform on [0, 1], neither of which the paper gives: the true exponential never leaves O(d), a "
         "truncated series (appendix 9.1.2 has one) does at long steps; those below 0.001 take too many iterations."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
 def figure_3(results: Results) -> Figure:
@@ -93,12 +88,9 @@ def figure_3(results: Results) -> Figure:
     )  # fmt: skip
 
 
-def figure_4(results: Results) -> Figure:
+@from_json("Fig. 4", "papers_mlp", "python -m benchmarks.papers --run mlp")
+def figure_4(found: Any) -> Findings:
     """A tanh network on MNIST."""
-    name, source = "Fig. 4", "papers_mlp"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python -m benchmarks.papers --run mlp`.")
     rows = {row["method"]: row for row in found}
     flow, exact, vanilla = (rows[method] for method in ("flow, s = 2", "exact", "vanilla SGD"))
     shown = {method: f"{row['test']:.3f} ± {row['test std']:.3f}" for method, row in rows.items()}
@@ -114,7 +106,7 @@ def figure_4(results: Results) -> Figure:
         f"{vanilla['images']:,} images, {vanilla['epochs']} epochs, all step lengths from one grid; the paper does not "
         "give its own; two layers have no gradients to rescue, and a layer that can only turn fits less."
     )
-    return Figure(name, claims, why, source)
+    return claims, why
 
 
 def figure_5(results: Results) -> Figure:
@@ -126,12 +118,9 @@ def figure_5(results: Results) -> Figure:
     )  # fmt: skip
 
 
-def figure_6(results: Results) -> Figure:
+@from_json("Fig. 6", "papers_entries", "python -m benchmarks.papers --run entries")
+def figure_6(found: Any) -> Findings:
     """How the entries of Omega spread, along evolution strategies."""
-    name, source = "Fig. 6", "papers_entries"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python -m benchmarks.papers --run entries`.")
     d = found["d"]
     rho = {int(s): values for s, values in found["rho"].items()}
     drift = max(max(values) / min(values) for values in rho.values())
@@ -150,7 +139,7 @@ def figure_6(results: Results) -> Figure:
         f"CartPole from positions for Humanoid, d = {d}, {len(rho[2])} generations: the bound that speeds up sampling "
         "holds; the entries spread more widely than the paper infers from it."
     )
-    return Figure(name, claims, why, source)
+    return claims, why
 
 
 FIGURES: Paper = (table_1, table_2, figure_3, figure_4, figure_5, figure_6)

@@ -6,7 +6,7 @@ python -m benchmarks.papers.gcd
 from statistics import mean, stdev
 from typing import Any
 
-from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.tables.base import Results, number
 
 TITLE = "GCD"
@@ -18,14 +18,12 @@ MOVIELENS = {  # Table 1, p@100 and r@100 in per cent
     "GCD-G": (7.83, 35.89),
     "GCD-S": (7.94, 36.35),
 }
+ROTATIONS = ("end_to_end_ml100k", "python benchmarks/end_to_end.py --parts rotations", "rotations")
 
 
-def figure_2a(results: Results) -> Figure:
+@from_json("Fig. 2 (a)", "quantization_convergence", "python benchmarks/quantization.py")
+def figure_2a(found: Any) -> Findings:
     """Convergence of the updates on fixed vectors."""
-    name, source = "Fig. 2 (a)", "quantization_convergence"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/quantization.py`.")
     lines: dict[str, list] = found["lines"]
     end = {method: line[-1][1] for method, line in lines.items()}
 
@@ -57,15 +55,12 @@ def figure_2a(results: Results) -> Figure:
         "sift_bsds for SIFT1M; only Cayley differs: ours begins at A = 0 in every round and takes its step length from "
         "the curvature, the paper does not give its own."
     )
-    return Figure(name, claims, why, source)
+    return claims, why
 
 
-def figure_2bc(results: Results) -> Figure:
+@from_json("Fig. 2 (b, c)", "quantization_convergence", "python benchmarks/quantization.py")
+def figure_2bc(found: Any) -> Findings:
     """Spread over ten runs, and small data."""
-    name, source = "Fig. 2 (b, c)", "quantization_convergence"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/quantization.py`.")
     spread = {key: [run[-1] for run in runs] for key, runs in found["spread"].items()}
     claims = []
     for share in ("100%", "10%"):
@@ -82,19 +77,12 @@ def figure_2bc(results: Results) -> Figure:
         f"sift_bsds for SIFT1M, {len(opq)} seeds with rows and first centroids of their own: both methods spread alike "
         "('much less' asks for half); what differs between the paper's runs it does not say."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
-def rotations(results: Results) -> dict[str, Any] | None:
-    return (results.read("end_to_end_ml100k") or {}).get("rotations")
-
-
-def figure_3(results: Results) -> Figure:
+@from_json("Fig. 3", *ROTATIONS)
+def figure_3(found: Any) -> Findings:
     """Distortion while towers and index learn together."""
-    name, source = "Fig. 3", "end_to_end_ml100k"
-    found = rotations(results)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/end_to_end.py --parts rotations`.")
     last = {method: curve[-1] for method, curve in found["curves"].items()}
     drop = {method: 1 - value / last["frozen"] for method, value in last.items()}
     claims = [
@@ -113,15 +101,12 @@ def figure_3(results: Results) -> Figure:
         "ml100k for MovieLens (the industrial set is closed, Amazon Books not here), one seed's curves, 120 full-batch "
         "steps of random towers of 64 dimensions, the index of 8 x 4 bits started after five of them."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
-def table_1(results: Results) -> Figure:
+@from_json("Table 1", *ROTATIONS)
+def table_1(found: Any) -> Findings:
     """Retrieval after training with every rotation."""
-    name, source = "Table 1", "end_to_end_ml100k"
-    found = rotations(results)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/end_to_end.py --parts rotations`.")
     ours = {row["rotation"]: row for row in found["summary"]}
     claims = [
         Claim(f"{method}: p@100 / r@100, %", f"{p:.2f} / {r:.2f}",
@@ -139,13 +124,13 @@ def table_1(results: Results) -> Figure:
         "and does not name its MovieLens; the index starts early, on towers that have hardly learned: started on "
         "finished towers the rules differ by less than the seeds do."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
 def figure_4a(results: Results) -> Figure:
     """Growth of an update's cost with n, on a GPU."""
     name, source = "Fig. 4 (a)", "rotation"
-    updates = results.read(source)["update_ms"] if results.read(source) else None
+    updates = (results.read(source) or {}).get("update_ms")
     if not updates:
         return not_measured(name, "Run `python benchmarks/rotation.py`.")
     growth = {method: updates["1024"][method] / updates["512"][method] for method in ("GCD-R", "Cayley")}
@@ -159,12 +144,9 @@ def figure_4a(results: Results) -> Figure:
     )
 
 
-def figure_4b(results: Results) -> Figure:
+@from_json("Fig. 4 (b)", "rotation", "python benchmarks/rotation.py", "update_ms")
+def figure_4b(updates: Any) -> Findings:
     """Cost of one update on a CPU."""
-    name, source = "Fig. 4 (b)", "rotation"
-    updates = results.read(source)["update_ms"] if results.read(source) else None
-    if not updates:
-        return not_measured(name, "Run `python benchmarks/rotation.py`.")
     faster = {n: {m: row["Cayley"] / row[m] for m in ("GCD-G", "GCD-R")} for n, row in updates.items()}
     claims = [
         Claim(f"{method} is {times} times faster than Cayley (at the paper's n = 512)", f"about {times}",
@@ -173,7 +155,7 @@ def figure_4b(results: Results) -> Figure:
         for method, times in (("GCD-G", 5), ("GCD-R", 50))
     ]  # fmt: skip
     why = "One CPU thread, from a given gradient; the factors need n of some hundreds."
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
 FIGURES: Paper = (figure_2a, figure_2bc, figure_3, table_1, figure_4a, figure_4b)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 from benchmarks.tables.base import RESULTS, Results, Table
 
@@ -51,6 +53,30 @@ Paper = tuple[Callable[[Results], Figure], ...]  # its tables and figures
 def not_measured(name: str, why: str, source: str = "none", beside: tuple[Claim, ...] = ()) -> Figure:
     """A figure without a verdict; `beside` are figures of ours that come near and are not judged."""
     return Figure(name, beside, why, source)
+
+
+Findings = tuple[Iterable[Claim], str]  # the claims, and one sentence
+
+
+def from_json(
+    name: str, source: str, command: str, part: str | None = None
+) -> Callable[[Callable[[Any], Findings]], Callable[[Results], Figure]]:
+    """Make a figure of what a function finds in one JSON, or in a `part` of it; else say which `command` writes it."""
+
+    def decorate(find: Callable[[Any], Findings]) -> Callable[[Results], Figure]:
+        @wraps(find)
+        def make(results: Results) -> Figure:
+            found = results.read(source)
+            if found and part is not None:
+                found = found.get(part)
+            if not found:
+                return not_measured(name, f"Run `{command}`.")
+            claims, why = find(found)
+            return Figure(name, tuple(claims), why, source)
+
+        return make
+
+    return decorate
 
 
 def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:

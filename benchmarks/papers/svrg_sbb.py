@@ -5,7 +5,7 @@ python -m benchmarks.papers.svrg_sbb
 
 from typing import Any
 
-from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
+from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.tables.base import Results, number
 
 TITLE = "SVRG-SBB"
@@ -33,12 +33,9 @@ def counted(flags: list[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}"
 
 
-def table_i(results: Results) -> Figure:
+@from_json("Table I", "ordinal_table1", "python benchmarks/ordinal.py --table1")
+def table_i(found: Any) -> Findings:
     """Time to a held-out error of 0.15 on 100 points and 10,000 answers."""
-    name, source = "Table I", "ordinal_table1"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/ordinal.py --table1`.")
     rows = {(row["loss"], row["method"]): row for row in found["rows"]}
     claims, gains = [], []
     for loss, (svrg, single, best, large) in TABLE_I.items():
@@ -68,7 +65,7 @@ def table_i(results: Results) -> Figure:
         "step too, and SVRG is slow by its published step, t-STE apart; CKL is STE as printed (eq. 47), CKL itself "
         "never reaches 0.15."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
 def passes(curve: dict[str, list[float]]) -> float | None:
@@ -76,12 +73,9 @@ def passes(curve: dict[str, list[float]]) -> float | None:
     return next((x for x, error in zip(curve["x"], curve["median"], strict=True) if error <= TARGET), None)
 
 
-def figure_2(results: Results) -> Figure:
+@from_json("Fig. 2", "ordinal_table1", "python benchmarks/ordinal.py --table1")
+def figure_2(found: Any) -> Findings:
     """Held-out error against gradient passes on the synthetic points."""
-    name, source = "Fig. 2", "ordinal_table1"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python benchmarks/ordinal.py --table1`.")
     rows = {(row["loss"], row["method"]): row for row in found["rows"]}
     claims = []
     for loss in TABLE_I:
@@ -109,15 +103,12 @@ def figure_2(results: Results) -> Figure:
         "The paper's setting, ten seeds for its fifty: SBB_0 breaks in single runs, and but for t-STE one fixed step "
         "tuned by hand comes level with SVRG-SBB, whose gain is that nothing needs tuning."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
-def figure_3(results: Results) -> Figure:
+@from_json("Fig. 3", "papers_eurodist", "python -m benchmarks.papers --run eurodist")
+def figure_3(found: Any) -> Findings:
     """The map of European cities."""
-    name, source = "Fig. 3", "papers_eurodist"
-    found = results.read(source)
-    if not found:
-        return not_measured(name, "Run `python -m benchmarks.papers --run eurodist`.")
     rows = {row["method"]: row for row in found}
     scaled = rows["metric scaling"]["rank correlation"]
     losses = [method.split(",")[0] for method in rows if method.endswith("svrg-sbb")]
@@ -142,7 +133,7 @@ def figure_3(results: Results) -> Figure:
         "The paper's data, 2,000 of 3,990 answers; judged by ranks, as no map in the plane fits roads, the best maps "
         "from answers are not behind the one from distances."
     )
-    return Figure(name, tuple(claims), why, source)
+    return claims, why
 
 
 def figure_4(results: Results) -> Figure:
