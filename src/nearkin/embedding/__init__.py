@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "AllPairsLoss": "nearkin.embedding.all_pairs",
         "AllPairsPoint": "nearkin.embedding.all_pairs",
-        "CustomPairLoss": "nearkin.embedding.pair_losses",
+        "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
         "TwoTower": "nearkin.embedding.two_tower",
     },
@@ -18,6 +18,6 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
+    from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
-    from nearkin.embedding.pair_losses import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.two_tower import TwoTower as TwoTower
