@@ -49,8 +49,9 @@ def source_stamp(function: Callable) -> str:
         here = waiting.pop()
         seen.add(here)
         files.add(Path(here.__code__.co_filename))
-        named = (here.__globals__.get(name) for name in here.__code__.co_names)
-        waiting += [other.py_func for other in named if isinstance(other, Dispatcher) and other.py_func not in seen]
+        known = here.__globals__
+        named = [known[name] for name in here.__code__.co_names if isinstance(known.get(name), Dispatcher)]
+        waiting += [other.py_func for other in named if other.py_func not in seen]
     checksum = hashlib.sha256()
     for content in sorted(path.read_bytes() for path in files if path.is_file()):
         checksum.update(content)

@@ -15,9 +15,9 @@ from nearkin._shards import shared_generator
 from nearkin._storage import saving_folder
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
-from nearkin.embedding.ordinal import queries as queries
-from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
+from nearkin.embedding.ordinal import queries
 from nearkin.embedding.ordinal.dimension import choose_dimension
+from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
 from nearkin.embedding.ordinal.matching import join, match
 from nearkin.embedding.ordinal.report import count_per_object, describe
