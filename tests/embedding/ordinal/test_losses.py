@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nearkin.embedding.ordinal_gram import GramObjective
-from nearkin.embedding.ordinal_losses import LOSSES, answer_probability, get_loss
-from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.embedding.ordinal.gram import GramObjective
+from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 
 QUESTIONS = {
     "triplet": np.array([[0, 1, 2], [1, 2, 0], [3, 4, 0], [2, 4, 1], [4, 0, 3]], np.uint32),

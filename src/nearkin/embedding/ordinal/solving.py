@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from nearkin import _check
-from nearkin.embedding.ordinal_gram import GramObjective, ProjectedGram, gram_points
-from nearkin.embedding.ordinal_losses import CKL, SOE, T_STE, OrdinalLoss
-from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
+from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution
 

@@ -1,11 +1,13 @@
 """How the ordinal kernels are compiled: rows in blocks of four floats, which only LLVM's SLP vectoriser makes fast."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba import njit
 from numba.core import config
+from numba.core.dispatcher import Dispatcher
 
 # NaN and infinity keep their meaning (no nnan, ninf): a diverged run must be seen as one.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
@@ -30,21 +32,30 @@ def kernel(function: Callable) -> Any:
             config.SLP_VECTORIZE, config.LOOP_VECTORIZE = before  # type: ignore[attr-defined]
 
     dispatcher.compile = compile_with_slp
-    _watch_siblings(dispatcher)
+    index = getattr(dispatcher._cache, "_cache_file", None)  # numba offers no other way to set the stamp
+    if index is not None:
+        index._source_stamp = source_stamp(function)
     return dispatcher
 
 
-def _watch_siblings(dispatcher: Any) -> None:
-    """Make the cache on disk stale when any ordinal_*.py changes, not only the file that the kernel stands in.
+def source_stamp(function: Callable) -> str:
+    """A checksum of the sources that a kernel is compiled from: of its own file and of those whose code it inlines.
 
-    Kernels inline the losses of another file; numba compares the time and size of the kernel's own file alone.
+    numba compares the time and size of the kernel's own file alone, and would run an edited loss as it was.
     """
-    index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if index is not None:
-        index._source_stamp = tuple(
-            (file.name, file.stat().st_mtime, file.stat().st_size)
-            for file in sorted(Path(__file__).parent.glob("ordinal_*.py"))
-        )
+    files = {Path(__file__)}
+    waiting, seen = [function], set()
+    while waiting:
+        here = waiting.pop()
+        seen.add(here)
+        files.add(Path(here.__code__.co_filename))
+        known = here.__globals__
+        named = [known[name] for name in here.__code__.co_names if isinstance(known.get(name), Dispatcher)]
+        waiting += [other.py_func for other in named if other.py_func not in seen]
+    checksum = hashlib.sha256()
+    for content in sorted(path.read_bytes() for path in files if path.is_file()):
+        checksum.update(content)
+    return checksum.hexdigest()
 
 
 def inlined(function: Callable) -> Any:

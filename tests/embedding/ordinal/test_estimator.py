@@ -9,7 +9,7 @@ import nearkin as nk
 from nearkin.data.comparison_synthetic import comparisons_from_labels, comparisons_from_vectors
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.embedding.ordinal_losses import LOSSES
+from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.records import Comparisons
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nearkin._storage import read_arrays, read_config, write_arrays
-from nearkin.embedding.feature_map import FeatureMap
+from nearkin.embedding.ordinal.feature_map import FeatureMap
 from nearkin.records import Comparisons
 
 KIND = "ordinal-embedding"

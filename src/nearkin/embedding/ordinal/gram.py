@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from nearkin import _check
-from nearkin.embedding.ordinal_compile import kernel
-from nearkin.embedding.ordinal_losses import OrdinalLoss, loss_slopes, loss_value
+from nearkin.embedding.ordinal.compiling import kernel
+from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value
 from nearkin.solvers import Solution
 from nearkin.solvers.barzilai_borwein import sbb_step
 from nearkin.solvers.monitor import Monitor

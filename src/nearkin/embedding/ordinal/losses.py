@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import expit
 
 from nearkin import _check
-from nearkin.embedding.ordinal_compile import inlined
+from nearkin.embedding.ordinal.compiling import inlined
 
 GNMDS, STE, CKL, T_STE, SOE = range(5)
 

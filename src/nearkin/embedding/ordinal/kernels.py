@@ -8,8 +8,8 @@ shuffled once: random access to q would be four times slower at 10^6 rows.
 
 import numpy as np
 
-from nearkin.embedding.ordinal_compile import inlined, kernel
-from nearkin.embedding.ordinal_losses import loss_slopes, loss_value
+from nearkin.embedding.ordinal.compiling import inlined, kernel
+from nearkin.embedding.ordinal.losses import loss_slopes, loss_value
 
 # `np.uintp` indices spare numba's test for negative ones, and constant offsets 0..3 let SLP see four neighbours.
 

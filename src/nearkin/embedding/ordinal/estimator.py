@@ -15,14 +15,14 @@ from nearkin._shards import shared_generator
 from nearkin._storage import saving_folder
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
-from nearkin.embedding import ordinal_queries as queries
-from nearkin.embedding.feature_map import FeatureMap, fit_feature_map
-from nearkin.embedding.ordinal_dimension import choose_dimension
-from nearkin.embedding.ordinal_losses import LOSSES, answer_probability, get_loss
-from nearkin.embedding.ordinal_match import join, match
-from nearkin.embedding.ordinal_report import count_per_object, describe
-from nearkin.embedding.ordinal_solve import SOLVERS, Run, principal_axes
-from nearkin.embedding.ordinal_storage import KIND, embedding_config, read_embedding, write_embedding
+from nearkin.embedding.ordinal import queries
+from nearkin.embedding.ordinal.dimension import choose_dimension
+from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
+from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.matching import join, match
+from nearkin.embedding.ordinal.report import count_per_object, describe
+from nearkin.embedding.ordinal.solving import SOLVERS, Run, principal_axes
+from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 
@@ -31,7 +31,7 @@ HEAT = 10  # epochs of a start before the best one is chosen: as good a choice a
 
 
 class OrdinalEmbedding(BaseEstimator):
-    """Points whose distances agree with comparisons (SVRG-SBB; losses in `ordinal_losses`, solvers in `solvers`).
+    """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `solvers`).
 
     n_components: the dimension p, or "auto" for cross-validation (the curve is kept in `dimension_curve_`).
     loss: "gnmds", "ckl", "ckl-printed", "ste", "t-ste" or "soe".

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nearkin._distributed import Group, current
-from nearkin.embedding import ordinal_kernels as kernels
-from nearkin.embedding.ordinal_losses import OrdinalLoss
+from nearkin.embedding.ordinal import kernels as kernels
+from nearkin.embedding.ordinal.losses import OrdinalLoss
 from nearkin.solvers import Snapshot
 
-BLOCK = 4  # floats per block of a row: `ordinal_kernels` works on blocks
+BLOCK = 4  # floats per block of a row: `kernels` works on blocks
 
 
 def pad_rows(X: np.ndarray, dtype: type = np.float32) -> np.ndarray:

@@ -1,7 +1,7 @@
 import numpy as np
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.embedding.ordinal_report import count_per_object, describe, group_objects
+from nearkin.embedding.ordinal.report import count_per_object, describe, group_objects
 
 
 def test_groups_are_joined_by_pairs_only():
