@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.pages import write_pages
 from benchmarks.report import write_report
 from benchmarks.suite import SUITE, Benchmark
-from benchmarks.tables.base import RESULTS
+from benchmarks.table import RESULTS
 
 ROOT = Path(__file__).parents[1]
 

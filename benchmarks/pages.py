@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.headlines import headlines
-from benchmarks.papers.catalogue import papers
+from benchmarks.papers.table import papers
 from benchmarks.tables import AREAS
-from benchmarks.tables.base import Results, Table
+from benchmarks.table import Results, Table
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -3,9 +3,9 @@
 import html
 from pathlib import Path
 
-from benchmarks.papers.catalogue import papers
+from benchmarks.papers.table import papers
 from benchmarks.tables import AREAS
-from benchmarks.tables.base import RESULTS, Results
+from benchmarks.table import RESULTS, Results
 from nearkin.report import Page, Section
 from nearkin.report.parts import paragraph, table
 

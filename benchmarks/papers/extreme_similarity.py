@@ -8,7 +8,7 @@ The text at hand ends inside section 3.4, before the experiments: there are clai
 import math
 
 from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "ESL"
 SAMPLED = ("in-batch softmax", "sampled bce")

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "GCD"
 SIMILAR = 0.02  # two distortions are "similar" within so much

@@ -13,7 +13,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "SCQ"
 SETS = {"raw": "pixels", "network": "network features"}

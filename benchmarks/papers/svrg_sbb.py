@@ -6,7 +6,7 @@ python -m benchmarks.papers.svrg_sbb
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "SVRG-SBB"
 # Table I, mean seconds to error 0.15: SVRG, SVRG-SBB with b = 1, the fastest mini-batch, the largest

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from benchmarks.ordinal_parts.table1 import quartiles
+from benchmarks.ordinal.table1 import quartiles
 from nearkin.embedding.ordinal_losses import LOSSES
 
 

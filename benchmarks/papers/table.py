@@ -5,7 +5,7 @@ from types import ModuleType
 
 from benchmarks.papers import extreme_similarity, flows, gcd, scq, svrg_sbb
 from benchmarks.papers.record import tables
-from benchmarks.tables.base import Results, Table
+from benchmarks.table import Results, Table
 
 PAPERS: dict[str, ModuleType] = {
     "gcd": gcd,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table, number, ratio
+from benchmarks.table import Results, Table, number, ratio
 
 
 def ordinal(results: Results) -> Iterable[Table]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import RESULTS
+from benchmarks.harness import RESULTS
 from numba import njit
 
 from nearkin.linalg.haar import haar_orthogonal

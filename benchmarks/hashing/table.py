@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table
+from benchmarks.table import Results, Table
 
 SETS = {"raw": "MNIST pixels", "network": "network features of unseen classes"}
 MEASURES = {

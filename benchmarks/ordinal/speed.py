@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import nearkin as nk
-from benchmarks.ordinal_parts.problems import TARGET, run_peer, seconds, synthetic
+from benchmarks.ordinal.problems import TARGET, run_peer, seconds, synthetic
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.tables.base import Results, Table, number, ratio
+from benchmarks.table import Results, Table, number, ratio
 
 
 def quantization(results: Results) -> Iterable[Table]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from harness import FIGURES, RESULTS, limit_threads, median_ms, parser, save
+from benchmarks.harness import FIGURES, RESULTS, limit_threads, median_ms, parser, save
 from scipy.stats import f_oneway
 
 import nearkin as nk

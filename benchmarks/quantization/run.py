@@ -23,7 +23,7 @@ from typing import Any
 import faiss
 import matplotlib
 import numpy as np
-from harness import FIGURES, cpu_seconds, limit_threads, load, parser, save
+from benchmarks.harness import FIGURES, cpu_seconds, limit_threads, load, parser, save
 
 from nearkin import Index, ProductQuantizer
 from nearkin.metrics import recall_k_at_k

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table, number
+from benchmarks.table import Results, Table, number
 
 
 def scale(results: Results) -> Iterable[Table]:

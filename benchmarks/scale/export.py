@@ -16,7 +16,7 @@ from typing import Any
 
 import faiss
 import numpy as np
-from harness import limit_threads, load, parser, save
+from benchmarks.harness import limit_threads, load, parser, save
 
 import nearkin as nk
 from nearkin.export import Source, export_index

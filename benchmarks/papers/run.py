@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from benchmarks.papers.catalogue import PAPERS  # noqa: E402
+from benchmarks.papers.table import PAPERS  # noqa: E402
 from benchmarks.papers.record import show  # noqa: E402
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.ordinal_parts.problems import seconds, synthetic
+from benchmarks.ordinal.problems import seconds, synthetic
 from nearkin.embedding.ordinal_losses import LOSSES, get_loss
 from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows
 

@@ -9,8 +9,8 @@ PlainNet-110 as (9 c, c) matrices, c = 16, 32, 64.
 """
 
 import torch
-from harness import parser, save
-from orthogonal_methods import PogoRule
+from benchmarks.harness import parser, save
+from benchmarks.orthogonal.methods import PogoRule
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 

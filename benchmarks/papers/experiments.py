@@ -13,9 +13,9 @@ from scipy.stats import spearmanr
 
 import nearkin as nk
 from benchmarks.harness import limit_threads, median_ms, save
-from benchmarks.ordinal_parts.music import keep_error
-from benchmarks.ordinal_parts.retrieval import images, judge
-from benchmarks.ordinal_parts.table1 import PUBLISHED, USUAL
+from benchmarks.ordinal.music import keep_error
+from benchmarks.ordinal.retrieval import images, judge
+from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from examples import evolution_strategies, orthogonal_mlp, sorting_flow
 from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.linalg.skew import right_skew

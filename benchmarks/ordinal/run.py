@@ -22,8 +22,8 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from benchmarks.ordinal_parts import figures, kernel, music, retrieval, scale, speed, table1  # noqa: E402
-from benchmarks.ordinal_parts.problems import RESULTS, write  # noqa: E402
+from benchmarks.ordinal import figures, kernel, music, retrieval, scale, speed, table1  # noqa: E402
+from benchmarks.ordinal.problems import RESULTS, write  # noqa: E402
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import harness
+from benchmarks import harness
 import numpy as np
 import scipy.sparse as sp
 import torch

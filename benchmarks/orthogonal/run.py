@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 
 import torch
-from harness import FIGURES, RESULTS, limit_threads
-from orthogonal_methods import Step, add_peers, our_steps, peer_steps
+from benchmarks.harness import FIGURES, RESULTS, limit_threads
+from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
 
 from nearkin.linalg.haar import haar_orthogonal
 

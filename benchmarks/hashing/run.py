@@ -20,10 +20,10 @@ from typing import Any
 import faiss
 import numpy as np
 import torch
-from harness import RESULTS
-from hashing_data import Features, network_features, raw_pixels
-from hashing_figures import draw
-from hashing_speed import measure_speed
+from benchmarks.harness import RESULTS
+from benchmarks.hashing.problems import Features, network_features, raw_pixels
+from benchmarks.hashing.figures import draw
+from benchmarks.hashing.speed import measure_speed
 
 import nearkin as nk
 from nearkin.hashing import exact_neighbours, search_scale

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.ordinal_parts.problems import synthetic
+from benchmarks.ordinal.problems import synthetic
 
 FIT = """
 import json, resource, sys, time

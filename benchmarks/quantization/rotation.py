@@ -10,7 +10,7 @@ Second table: `partial_fit` on batches of 512 with one greedy block, four, or an
 """
 
 import numpy as np
-from harness import limit_threads, load, median_ms, parser, save
+from benchmarks.harness import limit_threads, load, median_ms, parser, save
 
 from nearkin import ProductQuantizer
 from nearkin.linalg import directional_derivatives, rotate_rows

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table, number
+from benchmarks.table import Results, Table, number
 
 
 def orthogonal(results: Results) -> Iterable[Table]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import torch
-from orthogonal_problems import Problem
+from benchmarks.orthogonal.problems import Problem
 from torch import Tensor, nn
 from torch.nn import functional as F
 

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterable
 
-from benchmarks.tables.base import Results, Table, number
+from benchmarks.table import Results, Table, number
 
 REGIMES = {"rotations": "index started early", "late": "index started on finished towers"}
 

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from harness import FIGURES, RESULTS, limit_threads, parser
-from orthogonal_held_out import copying, diagonalisation, ica, sorting
-from orthogonal_methods import (
+from benchmarks.harness import FIGURES, RESULTS, limit_threads, parser
+from benchmarks.orthogonal.held_out import copying, diagonalisation, ica, sorting
+from benchmarks.orthogonal.methods import (
     LandingRule,
     Parametrized,
     PogoRule,
@@ -34,7 +34,7 @@ from orthogonal_methods import (
     geotorch_orthogonal,
     torch_orthogonal,
 )
-from orthogonal_problems import Problem, conv, mlp, pca, procrustes
+from benchmarks.orthogonal.problems import Problem, conv, mlp, pca, procrustes
 from torch import Tensor, nn
 
 from nearkin.linalg.procrustes import orthogonality_error
