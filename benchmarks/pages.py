@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.headlines import headlines
-from benchmarks.papers.table import papers
-from benchmarks.tables import AREAS
+from benchmarks.subjects import SUBJECTS
 from benchmarks.table import Results, Table
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +26,7 @@ def pages() -> Iterator[Path]:
 def rendered(text: str, folder: Path) -> str:
     """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
     results = Results(folder)
-    tables = {table.name: table for area in (*AREAS.values(), papers) for table in area(results)}
+    tables = {table.name: table for subject in SUBJECTS.values() for table in subject.tables(results)}
     tables["headlines"] = headlines(results)
     return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]])}\n{match[3]}", text)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parents[1] / "results"  # of the full pass, which README and docs quote
+RESULTS = Path(__file__).parent / "results"  # of the full pass, which README and docs quote
 
 
 @dataclass

@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.papers import __main__ as command
 from benchmarks.papers import scq
-from benchmarks.papers.table import PAPERS
 from benchmarks.papers.record import Claim, Figure, not_measured
+from benchmarks.papers.table import PAPERS
 from benchmarks.table import RESULTS, Results
 
 VERDICTS = {"reproduced", "in part", "not reproduced", "not measured"}

@@ -1,6 +1,6 @@
 """Learning the index with the towers, beside compressing afterwards, and what the layer costs.
 
-python benchmarks/end_to_end.py --data ../shared/data [--sets ml100k gowalla] [--parts quality rotations late speed]
+python -m benchmarks end_to_end [--sets ml100k gowalla] [--parts quality rotations late speed]
 
 quality: precision, recall and NDCG at 100 through the index at 4, 8 and 16 bytes; exact search, OPQ after training, and
 the joint learning of `TwoTower(index=IndexingLayer(...))`, with ANOVA p-values over the seeds.
@@ -12,21 +12,19 @@ speed: the layer's step over its floor (two rotations, M distance tables), and t
 import json
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from benchmarks.harness import FIGURES, RESULTS, limit_threads, median_ms, parser, save
 from scipy.stats import f_oneway
 
 import nearkin as nk
-from nearkin.plots import new_axes, plot_convergence
-from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.straight_through import nearest
+from benchmarks.end_to_end.figures import draw
+from benchmarks.end_to_end.problems import KEYS, measured, read
+from benchmarks.end_to_end.speed import speed
+from benchmarks.harness import limit_threads, save
+from benchmarks.options import RESULTS, parser
+from nearkin.quantization import IndexingLayer
 
 BYTES = (4, 8, 16)
-KEYS = ("precision@100", "recall@100", "ndcg@100")
 ROTATIONS = {
     "frozen": "frozen", "Cayley": "cayley", "GCD-R": "givens-random", "GCD-G": "givens-greedy",
     "GCD-S": "givens-steepest", "exact angles": "exact",
@@ -46,20 +44,6 @@ REGIMES: dict[str, dict[str, Any]] = {  # of full-batch Adam, straight through, 
         "model": {"max_steps": 60, "learning_rate": 0.003},
     },
 }
-
-
-def read(data: Path, name: str, n_test: int = 1) -> Any:
-    """The parts of a data set: the last pairs of every history where there are timestamps, else the given split."""
-    with np.load(data / f"{name}.npz") as file:
-        if "split" in file:
-            return nk.data.split_given(nk.Interactions.from_pairs(file["user"], file["item"], split=file["split"]))
-        pairs = nk.Interactions.from_pairs(file["user"], file["item"], timestamps=file["timestamp"])
-    return nk.data.split_leave_last_out(pairs, n_test=n_test)
-
-
-def measured(P: np.ndarray, Q: np.ndarray, parts: Any) -> dict[str, float]:
-    found = nk.metrics.ranking_metrics(P, Q, parts.test, seen=parts.train, k=100)
-    return {key: found[key] for key in KEYS}
 
 
 def quality(parts: Any, seeds: int) -> dict[str, Any]:
@@ -136,51 +120,6 @@ def rotations(parts: Any, seeds: int, regime: dict[str, Any]) -> dict[str, Any]:
         table.append({"rotation": name, **{key: statistics.mean(v) for key, v in values.items()}, **p})
         print(table[-1], flush=True)
     return {"rows": rows, "summary": table, "curves": curves, **regime}
-
-
-def speed() -> list[dict[str, Any]]:
-    """CPU milliseconds of a step at batch 1,024: the floor, the layer forward, with backward, with its update."""
-    table = []
-    for d in (64, 128, 512):
-        M, x = d // 8, torch.randn(1024, d)
-        made = {}
-        for name, kind in (("greedy", "givens-greedy"), ("Cayley", "cayley"), ("frozen", "frozen"), ("exact", "exact")):
-            layer = IndexingLayer(d, M, rotation=kind, buffer_size=1024, init_iterations=3)
-            layer.start(torch.randn(2048, d).numpy())
-            made[name] = (layer, optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]))
-        R, C = made["frozen"][0].rotation_matrix, made["frozen"][0].codebooks.detach()
-        rows = x.clone().requires_grad_()
-
-        def floor(R: Any = R, C: Any = C, x: Any = x) -> None:
-            z = x @ R
-            nearest(z, C)
-            z @ R.T
-
-        def forward(layer: Any, rows: Any = rows) -> None:
-            with torch.no_grad():
-                layer(rows)
-
-        def step(layer: Any, moving: list, rows: Any = rows) -> None:
-            for optimizer in moving:
-                optimizer.zero_grad()
-            rows.grad = None
-            T, distortion = layer(rows)
-            (T.sum() + distortion).backward()
-            for optimizer in moving:
-                optimizer.step()
-
-        functions: dict[str, Any] = {"floor": floor, "forward": lambda layer=made["frozen"][0]: forward(layer)}
-        functions |= {name: (lambda pair=pair: step(*pair)) for name, pair in made.items()}
-        table.append({"d": d, "M": M, **median_ms(functions, 5)})
-        print(table[-1], flush=True)
-    return table
-
-
-def draw(curves: dict[str, list[float]], name: str) -> None:
-    """The distortion while towers, codebooks and rotation train (the paper's Figure 3)."""
-    ax = plot_convergence(curves, new_axes(), ylabel="distortion")
-    ax.set_xlabel("step")
-    ax.figure.savefig(FIGURES / f"end_to_end_{name}.png", dpi=160, facecolor="white")
 
 
 def main() -> None:

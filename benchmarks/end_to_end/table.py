@@ -8,7 +8,7 @@ from benchmarks.table import Results, Table, number
 REGIMES = {"rotations": "index started early", "late": "index started on finished towers"}
 
 
-def end_to_end(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     for name in ("ml100k", "gowalla"):
         found = results.read(f"end_to_end_{name}") or {}
         if "quality" in found:

@@ -1,4 +1,4 @@
-"""Figures from the JSON of `hashing.py`; nothing is computed anew."""
+"""Figures from the JSON of `run.py`; nothing is computed anew."""
 
 from collections import defaultdict
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Every hasher on MNIST: raw pixels, and features of a network that never saw the classes it is judged on.
 
-    python benchmarks/hashing.py --data ../shared/data [--quick] [--part NAME] [--sets raw network]
+    python -m benchmarks hashing [--part NAME] [--sets raw network]
 
 Parts: `table`, the rows of SCQ's Table 2 with both goals, labels and exact neighbours, over bits and seeds; `scale`,
 the curves of its Figure 4; `training`, quality against seconds of learning; `speed`, learning and encoding against the
@@ -9,7 +9,6 @@ in the JSON are not repeated: a full run may be interrupted (`--seconds` stops i
 each set may run beside the other. Methods learn from `--train-rows` rows of the database.
 """
 
-import argparse
 import json
 import os
 import time
@@ -17,22 +16,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 import torch
-from benchmarks.harness import RESULTS
-from benchmarks.hashing.problems import Features, network_features, raw_pixels
-from benchmarks.hashing.figures import draw
-from benchmarks.hashing.speed import measure_speed
 
 import nearkin as nk
-from nearkin.hashing import exact_neighbours, search_scale
-from nearkin.metrics import RankHistograms, hamming_histograms, spherical_histograms
+from benchmarks.hashing.figures import draw
+from benchmarks.hashing.judge import Judge
+from benchmarks.hashing.peers import PEERS, run_peer
+from benchmarks.hashing.problems import Features, network_features, raw_pixels
+from benchmarks.hashing.speed import measure_speed
+from benchmarks.options import RESULTS, parser
+from nearkin.hashing import search_scale
 
-HERE = Path(__file__).parent
-N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
-NEIGHBOUR_QUERIES = 2000  # queries for it
-RABITQ_QUERIES = 500  # its full ranking is by real numbers, one sort per query
+CACHE = Path(__file__).parents[1] / ".cache"
 
 METHODS: dict[str, Callable[..., Any]] = {  # name -> (n_bits, random_state) -> hasher
     "random hyperplanes": nk.RandomHyperplanes,
@@ -54,46 +50,6 @@ SEARCHED = {  # the scale chosen by labels, or by neighbours, of the training ro
     "OnE, scale by labels": (nk.OnE, True),
     "OgE, scale by neighbours": (nk.OgE, False),
 }
-PEERS = ("FAISS ITQ", "FAISS RaBitQ")
-
-
-class Judge:
-    """Codes or rankings to the four numbers of a row; exact neighbours are found once."""
-
-    def __init__(self, features: Features) -> None:
-        self.features = features
-        self.some = np.random.default_rng(0).permutation(len(features.queries))[:NEIGHBOUR_QUERIES]
-        self.neighbours = exact_neighbours(features.queries[self.some], features.base, N_NEIGHBOURS)
-
-    def codes(self, queries: np.ndarray, base: np.ndarray, spherical: bool = False) -> dict[str, float]:
-        """Measures of packed codes, in percent."""
-        f = self.features
-        histograms = spherical_histograms if spherical else hamming_histograms
-        by_label = histograms(queries, base, f.query_labels, f.base_labels)
-        near = by_label if not spherical else hamming_histograms(queries, base, f.query_labels, f.base_labels)
-        by_neighbour = histograms(queries[self.some], base, neighbours=self.neighbours)
-        return {
-            "map": 100 * float(by_label.average_precision().mean()),
-            "prec@r2": 100 * float(near.precision_within(2).mean()),
-            "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
-            "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
-        }
-
-    def ranking(self, ids: np.ndarray) -> dict[str, float]:
-        """Measures of full rankings (q, n) of the first queries of `some`; ties are in the order given."""
-        rows = self.some[: len(ids)]
-        labels = self.features.base_labels[ids] == self.features.query_labels[rows][:, None]
-        positions = np.argsort(ids, axis=1)
-        near = np.zeros_like(labels)
-        np.put_along_axis(near, np.take_along_axis(positions, self.neighbours[: len(ids)], axis=1), True, axis=1)
-        by_label, by_neighbour = (
-            RankHistograms(np.ones(hits.shape, np.int64), hits.astype(np.int64)) for hits in (labels, near)
-        )
-        return {
-            "map": 100 * float(by_label.average_precision().mean()),
-            "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
-            "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
-        }
 
 
 def run_hasher(hasher: Any, train: np.ndarray, judge: Judge) -> dict[str, float]:
@@ -107,29 +63,6 @@ def run_hasher(hasher: Any, train: np.ndarray, judge: Judge) -> dict[str, float]
     if hasattr(hasher, "retained_variance"):
         row |= {"loss per bit": hasher.quantization_error(train), "retained": hasher.retained_variance(train)}
     return row
-
-
-def run_peer(name: str, n_bits: int, seed: int, train: np.ndarray, judge: Judge) -> dict[str, float]:
-    """FAISS's own ITQ behind its LSH index, or RaBitQ after a random rotation to n_bits dimensions."""
-    f = judge.features
-    start = time.process_time()
-    if name == "FAISS ITQ":
-        transform = faiss.ITQTransform(train.shape[1], n_bits, True)
-        transform.itq.seed = seed + 1
-        transform.train(train)
-        fitted = time.process_time() - start
-        lsh = faiss.IndexLSH(n_bits, n_bits, False)
-        base, queries = (lsh.sa_encode(transform.apply(X)) for X in (f.base, f.queries))
-        return {**judge.codes(queries, base), "fit seconds": fitted}
-    rotation = faiss.RandomRotationMatrix(train.shape[1], n_bits)
-    rotation.init(seed + 1)
-    index = faiss.IndexRaBitQ(n_bits, faiss.METRIC_L2)
-    centred = [rotation.apply(X - train.mean(axis=0)) for X in (f.base, f.queries[judge.some[:RABITQ_QUERIES]])]
-    index.train(centred[0])
-    fitted = time.process_time() - start
-    index.add(centred[0])
-    ids = index.search(centred[1], len(f.base))[1]
-    return {**judge.ranking(ids), "fit seconds": fitted}
 
 
 def table_runs(
@@ -223,18 +156,16 @@ class Record:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
-    parser.add_argument("--quick", action="store_true", help="one seed, 32 bits, a fifth of the database")
-    parser.add_argument(
+    asked = parser(__doc__)
+    asked.add_argument(
         "--part", choices=("table", "scale", "training", "speed", "figures"), help="one part only; default all"
     )
-    parser.add_argument("--sets", nargs="+", choices=("raw", "network"), default=["raw", "network"])
-    parser.add_argument("--train-rows", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
-    parser.add_argument("--cache", type=Path, default=HERE / ".cache", help="where the network's features are kept")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    asked.add_argument("--sets", nargs="+", choices=("raw", "network"), default=["raw", "network"])
+    asked.add_argument("--train-rows", type=int, default=10_000)
+    asked.add_argument("--seconds", type=float, default=float("inf"), help="stop starting new runs after so long")
+    asked.add_argument("--cache", type=Path, default=CACHE, help="where the network's features are kept")
+    asked.add_argument("--out", type=Path, default=RESULTS)
+    options = asked.parse_args()
     deadline = time.perf_counter() + options.seconds
     threads = torch.get_num_threads()
     name = "hashing_quick" if options.quick else "hashing"

@@ -15,7 +15,7 @@ MEASURES = {
 Runs = dict[str, dict[tuple[str, int], list[dict]]]  # method: (set, bits): one record a seed
 
 
-def hashing(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     name = "hashing" if results.read("hashing") else "hashing_quick"
     found = results.read(name)
     if not found or not found.get("table"):

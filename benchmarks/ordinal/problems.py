@@ -4,17 +4,14 @@ import json
 import os
 import platform
 import statistics
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import RESULTS
-from nearkin.data.comparison_synthetic import comparisons_from_vectors
+from benchmarks.options import RESULTS
+from nearkin.data import comparisons_from_vectors
 from nearkin.records import Comparisons
 
 TARGET = 0.15  # SVRG-SBB section 5.1: time until the held-out error is this
@@ -36,23 +33,6 @@ def seconds(run: Callable[[], Any], repeats: int = 5) -> float:
         run()
         times.append(time.process_time() - began)
     return statistics.median(times)
-
-
-def run_peer(python: Path, train: Comparisons, test: Comparisons, p: int, loss: str, limit: float) -> dict[str, Any]:
-    """cblearn's fit of the same answers, in a process of its own with one thread; `limit` seconds at most."""
-    with tempfile.TemporaryDirectory() as folder:
-        problem = Path(folder) / "problem.npz"
-        np.savez(problem, train=train.indices, test=test.indices, n=train.n_objects, p=p)
-        script = Path(__file__).parent / "peer_cblearn.py"
-        one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [str(python), str(script), str(problem), loss, str(limit)],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, **one},
-        )
-    return json.loads(done.stdout)
 
 
 def machine() -> dict[str, Any]:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import nearkin as nk
-from benchmarks.ordinal.problems import TARGET, run_peer, seconds, synthetic
+from benchmarks.ordinal.peers import run_peer
+from benchmarks.ordinal.problems import TARGET, seconds, synthetic
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 

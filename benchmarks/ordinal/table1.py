@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.ordinal.problems import TARGET, run_peer, synthetic
+from benchmarks.ordinal.peers import run_peer
+from benchmarks.ordinal.problems import TARGET, synthetic
 from nearkin.embedding.ordinal_losses import get_loss
 from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.embedding.ordinal_solve import Run

@@ -1,22 +1,22 @@
 """How far float32 steps drift off the manifold: 1e5 steps, by the form of the rotation and with or without a
 re-projection.
 
-    python benchmarks/orthogonal_drift.py            # writes results/orthogonal_drift.json and .png
+    python -m benchmarks orthogonal drift            # writes results/orthogonal_drift.json and .png
 
 Error: ||R^T R - I||_F / sqrt(d), and the determinant at the end. The bound to keep is 2e-5 without re-projection and
 1e-6 with one Newton-Schulz step every 1000 steps.
 """
 
-import argparse
 import json
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.harness import RESULTS
 from numba import njit
 
+from benchmarks.options import RESULTS, parser
+from benchmarks.orthogonal.figures import draw_drift
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
@@ -73,14 +73,12 @@ METHODS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--d", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--angle", type=float, default=1e-3)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
-    parser.add_argument("--data", type=Path, help="unused: the problem is generated")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--d", type=int, default=64)
+    asked.add_argument("--steps", type=int, default=100_000)
+    asked.add_argument("--angle", type=float, default=1e-3)
+    asked.add_argument("--out", type=Path, default=RESULTS)
+    options = asked.parse_args()
     torch.set_num_threads(1)
     steps = options.steps // 10 if options.quick else options.steps
     marks = sorted({max(1, round(steps * share)) for share in (0.01, 0.03, 0.1, 0.3, 1.0)})
@@ -96,23 +94,7 @@ def main() -> None:
         record = {"d": options.d, "steps": steps, "angle": options.angle, "marks": marks, "methods": results}
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "orthogonal_drift.json").write_text(json.dumps(record, indent=1))
-        draw(record, options.out / "orthogonal_drift.png")
-
-
-def draw(record: dict, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for name, row in record["methods"].items():
-        axes.loglog(record["marks"], row["errors"], "o-", ms=3, label=name)
-    axes.axhline(2e-5, color="k", lw=0.6)
-    axes.set(xlabel="steps", ylabel="||R^T R - I||_F / sqrt(d)", title=f"Drift of float32 steps, d = {record['d']}")
-    axes.legend(fontsize=6)
-    figure.savefig(path, dpi=130)
+        draw_drift(record, options.out / "orthogonal_drift.png")
 
 
 if __name__ == "__main__":

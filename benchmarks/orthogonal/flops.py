@@ -1,6 +1,6 @@
 """Arithmetic of one step, counted: the counterpart of the flows paper's Table 1.
 
-    python benchmarks/orthogonal_flops.py            # writes results/orthogonal_flops.json
+    python -m benchmarks orthogonal flops            # writes results/orthogonal_flops.json
 
 Matrix products are counted while a step runs (torch's flop counter: a multiplication and an addition each). What it
 does not see is added by formula: rotations and their entries (our own kernels), Cholesky's factor and triangular
@@ -9,11 +9,12 @@ PlainNet-110 as (9 c, c) matrices, c = 16, 32, 64.
 """
 
 import torch
-from benchmarks.harness import parser, save
-from benchmarks.orthogonal.methods import PogoRule
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks.harness import save
+from benchmarks.options import parser
+from benchmarks.orthogonal.methods import PogoRule
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import torch
-from benchmarks.orthogonal.problems import Problem
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.orthogonal.problems import Problem
 from nearkin.linalg.haar import haar_orthogonal
 
 

@@ -1,7 +1,7 @@
 """Every way to move an orthogonal matrix that the benchmarks compare: ours and the peers', each as an optimizer.
 
-Peers that are packages (geoopt, geotorch) are used if they can be imported; `--peers DIR` adds a folder to the search
-path, for instance the site-packages of an environment of their own. POGO and Landing are written out here from their
+Peers that are packages (geoopt, geotorch, pymanopt) are used if they can be imported, here or from the site-packages of
+the peers' environment. POGO and Landing are written out here from their
 papers.
 """
 

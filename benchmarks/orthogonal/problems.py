@@ -1,4 +1,4 @@
-"""The tasks of orthogonal_tasks.py: starting points, a stochastic loss for the steps and a full one for the curve."""
+"""The tasks of tasks.py: starting points, a stochastic loss for the steps and a full one for the curve."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

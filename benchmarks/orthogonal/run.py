@@ -1,12 +1,12 @@
 """Cost of one step from a given gradient: every method and every peer in one run, in turn (A B A B), one thread or two.
 
-    python benchmarks/orthogonal.py --quick
-    python benchmarks/orthogonal.py --sizes 64x64,512x512,2048x2048,1024x64,4096x64 --threads 1
+    python -m benchmarks orthogonal run --quick
+    python -m benchmarks orthogonal --sizes 64x64,512x512,2048x2048,1024x64,4096x64 --threads 1
 
 The gradient is Gaussian and lr such that a step's skew matrix has norm 0.1 (spectral, estimated); matrix exponentials
 and Newton-Schulz steps cost more at larger norms. `share` is the counted
 arithmetic per second over that of this machine's matrix product of the same size, measured in the same run. Writes
-results/orthogonal.json and, beside it, a figure. A cheap step is not a fast method: see orthogonal_tasks.py.
+results/orthogonal.json and, beside it, a figure. A cheap step is not a fast method: see tasks.py.
 """
 
 import argparse
@@ -16,9 +16,11 @@ import time
 from pathlib import Path
 
 import torch
-from benchmarks.harness import FIGURES, RESULTS, limit_threads
-from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
 
+from benchmarks.harness import limit_threads
+from benchmarks.options import FIGURES, RESULTS, parser, peer_packages
+from benchmarks.orthogonal.figures import draw_steps
+from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
 from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
@@ -30,7 +32,7 @@ def flops(name: str, d: int, k: int) -> float | None:
     square, product = d == k, 2 * d * k * k
     s = {"flow s=2": 2, "flow s=8": 8, "flow s=d/log d": math.ceil(d / math.log(d))}.get(name, 0)
     if name.startswith("givens random") or s == 2:
-        return 2 * d * k + 4 * d * k  # d/2 entries of 4 k each, d/2 rotations of 8 k: orthogonal_flops.py
+        return 2 * d * k + 4 * d * k  # d/2 entries of 4 k each, d/2 rotations of 8 k: flops.py
     if name == "givens greedy":
         return 2 * d * d * k + 4 * d * k
     if s:
@@ -130,42 +132,20 @@ def table(size: str, rows: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
-def draw(results: dict, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    squares = sorted((int(size.split("x")[0]), size) for size in results if len(set(size.split("x"))) == 1)
-    if len(squares) < 2:
-        return
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
-    for name in results[squares[0][1]]:
-        points = [(d, results[size][name]["ms"]) for d, size in squares if name in results[size]]
-        axes.loglog(*zip(*points, strict=True), marker="o", ms=3, label=name)
-    axes.set(xlabel="d", ylabel="ms per step, from a given gradient", title="One step on O(d)")
-    axes.legend(fontsize=6, ncols=2)
-    figure.savefig(path, dpi=130)
-
-
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="64, 256, (1024, 64) only, half a second each")
-    parser.add_argument("--sizes", default="64x64,128x128,256x256,512x512,1024x1024,2048x2048,1024x64,4096x64")
-    parser.add_argument("--seconds", type=float, default=6.0, help="per size")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
-    parser.add_argument("--peers", type=Path, help="a site-packages folder that holds geoopt and geotorch")
-    parser.add_argument("--data", type=Path, help="unused: the problems are generated")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--figures", type=Path, default=FIGURES)
-    return parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--sizes", default="64x64,128x128,256x256,512x512,1024x1024,2048x2048,1024x64,4096x64")
+    options.add_argument("--seconds", type=float, default=6.0, help="per size")
+    options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
+    options.add_argument("--out", type=Path, default=RESULTS)
+    options.add_argument("--figures", type=Path, default=FIGURES)
+    return options.parse_args()
 
 
 def main() -> None:
     arguments = parse()
     limit_threads(arguments.threads)
-    packages = add_peers(arguments.peers)
+    packages = add_peers(peer_packages(arguments.peers))
     sizes = "64x64,256x256,1024x64" if arguments.quick else arguments.sizes
     seconds = 0.5 if arguments.quick else arguments.seconds
     peers = ", ".join(packages) or "geoopt, geotorch missing"
@@ -181,7 +161,7 @@ def main() -> None:
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
         file.write_text(json.dumps(record, indent=1))
     arguments.figures.mkdir(parents=True, exist_ok=True)
-    draw(results, arguments.figures / f"{name}.png")
+    draw_steps(results, arguments.figures / f"{name}.png")
 
 
 if __name__ == "__main__":

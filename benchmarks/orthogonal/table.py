@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from benchmarks.table import Results, Table, number
 
 
-def orthogonal(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     found = results.read("orthogonal_1t") or results.read("orthogonal_quick_1t")
     if found:
         sizes = list(found["sizes"])

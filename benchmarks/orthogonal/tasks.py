@@ -1,15 +1,14 @@
 """Loss against time: how long every method and every peer takes to one target, on eight tasks.
 
-    python benchmarks/orthogonal_tasks.py --quick
-    python benchmarks/orthogonal_tasks.py --peers SITE_PACKAGES --data ../shared/data
-    python benchmarks/orthogonal_tasks.py --tasks ica,sorting --methods "riemannian qr,POGO"     # replaces these rows
+    python -m benchmarks orthogonal tasks
+    python -m benchmarks orthogonal tasks --tasks ica,sorting --methods "riemannian qr,POGO"     # replaces these rows
 
 Every method gets the same budget on seed 0: with and without momentum 0.9, a walk over step lengths in factors of 4
 from the task's starting value, then factors of 2 beside the best: at most 12 runs. Then it runs on fresh seeds, and the
 median time to the target counts. The clock covers gradient and step and stops while the full loss is measured; it
 counts the process' seconds on one thread, which no busy neighbour lengthens. A point off the manifold (by more than
 1e-2) ends the run. qr was once chosen as the default on procrustes and pca alone; newton-schulz
-after a look at all tasks but pca, so the name of orthogonal_held_out.py holds for qr only.
+after a look at all tasks but pca, so the name of held_out.py holds for qr only.
 Writes results/orthogonal_tasks.json and docs/figures/orthogonal_tasks.png.
 """
 
@@ -22,7 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from benchmarks.harness import FIGURES, RESULTS, limit_threads, parser
+from torch import Tensor, nn
+
+from benchmarks.harness import limit_threads
+from benchmarks.options import FIGURES, RESULTS, parser, peer_packages
+from benchmarks.orthogonal.figures import draw_tasks
 from benchmarks.orthogonal.held_out import copying, diagonalisation, ica, sorting
 from benchmarks.orthogonal.methods import (
     LandingRule,
@@ -35,8 +38,6 @@ from benchmarks.orthogonal.methods import (
     torch_orthogonal,
 )
 from benchmarks.orthogonal.problems import Problem, conv, mlp, pca, procrustes
-from torch import Tensor, nn
-
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow
 
@@ -200,38 +201,12 @@ def table(name: str, rows: dict[str, dict], target: float) -> str:
     return "\n".join(lines)
 
 
-def draw(results: dict, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    rows = -(-len(results) // 4)
-    figure, panels = plt.subplots(rows, 4, figsize=(17, 3.8 * rows), layout="constrained", squeeze=False)
-    methods = {method: row["ours"] for record in results.values() for method, row in record["methods"].items()}
-    styles = {
-        method: {"color": plt.cm.tab20(i % 20), "ls": "-" if ours else "--", "lw": 1.2}
-        for i, (method, ours) in enumerate(methods.items())
-    }
-    for axes, (name, record) in zip(panels.flat, results.items(), strict=False):
-        for method, row in record["methods"].items():
-            if row["curve"]:
-                axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
-        axes.axhline(record["target"], color="k", lw=0.5)
-        axes.set(xlabel="CPU seconds", title=name)
-    panels[0][0].set_ylabel("loss")
-    lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
-    figure.legend(handles=lines, loc="outside right center", fontsize=8)
-    figure.savefig(path, dpi=110)
-
-
 def parse() -> argparse.Namespace:
     options = parser(__doc__)
     options.add_argument("--tasks", default=",".join(TASKS))
     options.add_argument("--methods", help="only those whose name holds one of these words, comma separated")
     options.add_argument("--share", type=float, default=0.4, help="of each task's longest run")
     options.add_argument("--seeds", type=int, default=3, help="fresh ones")
-    options.add_argument("--peers", type=Path, help="a site-packages folder that holds geoopt, geotorch, pymanopt")
     options.add_argument("--out", type=Path, default=RESULTS)
     options.add_argument("--figures", type=Path, default=FIGURES)
     return options.parse_args()
@@ -240,7 +215,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     arguments = parse()
     limit_threads(arguments.threads)
-    found = methods(add_peers(arguments.peers))
+    found = methods(add_peers(peer_packages(arguments.peers)))
     if arguments.methods:
         found = [m for m in found if any(word in m.name for word in arguments.methods.split(","))]
     share, seeds = (1 / 3, 1) if arguments.quick else (arguments.share, arguments.seeds)
@@ -261,7 +236,7 @@ def main() -> None:
                 print(f"  {method.name:28}{row['seconds'] * 1e3:10.1f} ms  loss {row['last_loss']:.4g}", flush=True)
             file.write_text(json.dumps(results, indent=1))
         print(table(name, record["methods"], problem.target), flush=True)
-    draw(results, arguments.figures / file.with_suffix(".png").name)
+    draw_tasks(results, arguments.figures / file.with_suffix(".png").name)
 
 
 if __name__ == "__main__":

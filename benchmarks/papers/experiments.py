@@ -110,7 +110,7 @@ def map_row(name: str, X: np.ndarray, reference: np.ndarray, distances: np.ndarr
 
 
 def music(data: Path) -> list[dict[str, Any]]:
-    """SVRG-SBB, Figure 4: what `ordinal.py --music` leaves out: SBB_0, and the rivals with their published steps."""
+    """SVRG-SBB, Figure 4: what `ordinal --music` leaves out: SBB_0, and the rivals with their published steps."""
     answers = nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
     rows = []
     for loss in LOSSES:

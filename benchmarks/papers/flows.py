@@ -26,7 +26,7 @@ TABLE_2 = {  # eta: share of pairs in order, stochastic and exact (whose error i
 }
 
 
-@from_json("Table 1", "orthogonal_flops", "python benchmarks/orthogonal_flops.py")
+@from_json("Table 1", "orthogonal_flops", "python -m benchmarks orthogonal flops")
 def table_1(found: Any) -> Findings:
     """Operations of one update."""
     claims = []

@@ -7,14 +7,10 @@ python -m benchmarks.papers --run sorting eurodist  some of that
 """
 
 import argparse
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from benchmarks.papers.table import PAPERS  # noqa: E402
-from benchmarks.papers.record import show  # noqa: E402
+from benchmarks.options import add_folders
+from benchmarks.papers.record import show
+from benchmarks.papers.table import PAPERS
 
 
 def main() -> None:
@@ -23,13 +19,13 @@ def main() -> None:
     )
     parser.add_argument("papers", nargs="*", metavar="PAPER", help=", ".join(PAPERS))
     parser.add_argument("--run", nargs="*", metavar="EXPERIMENT", help="measure these first; without a name, all")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the real data")
+    add_folders(parser)
     options = parser.parse_args()
     unknown = set(options.papers) - PAPERS.keys()
     if unknown:
         parser.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(PAPERS)}")
     if options.run is not None:
-        from benchmarks.papers.runs import RUNS, run  # needs torch, FAISS, gymnasium; reading does not
+        from benchmarks.papers.experiments import RUNS, run  # needs torch, FAISS, gymnasium; reading does not
 
         unknown = set(options.run) - RUNS.keys()
         if unknown:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from types import ModuleType
 
-from benchmarks.papers import extreme_similarity, flows, gcd, scq, svrg_sbb
-from benchmarks.papers.record import tables
+from benchmarks.papers import extreme_similarity, flows, gcd, record, scq, svrg_sbb
 from benchmarks.table import Results, Table
 
 PAPERS: dict[str, ModuleType] = {
@@ -16,7 +15,7 @@ PAPERS: dict[str, ModuleType] = {
 }
 
 
-def papers(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     """Two tables a paper: verdicts and claims."""
     for name, module in PAPERS.items():
-        yield from tables(name.replace("_", "-"), module.TITLE, [make(results) for make in module.FIGURES])
+        yield from record.tables(name.replace("_", "-"), module.TITLE, [make(results) for make in module.FIGURES])

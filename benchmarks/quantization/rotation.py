@@ -1,7 +1,7 @@
 """Cost of one rotation update, and what one update a batch reaches on a stream.
 
-    python benchmarks/rotation.py --quick
-    python benchmarks/rotation.py --threads 2
+    python -m benchmarks quantization rotation --quick
+    python -m benchmarks quantization rotation --threads 2
 
 First table: an update of R (n x n) from a given gradient. GCD's three steps are timed apart: the directional
 derivatives (one product), the selection, the application; beside them one Cayley update (a gradient in the skew
@@ -10,8 +10,9 @@ Second table: `partial_fit` on batches of 512 with one greedy block, four, or an
 """
 
 import numpy as np
-from benchmarks.harness import limit_threads, load, median_ms, parser, save
 
+from benchmarks.harness import limit_threads, load, median_ms, save
+from benchmarks.options import parser
 from nearkin import ProductQuantizer
 from nearkin.linalg import directional_derivatives, rotate_rows
 from nearkin.orthogonal import greedy_matching, random_matching, two_opt_matching

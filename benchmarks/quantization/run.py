@@ -1,7 +1,6 @@
 """Product quantizers beside FAISS's: distortion, recall, CPU time.
 
-    python benchmarks/quantization.py --quick
-    python benchmarks/quantization.py
+    python -m benchmarks quantization --quick --parts faiss recall
 
 1. CPU seconds until the held-out distortion at which FAISS's OPQMatrix ends after 20 iterations from the identity, and
    beside FAISS's default call (random start, 50 iterations); each ends with its own full k-means for the codes.
@@ -13,43 +12,22 @@
 CPU time of all threads is what is compared, since these machines are shared.
 """
 
-import json
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import faiss
-import matplotlib
 import numpy as np
-from benchmarks.harness import FIGURES, cpu_seconds, limit_threads, load, parser, save
 
+from benchmarks.harness import cpu_seconds, limit_threads, load, save
+from benchmarks.options import parser, peer_python
+from benchmarks.quantization.figures import draw
+from benchmarks.quantization.peers import faiss_opq, nanopq
 from nearkin import Index, ProductQuantizer
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.rotation import ROTATIONS
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 DISJOINT = [name for name in ROTATIONS if name not in ("none", "givens-steepest") and "overlapping" not in name]
-
-
-def faiss_opq(X: np.ndarray, M: int, bits: int, start: str, n_iter: int | None) -> Any:
-    """A trained OPQ + PQ index; `start` "identity", or FAISS's own "random" one, `n_iter` None for its default."""
-    d = X.shape[1]
-    opq = faiss.OPQMatrix(d, M)
-    if n_iter is not None:
-        opq.niter = n_iter
-    if start == "identity":
-        faiss.copy_array_to_vector(np.eye(d, dtype=np.float32).ravel(), opq.A)
-        opq.is_trained = True
-    inner = faiss.IndexPQ(d, M, bits)
-    index = faiss.IndexPreTransform(opq, inner)
-    opq.train(X)  # by hand: an index does not train a transform that says it is trained
-    inner.train(opq.apply(X))
-    index.is_trained = True
-    return index
 
 
 def decoded_error(index: Any, X: np.ndarray) -> float:
@@ -68,18 +46,7 @@ def time_to_reach(X: np.ndarray, test: np.ndarray, target: float, M: int, K: int
     return {**out, "seconds": float("nan")}
 
 
-def nanopq(python: str | None, X: np.ndarray, test: np.ndarray, M: int, K: int) -> dict[str, Any]:
-    """nanopq's OPQ with its defaults, by the peers' Python: CPU seconds and held-out distortion."""
-    if python is None:
-        return {"note": "not installed"}
-    with tempfile.TemporaryDirectory() as name:
-        np.savez(f"{name}/data.npz", X=X, test=test)
-        command = [python, Path(__file__).with_name("peer_nanopq.py"), f"{name}/data.npz", str(M), str(K)]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def against_faiss(folder: Path, quick: bool, peer: str | None) -> list[dict[str, Any]]:
+def against_faiss(folder: Path, quick: bool, peer: Path | None) -> list[dict[str, Any]]:
     cases = [("sift", 8, 8), ("sift", 32, 4)]
     if not quick:
         cases[1:1] = [("sift", 16, 8)]
@@ -198,40 +165,16 @@ def curves(folder: Path, quick: bool) -> dict[str, Any]:
     return {"lines": lines, "spread": spread}
 
 
-def draw(results: dict[str, Any]) -> Path:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    for name, stamps in results["lines"].items():
-        left.plot(*zip(*stamps, strict=True), label=name, linestyle="--" if "overlapping" in name else "-")
-    left.set(xlabel="CPU seconds", ylabel="distortion (training rows)", title="sift_bsds, 8 bytes, from the identity")
-    best = min(stamps[-1][1] for stamps in results["lines"].values())
-    left.set_ylim(0.99 * best, 1.2 * best)
-    left.legend(fontsize=8)
-    for name, runs in results["spread"].items():
-        shortest = min(map(len, runs))  # a run ends when nothing falls any more
-        curves = np.array([run[:shortest] for run in runs])
-        relative = curves / curves[:, -1].mean()
-        mean, deviation = relative.mean(0), relative.std(0)
-        right.plot(mean, label=f"{name} of the rows")
-        right.fill_between(range(len(mean)), mean - deviation, mean + deviation, alpha=0.2)
-    right.set(xlabel="round", ylabel="distortion / mean final", title="spread over seeds")
-    right.legend(fontsize=8)
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    path = FIGURES / "quantization_convergence.png"
-    figure.savefig(path, dpi=120)
-    return path
-
-
 PARTS = ("faiss", "rotations", "recall", "encoding", "convergence")
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="some of the five only")
-    options.add_argument("--peer", metavar="PYTHON", help="the Python of an environment with nanopq")
     options = options.parse_args()
     limit_threads(options.threads)
     run = {
-        "faiss": lambda: against_faiss(options.data, options.quick, options.peer),
+        "faiss": lambda: against_faiss(options.data, options.quick, peer_python(options.peers)),
         "rotations": lambda: every_rotation(options.data, options.quick),
         "recall": lambda: recall_at_equal_bytes(options.data),
         "encoding": lambda: encoding(options.data),

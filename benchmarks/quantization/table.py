@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.table import Results, Table, number, ratio
 
 
-def quantization(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     found = results.read("quantization_faiss")
     if found:
         peers = [name for name in ("FAISS identity, 20", "FAISS default", "nanopq") if name in found[0]]

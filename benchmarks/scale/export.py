@@ -1,7 +1,7 @@
 """Export and bulk encoding: build times, queries per second, recall, and encoding rates beside FAISS's own.
 
-    python benchmarks/export.py            # SIFT (--data), about ten minutes
-    python benchmarks/export.py --quick
+    python -m benchmarks scale export            # SIFT (--data), about ten minutes
+    python -m benchmarks scale export --quick
 
 Lance: our rotation, centroids and codebooks against its own training, equal numbers of lists, bytes and probes, both
 learned from the rows that are indexed. pgvector: a real PostgreSQL. All CPU seconds are those of this process, of all
@@ -16,9 +16,10 @@ from typing import Any
 
 import faiss
 import numpy as np
-from benchmarks.harness import limit_threads, load, parser, save
 
 import nearkin as nk
+from benchmarks.harness import limit_threads, load, save
+from benchmarks.options import parser
 from nearkin.export import Source, export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards
 from nearkin.export.lance import Lance, open_lance

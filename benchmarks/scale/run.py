@@ -1,8 +1,8 @@
 """What one machine carries: rates and memory of fitting and encoding with one and with two processes, one thread each.
 
-    python benchmarks/scale.py                 # rates, and 10^7 x 64 float16 rows from a mapped file to 8 bytes each
-    python benchmarks/scale.py --quick         # a tenth of everything
-    python benchmarks/scale.py --only rates
+    python -m benchmarks scale --only rates
+    python -m benchmarks scale --only large    # 10^7 x 64 float16 rows from a mapped file to 8 bytes each
+    python -m benchmarks scale run --quick     # both, a tenth of everything
 
 One process and two take turns (A B A B). Two figures stand beside each other, medians over the turns: the wall clock,
 which is what counts but is disturbed by neighbours, and the CPU seconds of the busiest process, which are not, but do
@@ -22,8 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 
-ROOT = Path(__file__).parents[1]
+import nearkin as nk
+from benchmarks.harness import limit_threads, median_ms, save
+from benchmarks.options import RESULTS, ROOT, parser
+
 SIZES = (1, 2)
 
 
@@ -37,11 +41,7 @@ def blobs(n: int, d: int, seed: int) -> np.ndarray:
 
 def tasks(scale: float) -> dict[str, tuple[Callable[[], object], float]]:
     """name -> (work of this process, number of rows or pairs of all processes)."""
-    import torch
-
-    import nearkin as nk
     from nearkin._distributed import current
-    from nearkin.embedding.all_pairs import AllPairsLoss
 
     group = current()
     n = int(2**18 * scale)
@@ -56,7 +56,7 @@ def tasks(scale: float) -> dict[str, tuple[Callable[[], object], float]]:
     rows, columns = rng.integers(users, size=20 * users), rng.integers(items, size=20 * users)
     table = nk.Interactions.from_pairs(rows, columns, left_ids=np.arange(users), right_ids=np.arange(items))
     P, Q = (torch.from_numpy(rng.standard_normal((m, k), np.float32)) for m in (users, items))
-    loss = AllPairsLoss(table, omega=0.01, regularization=0.1)
+    loss = nk.embedding.AllPairsLoss(table, omega=0.01, regularization=0.1)
     part = loss.part(group)
 
     def gradient() -> None:
@@ -74,7 +74,6 @@ def tasks(scale: float) -> dict[str, tuple[Callable[[], object], float]]:
 
 def worker(scale: float, repeats: int) -> None:
     """One process of a run: time every task between barriers; rank 0 prints the record."""
-    from benchmarks.harness import limit_threads
     from nearkin._distributed import joined
 
     limit_threads(1)
@@ -133,7 +132,9 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
     runs: dict[int, list[dict]] = {size: [] for size in SIZES}
     for _ in range(turns):
         for size in SIZES:
-            output, _, _ = launch(size, [__file__, "--worker", str(scale), "--repeats", str(repeats)])
+            output, _, _ = launch(
+                size, ["-m", "benchmarks.scale.run", "--worker", str(scale), "--repeats", str(repeats)]
+            )
             runs[size].append(json.loads(output.splitlines()[-1]))
     record: dict = {"peak_gb": {size: max(run["peak_gb"] for run in runs[size]) for size in SIZES}, "tasks": {}}
     for name, first in runs[1][0]["tasks"].items():
@@ -154,9 +155,6 @@ def rates(scale: float, turns: int, repeats: int) -> dict:
 
 def beside_faiss(scale: float) -> dict:
     """Our encoding of rows, 8 bytes each, against FAISS's own of the same codebooks behind the same rotation."""
-    import nearkin as nk
-    from benchmarks.harness import limit_threads, median_ms
-
     limit_threads(1)
     X = blobs(int(2**16 * scale), 64, 0)
     pq = nk.ProductQuantizer(8, 256, "givens-greedy", "pca", max_iter=1, random_state=0).fit(X[:8192])
@@ -197,8 +195,7 @@ def large(n: int, folder: Path) -> dict:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--quick", action="store_true", help="a tenth of the rows, one turn")
+    options = parser(__doc__)
     options.add_argument("--only", choices=("rates", "large"))
     options.add_argument("--worker", type=float, help=argparse.SUPPRESS)
     options.add_argument("--repeats", type=int, default=3)
@@ -206,9 +203,6 @@ def main() -> None:
     if given.worker is not None:
         worker(given.worker, given.repeats)
         return
-    sys.path.insert(0, str(ROOT))
-    from benchmarks.harness import RESULTS, save
-
     scale, turns = (0.1, 1) if given.quick else (1.0, 2)
     name = "scale_quick" if given.quick else "scale"
     old = RESULTS / f"{name}.json"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from benchmarks.table import Results, Table, number
 
 
-def scale(results: Results) -> Iterable[Table]:
+def tables(results: Results) -> Iterable[Table]:
     found = results.read("scale") or {}
     if "rates" in found:
         table = Table(

@@ -1,4 +1,4 @@
-"""implicit's ALS on a saved split: run by `two_tower.py` with the Python that has implicit installed.
+"""implicit's ALS on a saved split: run by `peers.py` with the Python that has implicit installed.
 
 usage: python peer_implicit.py SPLIT.npz OUT.npz K SEED [ALPHA REGULARIZATION]; SPLIT holds the CSR of training and
 validation pairs. Confidence alpha and regularization are chosen on the validation pairs from a grid unless they are

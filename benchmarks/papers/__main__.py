@@ -1,0 +1,4 @@
+from benchmarks.papers.run import main
+
+if __name__ == "__main__":
+    main()
