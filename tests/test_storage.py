@@ -1,7 +1,9 @@
+import os
+
 import numpy as np
 import pytest
 
-from nearkin._storage import read_arrays, read_config, replacing, saving_folder, write_arrays
+from nearkin._storage import read_arrays, read_config, regular_file, replacing, saving_folder, write_arrays
 
 
 def test_files_and_folders_appear_whole(tmp_path):
@@ -47,3 +49,22 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
     with pytest.raises(ValueError, match="is a file"), saving_folder(tmp_path / "f", "thing", {}):
         pass
     assert (tmp_path / "f").read_text() == "mine"
+
+
+def test_only_ordinary_files_are_opened(tmp_path):
+    """A FIFO without a writer blocks its reader for ever; a device such as /dev/zero never ends."""
+    (tmp_path / "f").write_text("x")
+    assert regular_file(tmp_path / "f") == tmp_path / "f"
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(ValueError, match="is a FIFO"):
+        regular_file(tmp_path / "fifo")
+    with pytest.raises(ValueError, match="is a device"):
+        regular_file("/dev/zero")
+    with pytest.raises(ValueError, match="is a folder"):
+        regular_file(tmp_path)
+    for name in ("none", "f/x"):
+        with pytest.raises(FileNotFoundError, match="does not exist"):
+            regular_file(tmp_path / name)
+    for name in ("a\0b", "x" * 5000):
+        with pytest.raises(ValueError, match="cannot be the name of a file"):
+            regular_file(name)
