@@ -45,7 +45,7 @@ def save(path: Path, text: str) -> None:
 
 
 def state(path: Path) -> str:
-    """"old" or "new" where config and data agree; what is wrong otherwise."""
+    """ "old" or "new" where config and data agree; what is wrong otherwise."""
     try:
         text = read_config(path, "index")["text"]
         return text if (path / "data").read_text() == text else "mixed"

@@ -4,6 +4,7 @@ from nearkin._storage.arrays import pack_ids as pack_ids
 from nearkin._storage.arrays import read_arrays as read_arrays
 from nearkin._storage.arrays import unpack_ids as unpack_ids
 from nearkin._storage.arrays import write_arrays as write_arrays
+from nearkin._storage.files import open_file as open_file
 from nearkin._storage.files import regular_file as regular_file
 from nearkin._storage.folders import FORMAT_VERSION as FORMAT_VERSION
 from nearkin._storage.folders import check_target as check_target

@@ -3,6 +3,7 @@
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def regular_file(path: str | os.PathLike) -> Path:
@@ -26,3 +27,11 @@ def regular_file(path: str | os.PathLike) -> Path:
         kinds = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
         raise ValueError(f"{path} is {kinds.get(stat.S_IFMT(mode), 'no file')}; give the name of an ordinary file")
     return path
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; ValueError if it is missing, or a FIFO, device or folder, which might hang."""
+    try:
+        return regular_file(path).open("rb")
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing; the folder is damaged") from None

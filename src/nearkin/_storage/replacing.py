@@ -43,6 +43,10 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             system.sync_folder(workspace)
             _put(fresh, path, workspace / "old")
             system.sync_folder(path.parent)
+        except OSError as error:
+            if error.filename is None and error.errno is not None:  # "No space left on device", but where?
+                raise OSError(error.errno, error.strerror, str(path)) from error
+            raise
         finally:
             _settle(workspace, path)
 
