@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ordinal_parts.problems import seconds, synthetic
-from nearkin.embedding.ordinal_losses import LOSSES, get_loss
-from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows
+from nearkin.embedding.ordinal.losses import LOSSES, get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 
 # The hinge's full gradient in 10 dimensions: sizes known when compiled, no other loss, triplets only.
 C_LOOP = """

@@ -9,7 +9,7 @@ import numpy as np
 
 import nearkin as nk
 from benchmarks.ordinal_parts.table1 import quartiles
-from nearkin.embedding.ordinal_losses import LOSSES
+from nearkin.embedding.ordinal.losses import LOSSES
 
 
 def measure(quick: bool, data: Path) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ordinal_parts.problems import TARGET, run_peer, synthetic
-from nearkin.embedding.ordinal_losses import get_loss
-from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows, unpad_rows
-from nearkin.embedding.ordinal_solve import Run
+from nearkin.embedding.ordinal.losses import get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.embedding.ordinal.solving import Run
 from nearkin.metrics import triplet_error
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
 
