@@ -30,12 +30,13 @@ def test_a_folder_that_is_not_ours_is_not_replaced(tmp_path, config):
 
 
 def test_what_came_during_the_work_is_not_replaced(tmp_path):
-    with (
-        pytest.raises(ValueError, match="other content"),
-        saving_folder(tmp_path / "x", "index", {}),
-    ):
-        (tmp_path / "x").mkdir()
-        (tmp_path / "x" / "thesis.tex").write_text("mine")
+    def long_work() -> None:
+        with saving_folder(tmp_path / "x", "index", {}):
+            (tmp_path / "x").mkdir()
+            (tmp_path / "x" / "thesis.tex").write_text("mine")
+
+    with pytest.raises(ValueError, match="other content"):
+        long_work()
     assert [p.name for p in (tmp_path / "x").iterdir()] == ["thesis.tex"]
 
 

@@ -52,7 +52,7 @@ def saving_folder(path: str | os.PathLike, kind: str, config: Mapping[str, Any])
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike, kind: str | None = None) -> Iterator[Path]:
-    """Yield the name of a folder that is still to be made; it replaces `path`, a folder of ours, when the block ends."""
+    """Yield the name of a folder to be made; it replaces `path`, a folder of ours, when the block ends."""
     check_target(path, kind)
     with replacing(path) as fresh:
         yield fresh
