@@ -1,29 +1,61 @@
-"""From comparisons to points with a named solver: one start, one run."""
+"""From comparisons to points with a named solver, from several starts."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin.contracts import Callback, Run
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution
 
-SOLVERS = (
-    "auto",
-    "svrg-sbb",
-    "svrg-sbb0",
-    "svrg-sbb-modular",
-    "svrg",
-    "sgd",
-    "adagrad",
-    "gd",
-    "l-bfgs",
-    "projected-gram",
-)
+HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
+
+
+def _svrg(step: float | None = None, batch_size: int = 1, longest: float = np.inf) -> SVRG:
+    """A fixed step; min(1, longest) suits most data on the objective per object, `longest` as single terms bear it."""
+    return SVRG(step=min(1.0, longest) if step is None else step, batch_size=batch_size)
+
+
+BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's parameters are the options it understands
+    "auto": lambda epsilon=0.1, batch_size=1: Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8),
+    "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
+    "svrg-sbb0": lambda batch_size=1: SVRG(epsilon=0.0, batch_size=batch_size, capped=False),
+    "svrg-sbb-modular": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size, restart=10),
+    "svrg": _svrg,
+    "sgd": lambda step="auto", epsilon=0.1: SGD(step=step, epsilon=epsilon),
+    "adagrad": lambda step=1.0: AdaGrad(step=step),
+    "gd": lambda step="sbb", epsilon=0.1: GradientDescent(step=step, epsilon=epsilon),
+    "l-bfgs": lambda: LBFGS(),
+    "projected-gram": lambda epsilon=0.1: ProjectedGram(epsilon=epsilon),
+}
+SOLVERS = tuple(BUILDERS)
+_LONGEST = "longest"  # an option that the data give, not the user
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """ValueError for a solver that is none of `SOLVERS`, and for options (not None) that it has no use for."""
+    _check.check_choice(name, "solver", SOLVERS)
+    known = [option for option in inspect.signature(BUILDERS[name]).parameters if option != _LONGEST]
+    for option, value in options.items():
+        if value is not None and option not in known:
+            has = f"it has {' and '.join(known)}" if known else "it has none of these options"
+            raise ValueError(f"{option} is {value!r}; solver={name!r} does not use it ({has}). Leave {option}=None")
+
+
+def build_solver(name: str, options: Mapping[str, Any], *, longest: float = np.inf) -> Any:
+    """The solver called `name`; an option that is None is the solver's own. Raises as `check_options`."""
+    check_options(name, options)
+    given = {option: value for option, value in options.items() if value is not None}
+    if _LONGEST in inspect.signature(BUILDERS[name]).parameters:
+        given[_LONGEST] = longest
+    return BUILDERS[name](**given)
 
 
 def choose_solver(name: str, loss: OrdinalLoss) -> str:
@@ -36,40 +68,10 @@ def choose_solver(name: str, loss: OrdinalLoss) -> str:
     return "svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name
 
 
-def build_solver(
-    name: str, *, step: float | None = None, epsilon: float = 0.1, batch_size: int = 1, longest: float = np.inf
-) -> Any:
-    """The solver called `name`. `step` None means the solver's own rule; what a solver has no use for is ignored.
-
-    "svrg-sbb0" is "svrg-sbb" with epsilon = 0; "svrg-sbb-modular" is SVRG-SBB Algorithm 2 with modules of 10 epochs;
-    "svrg" without a step keeps min(1, longest), `longest` being what single terms bear: on the objective per object 1
-    suits most data. Raises ValueError for another name.
-    """
-    _check.check_choice(name, "solver", SOLVERS)
-    if name.startswith("svrg-sbb"):
-        restart = 10 if name.endswith("modular") else None
-        if name == "svrg-sbb0":
-            return SVRG(epsilon=0.0, batch_size=batch_size, capped=False)
-        return SVRG(epsilon=epsilon, batch_size=batch_size, restart=restart)
-    if name == "svrg":
-        return SVRG(step=min(1.0, longest) if step is None else step, batch_size=batch_size)
-    if name == "sgd":
-        return SGD(step="auto" if step is None else step, epsilon=epsilon)
-    if name == "adagrad":
-        return AdaGrad(step=1.0 if step is None else step)
-    if name == "auto":
-        return Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8)
-    if name == "gd":
-        return GradientDescent(step="sbb" if step is None else step, epsilon=epsilon)
-    if name == "l-bfgs":
-        return LBFGS()
-    return ProjectedGram(epsilon=epsilon)
-
-
-class Run:
+class Task:
     """Comparisons made ready for one solver: shuffled once, in its precision, to be solved from several starts.
 
-    `options` are the keywords of `build_solver`.
+    `options` are "step", "epsilon" and "batch_size", None for the solver's own.
     """
 
     def __init__(
@@ -78,46 +80,57 @@ class Run:
         n_components: int,
         loss: OrdinalLoss,
         solver: str,
-        options: dict[str, Any],
+        options: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
         self._name, self._p = choose_solver(solver, loss), n_components
         n = comparisons.n_objects
         if self._name == "projected-gram":
-            self._solver = build_solver(self._name, **options)
+            self._solver = build_solver(self._name, options)
             self._problem: Any = GramObjective(comparisons.indices, n, loss, comparisons.weights)
             return
         order = rng.permutation(len(comparisons))
         weights = None if comparisons.weights is None else comparisons.weights[order]
         self._dtype = np.float64 if self._name == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        longest = self._problem.n_terms * self._problem.largest_step(options.get("batch_size", 1))
-        self._solver = build_solver(self._name, **options, longest=longest)
+        longest = self._problem.n_terms * self._problem.largest_step(options.get("batch_size") or 1)
+        self._solver = build_solver(self._name, options, longest=longest)
 
-    def solve(
-        self,
-        start: np.ndarray,
-        *,
-        max_epochs: int,
-        tol: float,
-        callback: Callable[[int, dict[str, Any]], None] | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> tuple[np.ndarray, Solution]:
+    def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
+        """Run every start (n, p) for `HEAT` epochs and the best one to the end: by validation if there is any.
+
+        The callback's steps count on from start to start, and its record names the "start".
+        """
+        if len(starts) == 1:
+            return self.solve(starts[0], replace(run, callback=_later(run.callback, 0, run.max_iter, 0)))
+        heats = len(starts) * HEAT
+        total = heats + run.max_iter
+        values = []
+        for number, start in enumerate(starts):
+            callback = _later(run.callback, number * HEAT, total, number)
+            X, solution = self.solve(start, replace(run, max_iter=HEAT, tol=0.0, callback=callback))
+            values.append(solution.value if run.validate is None else run.validate(X))
+        best = int(np.argmin(values))
+        return self.solve(starts[best], replace(run, callback=_later(run.callback, heats, total, best)))
+
+    def solve(self, start: np.ndarray, run: Run) -> tuple[np.ndarray, Solution]:
         """Embed from `start` (n, p): the points found (n, p) and the solver's report.
 
-        `validate` and the callback's record["embedding"] see points (n, p). Raises FloatingPointError on divergence.
+        `run.validate` and the callback's record["embedding"] see points (n, p). Raises FloatingPointError if the run
+        diverges.
         """
+        validate, callback = run.validate, run.callback
 
         def report(epoch: int, record: dict[str, Any]) -> None:
-            if callback is not None:
-                inner = record.pop("x")
-                callback(epoch, {**record, "embedding": self._points(inner)})
+            if callback is not None and epoch > 0:
+                rest = {name: value for name, value in record.items() if name not in ("x", "value")}
+                callback(epoch, {**rest, "objective": record["value"], "embedding": self._points(record["x"])})
 
         solution = self._solver.minimize(
             self._problem,
             start @ start.T if self._name == "projected-gram" else pad_rows(start, self._dtype),
-            max_epochs=max_epochs,
-            tol=tol,
+            max_epochs=run.max_iter,
+            tol=run.tol,
             callback=None if callback is None else report,
             validate=None if validate is None else lambda x: validate(self._points(x)),
         )
@@ -130,6 +143,26 @@ class Run:
 
     def _points(self, x: np.ndarray) -> np.ndarray:
         return gram_points(x, self._p) if self._name == "projected-gram" else unpad_rows(x, self._p)
+
+
+def _later(callback: Callback | None, done: int, total: int, start: int) -> Callback | None:
+    """`callback`, its steps counted on from `done`, with the number of the start in the record."""
+    if callback is None:
+        return None
+    return lambda step, record: callback(done + step, {**record, "total": total, "start": start})
+
+
+def history(solution: Solution) -> list[dict[str, Any]]:
+    """The records of a run in the order of its steps, as callbacks see them, with "step" and "objective"."""
+    return [
+        {"step": entry["epoch"], "objective": entry["value"], **_rest(entry)}
+        for entry in solution.history
+        if entry["epoch"] > 0
+    ]
+
+
+def _rest(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"step_size" if name == "step" else name: entry[name] for name in entry if name not in ("epoch", "value")}
 
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
