@@ -38,7 +38,9 @@ def test_a_pair_of_one_axis_with_itself_is_refused(taker: str) -> None:
         TAKERS[taker]([[0, 1], [2, 2]])
 
 
-@pytest.mark.parametrize("taker", ["rotate_rows", "rotate_rows in 16 bits", "descend_rows", "skew_blocks", "turn_blocks"])
+@pytest.mark.parametrize(
+    "taker", ["rotate_rows", "rotate_rows in 16 bits", "descend_rows", "skew_blocks", "turn_blocks"]
+)
 def test_a_matching_that_repeats_an_axis_is_refused(taker: str) -> None:
     with pytest.raises(ValueError, match=r"holds the axis 1 twice.*disjoint"):
         TAKERS[taker]([[0, 1], [1, 2]])

@@ -35,7 +35,7 @@ def rotate_columns(X: Array, pairs: Any, theta: Any) -> Array:
     theta: (..., p) angles in radians.
 
     On the CPU ValueError or TypeError, before anything is turned, for axes outside 0..d-1, a pair of one axis with
-    itself, angles that are not finite, and an X that cannot be changed in place. On other devices torch checks the axes.
+    itself, angles that are not finite, and an X that cannot be changed in place. Elsewhere torch checks the axes.
 
     Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
     do not accumulate to a drift of the norm as those of c x - s y do.
@@ -46,8 +46,9 @@ def rotate_columns(X: Array, pairs: Any, theta: Any) -> Array:
 def rotate_rows(X: Array, pairs: Any, theta: Any) -> Array:
     """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
 
-    Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so this is several times faster than columns; a
-    column update of a matrix kept transposed is a row update with the angles' signs turned.
+    Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so
+    this is several times faster than columns; a column update of a matrix kept transposed is a row update with the
+    angles' signs turned.
     """
     return _rotate(X, pairs, theta, axis=-2)
 

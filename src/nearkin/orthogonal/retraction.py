@@ -24,6 +24,7 @@ from nearkin.orthogonal.small_matrices import is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
+LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 
 
 def right_step(
@@ -101,16 +102,17 @@ def left_step(
     if t == 0:
         return X
     if retraction in ("exp", "taylor"):  # in the span the whole series costs no more than its start
-        return _left_span_step(X, G, t, _phi1)
+        return _left_span_step(X, G, t, exact=True)
     if retraction == "cayley":
-        return _left_span_step(X, G, t, _cayley_phi)
+        return _left_span_step(X, G, t, exact=False)
     moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
     return ORTHONORMALIZE[retraction](moved)
 
 
-def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tensor, float], Tensor]) -> Tensor:
-    """Return X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], H = (I - X X^T / 2) Omega X.
+def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
+    """Return f(-t W) X, f the exponential or Cayley's map, in the span of [X, H], H = (I - X X^T / 2) Omega X.
 
+    It is X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], phi being (f - 1) / Z.
     H replaces G because W is the same and H has no part normal to the manifold, which may be large and would cancel.
     The number c balances the blocks of V^T U, whose norm is then about that of t W. A long step goes another way.
     """
@@ -125,9 +127,9 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tenso
     upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
     Z, VtX = torch.cat([upper, lower], -2), torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
     size = float(torch.linalg.vector_norm(Z, dim=(-2, -1)).amax())
-    if not size <= LONG[phi]:
-        return _left_basis_step(X, G, t, exact=phi is _phi1)
-    on_H, on_X = phi(Z, VtX, size).chunk(2, -2)
+    if not size <= (LONG_EXP if exact else LONG_CAYLEY):
+        return _left_basis_step(X, G, t, exact=exact)
+    on_H, on_X = (_phi1(Z, VtX, size) if exact else _cayley_phi(Z, VtX)).chunk(2, -2)
     return X + (X @ (c * on_X) - H @ (t * on_H))
 
 
@@ -159,12 +161,9 @@ def _phi1(Z: Tensor, Y: Tensor, size: float) -> Tensor:
     return total
 
 
-def _cayley_phi(Z: Tensor, Y: Tensor, size: float) -> Tensor:
+def _cayley_phi(Z: Tensor, Y: Tensor) -> Tensor:
     """Return (I - Z / 2)^-1 Y: with it X + U (...) is Cayley's curve (Wen & Yin 2013, by Sherman-Morrison-Woodbury)."""
     return torch.linalg.solve(torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device) - Z / 2, Y)
-
-
-LONG = {_phi1: 1.0, _cayley_phi: 100.0}  # norms beyond which the formulas in the span lose digits
 
 
 def qr_orthonormalize(M: Tensor) -> Tensor:
