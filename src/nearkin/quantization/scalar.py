@@ -130,7 +130,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
 
 
 def _error(X: np.ndarray, ranges: np.ndarray, levels: int) -> float:
-    """Mean squared error of X (n, d) after FAISS's rounding to `levels` equal steps of the ranges (2, d), and one more."""
+    """Mean squared error of X (n, d) after FAISS's rounding: `levels` equal steps of `ranges` (2, d), one above."""
     low, width = ranges
     width = np.where(width > 0, width, 1)
     steps = np.clip(np.floor((X - low) / width * levels), 0, levels)
