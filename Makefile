@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/.installed
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
-EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch
+EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch,web
 
 .PHONY: demo test check bench peers docs clean
 
