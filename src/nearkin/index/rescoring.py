@@ -33,16 +33,13 @@ class KeptVectors:
         return out.reshape(*positions.shape, -1)
 
     def save(self, path: Path) -> None:
-        """Write one float32 .npy file, a chunk at a time."""
-        shape = (len(self), self.blocks[0].shape[1])
-        out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        first = 0
-        for block in self.blocks:
-            for start in range(0, len(block), _CHUNK):
-                chunk = block[start : start + _CHUNK]
-                out[first : first + len(chunk)] = chunk
-                first += len(chunk)
-        out.flush()
+        """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in self.blocks:
+                for start in range(0, len(block), _CHUNK):
+                    file.write(np.ascontiguousarray(block[start : start + _CHUNK], "<f4").data)
 
     @classmethod
     def load(cls, path: Path) -> "KeptVectors":
