@@ -37,7 +37,6 @@ class OrdinalLoss:
     name: str
     code: int
     parameter: float
-    convex_in_gram: bool  # convex as a function of the Gram matrix, where a and b are linear
     has_model: bool  # exp(-f) is the probability of the answer
 
     @property
@@ -61,11 +60,10 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
     if name not in defaults:
         if parameter is not None:
             raise ValueError(f"loss_parameter is {parameter!r}; loss {name!r} has none, pass loss_parameter=None")
-        code, convex = (GNMDS, True) if name == "gnmds" else (STE, True)
-        return OrdinalLoss(name, code, 1.0, convex, has_model=name != "gnmds")
+        return OrdinalLoss(name, GNMDS if name == "gnmds" else STE, 1.0, has_model=name != "gnmds")
     value = defaults[name] if parameter is None else _check.check_real(parameter, "loss_parameter", above=0.0)
     code = {"ckl": CKL, "t-ste": T_STE, "soe": SOE}[name]
-    return OrdinalLoss(name, code, value, convex_in_gram=False, has_model=code != SOE)
+    return OrdinalLoss(name, code, value, has_model=code != SOE)
 
 
 @inlined

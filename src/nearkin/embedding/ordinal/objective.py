@@ -28,9 +28,7 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
     return x.reshape(len(x), -1)[:, :n_components]
 
 
-def check_terms(
-    indices: np.ndarray, n_objects: int, weights: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Terms as the kernels read them without looking: uint32 indices below n_objects, and weights of mean 1, float64.
 
     Without weights these are empty, (0,). Raises ValueError for no terms, an index that is no object, a weight missing.
