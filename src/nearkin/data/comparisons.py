@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,25 @@ def comparisons_from_array(
     )
 
 
-def as_comparisons(comparisons: Any) -> Comparisons:
-    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it."""
-    return comparisons if isinstance(comparisons, Comparisons) else comparisons_from_array(comparisons)
+def as_comparisons(comparisons: Any, y: Any = None) -> Comparisons:
+    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
+
+    With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
+    and (i, j, l, k) becomes (l, k, i, j). Raises ValueError if y has another length, or values other than True and
+    False, or 1 and -1.
+    """
+    if not isinstance(comparisons, Comparisons):
+        comparisons = comparisons_from_array(comparisons)
+    if y is None:
+        return comparisons
+    responses = np.asarray(y)
+    if responses.shape != (len(comparisons),):
+        raise ValueError(f"y has shape {responses.shape}; it must be ({len(comparisons)},), one response a comparison")
+    known = responses.dtype.kind == "b" or (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all())
+    if not known:
+        shown = list(dict.fromkeys(map(repr, responses[:100].tolist())))
+        raise ValueError(
+            f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the answer is as the "
+            "row says. For 0 and 1 pass y == 1"
+        )
+    return replace(comparisons, indices=orient(comparisons.indices, responses))

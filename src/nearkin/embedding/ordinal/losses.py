@@ -38,12 +38,7 @@ class OrdinalLoss:
     code: int
     parameter: float
     has_model: bool  # exp(-f) is the probability of the answer
-
-    @property
-    def halves(self) -> int:
-        """2 x the exponent of t-STE if it is a whole number, so that no logarithm is needed; 0 otherwise."""
-        twice = self.parameter + 1
-        return int(twice) if self.code == T_STE and twice == int(twice) else 0
+    halves: int = 0  # 2 x the exponent of t-STE if it is a whole number, so that no logarithm is needed; 0 otherwise
 
 
 LOSSES = ("gnmds", "ckl", "ckl-printed", "ste", "t-ste", "soe")
@@ -63,7 +58,8 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
         return OrdinalLoss(name, GNMDS if name == "gnmds" else STE, 1.0, has_model=name != "gnmds")
     value = defaults[name] if parameter is None else _check.check_real(parameter, "loss_parameter", above=0.0)
     code = {"ckl": CKL, "t-ste": T_STE, "soe": SOE}[name]
-    return OrdinalLoss(name, code, value, has_model=code != SOE)
+    halves = int(value + 1) if code == T_STE and value == int(value) else 0
+    return OrdinalLoss(name, code, value, code != SOE, halves)
 
 
 @inlined

@@ -5,35 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.data.comparison_forms import orient
 from nearkin.data.comparisons import as_comparisons
 from nearkin.records import Comparisons
-
-
-def answered(comparisons: Any, y: Any = None) -> Comparisons:
-    """`comparisons` as a `Comparisons`, turned round where the response y (m,) is False or -1, as cblearn reads it.
-
-    (i, j, k) becomes (i, k, j) and (i, j, l, k) becomes (l, k, i, j). Raises ValueError if y has another length, or
-    values other than True and False, or 1 and -1.
-    """
-    comparisons = as_comparisons(comparisons)
-    if y is None:
-        return comparisons
-    responses = np.asarray(y)
-    if responses.shape != (len(comparisons),):
-        raise ValueError(f"y has shape {responses.shape}; it must be ({len(comparisons)},), one response a comparison")
-    known = responses.dtype.kind == "b" or (responses.dtype.kind in "iuf" and np.isin(responses, (-1, 1)).all())
-    if not known:
-        raise ValueError(
-            f"y holds {_examples(responses)}; it must hold True and False, or 1 and -1: whether the answer is as the "
-            "row says. For 0 and 1 pass y == 1"
-        )
-    return replace(comparisons, indices=orient(comparisons.indices, responses))
-
-
-def _examples(values: np.ndarray) -> str:
-    shown = list(dict.fromkeys(map(repr, values[:100].tolist())))
-    return ", ".join(shown[:4]) + (", ..." if len(shown) > 4 else "")
 
 
 def match(comparisons: Any, objects: np.ndarray) -> Comparisons:

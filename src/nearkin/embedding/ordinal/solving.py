@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearkin import _check
-from nearkin.contracts import Callback, Run
+from nearkin.contracts import Run
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -36,36 +36,28 @@ BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's param
     "projected-gram": lambda epsilon=0.1: ProjectedGram(epsilon=epsilon),
 }
 SOLVERS = tuple(BUILDERS)
-_LONGEST = "longest"  # an option that the data give, not the user
 
 
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """ValueError for a solver that is none of `SOLVERS`, and for options (not None) that it has no use for."""
+def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any], *, longest: float = np.inf) -> Any:
+    """The solver called `name`; an option ("step", "epsilon", "batch_size") that is None is the solver's own.
+
+    What "auto" means was measured (benchmarks/ordinal, clean and with 10 % of answers flipped): eight epochs of
+    AdaGrad, half as dear as SVRG's and needing no first step, come near fastest; SVRG-SBB then ends lower where answers
+    contradict. With the losses that grow slowly ("ckl", "t-ste", "soe"), points stay where AdaGrad's long first steps
+    threw them, and held-out errors are higher: these start with SVRG-SBB.
+
+    Raises ValueError for a name that is none of `SOLVERS`, and for an option that the solver has no use for.
+    """
     _check.check_choice(name, "solver", SOLVERS)
-    known = [option for option in inspect.signature(BUILDERS[name]).parameters if option != _LONGEST]
-    for option, value in options.items():
-        if value is not None and option not in known:
+    build = BUILDERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
+    known = dict(inspect.signature(build).parameters)
+    needs_longest = known.pop("longest", None) is not None
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if option not in known:
             has = f"it has {' and '.join(known)}" if known else "it has none of these options"
             raise ValueError(f"{option} is {value!r}; solver={name!r} does not use it ({has}). Leave {option}=None")
-
-
-def build_solver(name: str, options: Mapping[str, Any], *, longest: float = np.inf) -> Any:
-    """The solver called `name`; an option that is None is the solver's own. Raises as `check_options`."""
-    check_options(name, options)
-    given = {option: value for option, value in options.items() if value is not None}
-    if _LONGEST in inspect.signature(BUILDERS[name]).parameters:
-        given[_LONGEST] = longest
-    return BUILDERS[name](**given)
-
-
-def choose_solver(name: str, loss: OrdinalLoss) -> str:
-    """What "auto" means for a loss, by measurement (benchmarks/ordinal.py, clean and with 10 % of answers flipped).
-
-    Eight epochs of AdaGrad, half as dear as SVRG's and needing no first step, come near fastest; SVRG-SBB then ends
-    lower where answers contradict. With the losses that grow slowly ("ckl", "t-ste", "soe"), points stay where
-    AdaGrad's long first steps threw them, and held-out errors are higher: these start with SVRG-SBB.
-    """
-    return "svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name
+    return build(**given, **({"longest": longest} if needs_longest else {}))
 
 
 class Task:
@@ -83,52 +75,52 @@ class Task:
         options: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
-        self._name, self._p = choose_solver(solver, loss), n_components
-        n = comparisons.n_objects
-        if self._name == "projected-gram":
-            self._solver = build_solver(self._name, options)
+        self._p, self._in_gram = n_components, solver == "projected-gram"
+        n, self._dtype = comparisons.n_objects, np.float64
+        if self._in_gram:
             self._problem: Any = GramObjective(comparisons.indices, n, loss, comparisons.weights)
+            self._solver = build_solver(solver, loss, options)
             return
         order = rng.permutation(len(comparisons))
         weights = None if comparisons.weights is None else comparisons.weights[order]
-        self._dtype = np.float64 if self._name == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
+        self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        longest = self._problem.n_terms * self._problem.largest_step(options.get("batch_size") or 1)
-        self._solver = build_solver(self._name, options, longest=longest)
+        longest = self._problem.n_terms * self._problem.largest_step(options["batch_size"] or 1)
+        self._solver = build_solver(solver, loss, options, longest=longest)
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
         """Run every start (n, p) for `HEAT` epochs and the best one to the end: by validation if there is any.
 
         The callback's steps count on from start to start, and its record names the "start".
         """
-        if len(starts) == 1:
-            return self.solve(starts[0], replace(run, callback=_later(run.callback, 0, run.max_iter, 0)))
-        heats = len(starts) * HEAT
-        total = heats + run.max_iter
+        heats = len(starts) * HEAT if len(starts) > 1 else 0
+        total, heat = heats + run.max_iter, replace(run, max_iter=HEAT, tol=0.0)
         values = []
-        for number, start in enumerate(starts):
-            callback = _later(run.callback, number * HEAT, total, number)
-            X, solution = self.solve(start, replace(run, max_iter=HEAT, tol=0.0, callback=callback))
+        for number, start in enumerate(starts if heats else []):
+            X, solution = self.solve(start, heat, done=number * HEAT, about={"total": total, "start": number})
             values.append(solution.value if run.validate is None else run.validate(X))
-        best = int(np.argmin(values))
-        return self.solve(starts[best], replace(run, callback=_later(run.callback, heats, total, best)))
+        best = int(np.argmin(values)) if values else 0
+        return self.solve(starts[best], run, done=heats, about={"total": total, "start": best})
 
-    def solve(self, start: np.ndarray, run: Run) -> tuple[np.ndarray, Solution]:
+    def solve(
+        self, start: np.ndarray, run: Run, *, done: int = 0, about: Mapping[str, Any] | None = None
+    ) -> tuple[np.ndarray, Solution]:
         """Embed from `start` (n, p): the points found (n, p) and the solver's report.
 
-        `run.validate` and the callback's record["embedding"] see points (n, p). Raises FloatingPointError if the run
-        diverges.
+        `run.validate` and the callback's record["embedding"] see points (n, p); the callback's steps count on from
+        `done`, and its records have `about` too. Raises FloatingPointError if the run diverges.
         """
         validate, callback = run.validate, run.callback
 
         def report(epoch: int, record: dict[str, Any]) -> None:
             if callback is not None and epoch > 0:
                 rest = {name: value for name, value in record.items() if name not in ("x", "value")}
-                callback(epoch, {**rest, "objective": record["value"], "embedding": self._points(record["x"])})
+                rest |= {"objective": record["value"], "embedding": self._points(record["x"])}
+                callback(done + epoch, {**rest, **(about or {})})
 
         solution = self._solver.minimize(
             self._problem,
-            start @ start.T if self._name == "projected-gram" else pad_rows(start, self._dtype),
+            start @ start.T if self._in_gram else pad_rows(start, self._dtype),
             max_epochs=run.max_iter,
             tol=run.tol,
             callback=None if callback is None else report,
@@ -136,33 +128,23 @@ class Task:
         )
         if solution.status == "diverged":
             raise FloatingPointError(
-                f"solver={self._name!r} diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
+                f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
                 "use a smaller step, or solver='svrg-sbb' or 'auto' with their bounded steps"
             )
         return np.ascontiguousarray(self._points(solution.x)), solution
 
     def _points(self, x: np.ndarray) -> np.ndarray:
-        return gram_points(x, self._p) if self._name == "projected-gram" else unpad_rows(x, self._p)
-
-
-def _later(callback: Callback | None, done: int, total: int, start: int) -> Callback | None:
-    """`callback`, its steps counted on from `done`, with the number of the start in the record."""
-    if callback is None:
-        return None
-    return lambda step, record: callback(done + step, {**record, "total": total, "start": start})
+        return gram_points(x, self._p) if self._in_gram else unpad_rows(x, self._p)
 
 
 def history(solution: Solution) -> list[dict[str, Any]]:
     """The records of a run in the order of its steps, as callbacks see them, with "step" and "objective"."""
+    names = {"epoch": "step", "value": "objective", "step": "step_size"}
     return [
-        {"step": entry["epoch"], "objective": entry["value"], **_rest(entry)}
+        {names.get(name, name): value for name, value in entry.items()}
         for entry in solution.history
         if entry["epoch"] > 0
     ]
-
-
-def _rest(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {"step_size" if name == "step" else name: entry[name] for name in entry if name not in ("epoch", "value")}
 
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
