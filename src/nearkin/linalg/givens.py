@@ -48,7 +48,7 @@ def rotate_rows(X: Array, pairs: Any, theta: Any, *, in_order: bool = False) -> 
 
     Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so
     this is several times faster than columns; a column update of a matrix kept transposed is a row update with the
-    angles' signs turned. With `in_order`, on the CPU, pairs may overlap: the first turns first, ... R_{i2,j2} R_{i1,j1} X.
+    angles' signs turned. With `in_order`, on the CPU, pairs may overlap and the first turns first: R_2 R_1 X.
     """
     return _rotate(X, pairs, theta, axis=-2, overlap=in_order)
 
