@@ -3,11 +3,12 @@
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors.numpy import load_file, save
@@ -124,3 +125,14 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
     starts = np.concatenate([[0], ends[:-1]])
     return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a regular file for reading; ValueError if it is missing, or a FIFO, device or folder, which might hang."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing; the folder is damaged") from None
+    if not regular:
+        raise ValueError(f"{path} is not a regular file; the folder is damaged")
+    return path.open("rb")
