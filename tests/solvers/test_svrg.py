@@ -71,6 +71,19 @@ def test_linear_phase_under_the_pl_inequality():
     assert max(ratios) < 0.5, gaps
 
 
+def test_a_module_begins_with_a_probed_step(monkeypatch):
+    """Algorithm 2: of seven epochs with restart=3, the first, fourth and seventh forget the snapshots before."""
+    monkeypatch.setattr("nearkin.solvers.svrg.probe_step", lambda *_: 1e-3)
+    steps = {
+        restart: SVRG(restart=restart, capped=False)
+        .minimize(least_squares(noise=0.5), np.ones((4, 1)), max_epochs=7, tol=0.0)
+        .steps
+        for restart in (3, None)
+    }
+    assert [step == 1e-3 for step in steps[3]] == [True, False, False, True, False, False, True], steps
+    assert [step == 1e-3 for step in steps[None]] == [True] + 6 * [False], steps
+
+
 def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
     """With equal terms the noise vanishes: each batch size moves like gradient descent, m steps of eta / m."""
     row = np.array([1.0, 2.0])

@@ -35,7 +35,7 @@ class KeptVectors:
         return out.reshape(*positions.shape, -1)
 
     def save(self, path: Path) -> None:
-        """Write one float32 .npy file, a chunk at a time. OSError on a full disk, where a map ends the process."""
+        """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
         header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
         with path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)

@@ -1,0 +1,143 @@
+"""What rooms agree on, written once: progress, how a solver runs, quantizers, codecs, trainable indexes.
+
+Nothing here computes. A room that hands something to another names the type here, and the other uses exactly what the
+type has. What is optional is a second type, told apart by `isinstance` before any work starts.
+"""
+
+from __future__ import annotations  # the types of torch and FAISS are named, not loaded
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from nearkin.records import RowForms
+
+Callback = Callable[[int, Mapping[str, Any]], object]
+"""`callback(step, record)`: called after each step of long work; its result is not used.
+
+`step` counts what is done, from 1. The record holds
+
+- "total": the number of steps at most, where it is known;
+- "objective": what is minimized, as this step saw it, where there is one;
+- "seconds": time spent so far, where it is measured;
+- whatever else the work has to say, named in the docstring of the function that takes the callback.
+
+A fitted estimator keeps the same records as `history_`, a list of dicts in the order of the steps.
+"""
+
+
+def ignore(step: int, record: Mapping[str, Any]) -> None:
+    """A callback for work that nobody watches."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How an iterative solver runs, whatever it minimizes.
+
+    max_iter: steps at most, in the solver's natural unit (an epoch, a sweep, an iteration).
+    tol: the run has converged when a step lowers the objective by less than this share of it; 0 for never.
+    callback: hears of every step.
+    validate: a function of the point, better when smaller; the point returned is then the best one that was seen.
+    """
+
+    max_iter: int
+    tol: float = 0.0
+    callback: Callback | None = None
+    validate: Callable[[np.ndarray], float] | None = None
+
+
+@runtime_checkable
+class Codec(Protocol):
+    """Rows to codes and back: what a learned rotation asks of the thing that it turns for."""
+
+    def encode(self, X: np.ndarray, /) -> np.ndarray:
+        """Codes (n, bytes) of rows X (n, d)."""
+        ...
+
+    def decode(self, codes: np.ndarray, /) -> np.ndarray:
+        """Rows (n, d) that the codes stand for."""
+        ...
+
+
+@runtime_checkable
+class Quantizer(Protocol):
+    """What `nearkin.Index` asks of a quantizer: every product quantizer, residual quantizer and hasher has it."""
+
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from rows X (n, d)."""
+        ...
+
+    def encode(self, X: Any) -> np.ndarray:
+        """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
+        ...
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder; it appears whole or not at all."""
+        ...
+
+
+@runtime_checkable
+class TrainableIndex(Protocol):
+    """What `TwoTower(index=...)` asks: a torch module that quantizes the right side while the towers learn.
+
+    A plain `torch.nn.Module` with `forward(Q (n, k)) -> (quantized Q, distortion)` is one. Its gradient passes
+    through to Q.
+    """
+
+    training: bool
+
+    def __call__(self, Q: Tensor, /) -> tuple[Tensor, Tensor]: ...
+
+    def parameters(self) -> Iterable[torch.nn.Parameter]: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> Any: ...
+
+    def train(self, mode: bool = True, /) -> Self: ...
+
+    def eval(self) -> Self: ...
+
+
+@runtime_checkable
+class PhasedIndex(TrainableIndex, Protocol):
+    """A trainable index that passes rows through at first, and whose rotation moves on its manifold."""
+
+    @property
+    def phase(self) -> str:
+        """ "pass", "collect" or "train"; only in "train" rows are quantized."""
+        ...
+
+    def rotation_parameters(self) -> list[torch.nn.Parameter]:
+        """What must not be moved by an ordinary optimizer; may be empty."""
+        ...
+
+    def rotation_optimizer(self) -> torch.optim.Optimizer | None:
+        """The optimizer that moves them, None where there are none."""
+        ...
+
+
+@runtime_checkable
+class JointIndex(PhasedIndex, Protocol):
+    """A trainable index that is also learned block by block with id tables (`TwoTower(solver="joint")`)."""
+
+    def start(self, X: Any, weights: Any = None) -> bool:
+        """Learn codebooks from rows X (n, k) now; False if there are too few rows."""
+        ...
+
+    def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
+        """Better codes and codebooks under each row's own curvature: the quantized rows, and the loss."""
+        ...
+
+    def can_descend(self) -> bool:
+        """Whether `descend` works for this index (it does not with coarse cells)."""
+        ...
