@@ -9,13 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import faiss
-
 from nearkin._distributed import Group
 from nearkin._storage import read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
 from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.pipeline.steps import Callback
 from nearkin.quantization.product import ProductQuantizer
 
@@ -86,14 +85,14 @@ class WorkFolder:
                 done += len(chunk)
                 callback(done, {"total": total})
             with replacing(self._file(block)) as fresh:
-                _writer(index)(index.faiss_index, str(fresh))
+                write_faiss(index.faiss_index, fresh)
         self.group.barrier()
 
     def join(self, index: Index, callback: Callback) -> Index:
         """All blocks, in their order, behind each other in `index`."""
         for block in range(-(-self.n_rows // self.block_rows)):
-            read = faiss.read_index_binary if index.metric == "hamming" else faiss.read_index
-            part = Index(read(str(self._file(block))), index.n_features, index.metric, index.quantizer, None)
+            found = read_faiss(self._file(block), binary=index.metric == "hamming")
+            part = Index(found, index.n_features, index.metric, index.quantizer, None)
             index.merge(part)
             callback(len(index), {"total": self.n_rows})
         return index
@@ -119,7 +118,3 @@ def remove_work(path: Path) -> None:
     for folder in (quantizer, path):
         with suppress(OSError):  # not there, or not empty: it holds something of the user's
             folder.rmdir()
-
-
-def _writer(index: Index) -> Any:
-    return faiss.write_index_binary if index.metric == "hamming" else faiss.write_index
