@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.ordinal_parts import figures, kernel, retrieval, speed, table1
-from nearkin.embedding.ordinal_losses import get_loss
-from nearkin.embedding.ordinal_objective import OrdinalObjective, pad_rows
+from benchmarks.ordinal import figures, kernel, retrieval, speed, table1
+from nearkin.embedding.ordinal.losses import get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 
 
 def test_time_to_target_counts_epochs_and_milliseconds():

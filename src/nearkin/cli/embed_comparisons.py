@@ -11,7 +11,7 @@ import nearkin as nk
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
 from nearkin.data.comparison_split import split_comparisons
-from nearkin.embedding.ordinal_storage import KIND, embedding_config, write_embedding
+from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.plots.ordinal import plot_error, plot_map
 from nearkin.plots.style import dress
 from nearkin.records import Comparisons

@@ -8,13 +8,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-import faiss
-
 from nearkin._distributed import Group
 from nearkin._storage import read_config, replacing, saving_folder
 from nearkin.data import VectorFile
 from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.pipeline.steps import Callback
 from nearkin.quantization.product import ProductQuantizer
 
@@ -85,14 +84,14 @@ class WorkFolder:
                 done += len(chunk)
                 callback(done, {"total": total})
             with replacing(self._file(block)) as fresh:
-                _writer(index)(index.faiss_index, str(fresh))
+                write_faiss(index.faiss_index, fresh)
         self.group.barrier()
 
     def join(self, index: Index, callback: Callback) -> Index:
         """All blocks, in their order, behind each other in `index`."""
         for block in range(-(-self.n_rows // self.block_rows)):
-            read = faiss.read_index_binary if index.metric == "hamming" else faiss.read_index
-            part = Index(read(str(self._file(block))), index.n_features, index.metric, index.quantizer, None)
+            found = read_faiss(self._file(block), binary=index.metric == "hamming")
+            part = Index(found, index.n_features, index.metric, index.quantizer, None)
             index.merge(part)
             callback(len(index), {"total": self.n_rows})
         return index
@@ -102,7 +101,3 @@ class WorkFolder:
 
     def _file(self, block: int) -> Path:
         return self.path / f"rows-{block * self.block_rows:013d}.faiss"
-
-
-def _writer(index: Index) -> Any:
-    return faiss.write_index_binary if index.metric == "hamming" else faiss.write_index

@@ -196,6 +196,10 @@ class IndexingLayer(nn.Module):
             self.codebooks.copy_(torch.from_numpy(found.codebooks))
         return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value
 
+    def can_descend(self) -> bool:
+        """Whether `descend` works: not with coarse cells."""
+        return not self.n_coarse
+
     @property
     def phase(self) -> str:
         """ "pass", "collect" or "train"."""

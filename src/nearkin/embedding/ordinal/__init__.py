@@ -1,0 +1,21 @@
+"""Vectors from comparisons (SVRG-SBB). Names are loaded on first use."""
+
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "LOSSES": "nearkin.embedding.ordinal.losses",
+        "SOLVERS": "nearkin.embedding.ordinal.solving",
+        "OrdinalEmbedding": "nearkin.embedding.ordinal.estimator",
+        "get_loss": "nearkin.embedding.ordinal.losses",
+    },
+)
+
+if TYPE_CHECKING:
+    from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.ordinal.losses import LOSSES as LOSSES
+    from nearkin.embedding.ordinal.losses import get_loss as get_loss
+    from nearkin.embedding.ordinal.solving import SOLVERS as SOLVERS

@@ -1,0 +1,307 @@
+"""`OrdinalEmbedding`: vectors from answers to "which pair is closer?"."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin import _check
+from nearkin._random import draw_seed, numpy_generator
+from nearkin._shards import shared_generator
+from nearkin._storage import saving_folder
+from nearkin.data.comparison_votes import net_votes
+from nearkin.data.comparisons import as_comparisons
+from nearkin.embedding.ordinal import queries
+from nearkin.embedding.ordinal.dimension import choose_dimension
+from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
+from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.matching import join, match
+from nearkin.embedding.ordinal.report import count_per_object, describe
+from nearkin.embedding.ordinal.solving import SOLVERS, Run, principal_axes
+from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_embedding
+from nearkin.metrics.ordinal import satisfied, triplet_error
+from nearkin.records import Comparisons
+
+Callback = Callable[[int, dict[str, Any]], None]
+HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
+
+
+class OrdinalEmbedding(BaseEstimator):
+    """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `solvers`).
+
+    n_components: the dimension p, or "auto" for cross-validation (the curve is kept in `dimension_curve_`).
+    loss: "gnmds", "ckl", "ckl-printed", "ste", "t-ste" or "soe".
+    solver: "auto", "svrg-sbb", "svrg-sbb0", "svrg-sbb-modular", "svrg", "sgd", "adagrad", "gd", "l-bfgs" or
+        "projected-gram" (convex, over the n x n Gram matrix; p is cut off at the end).
+    loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual one.
+    step, epsilon, batch_size: of the solvers that have them; None for a step means that none needs tuning.
+    max_iter, tol: at most so many epochs; stop when the objective falls by less than `tol` per epoch, relatively.
+    n_init: starts to try. Each is run for ten epochs and the best one to the end; "auto" tries 4 up to 100,000
+        comparisons and 1 above. scale: standard deviation of a start's coordinates.
+
+    Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
+    `objective_`, `n_iter_`, `status_` and `history_` of the winning run; `comparisons_`, those learnt from. Objects
+    without a comparison stand at the origin; `report()` lists them, and the groups that nothing connects.
+
+    >>> import nearkin as nk
+    >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
+    >>> line = nk.OrdinalEmbedding(n_components=1, random_state=0).fit(answers)
+    >>> line.score(answers)
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        *,
+        loss: str = "ste",
+        solver: str = "auto",
+        loss_parameter: float | None = None,
+        step: float | None = None,
+        epsilon: float = 0.1,
+        batch_size: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        n_init: int | str = "auto",
+        scale: float = 0.1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.loss = loss
+        self.solver = solver
+        self.loss_parameter = loss_parameter
+        self.step = step
+        self.epsilon = epsilon
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.scale = scale
+        self.random_state = random_state
+
+    def fit(
+        self,
+        comparisons: Any,
+        y: None = None,
+        *,
+        features: Any = None,
+        validation: Any = None,
+        callback: Callback | None = None,
+    ) -> "OrdinalEmbedding":
+        """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
+
+        features (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons
+        that are not learnt from; the point returned is then the best validated one. callback(step, record): per epoch,
+        with "value" of the objective, "total" epochs and the "embedding" so far. Raises ValueError for fewer than three
+        objects, and if the answers all cancel out.
+        """
+        self._check_parameters()
+        comparisons = as_comparisons(comparisons)
+        if comparisons.n_objects < 3:
+            raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
+        rng = self._generator()
+        self.dimension_curve_ = None
+        if self.n_components == "auto":
+            self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
+        else:
+            self.n_components_ = int(self.n_components)
+        starts = self._starts(comparisons, rng)
+        self._run(comparisons, starts, rng, validation=validation, callback=callback)
+        self.feature_map_: FeatureMap | None = None
+        if features is not None:
+            self.fit_transformer(features)
+        return self
+
+    def partial_fit(self, comparisons: Any, y: None = None, *, callback: Callback | None = None) -> "OrdinalEmbedding":
+        """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
+
+        Old answers are kept (`comparisons_`) and learnt from again, so the result does not forget them. With more than
+        one of `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A
+        map from features belongs to the old places and is dropped: call `fit_transformer` again.
+        """
+        if not hasattr(self, "embedding_"):
+            return self.fit(comparisons, callback=callback)
+        self._check_parameters()
+        rng = self._generator()
+        joined = join(self.comparisons_, as_comparisons(comparisons))
+        starts = self._starts(joined, rng)
+        known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
+        starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
+        self._run(joined, starts, rng, callback=callback)
+        self.feature_map_ = None
+        return self
+
+    def fit_transformer(
+        self, features: Any, *, gamma: float | None = None, alpha: float | None = None
+    ) -> "OrdinalEmbedding":
+        """Learn the map from features (n, d), one row per entry of `objects_`, to the embedding (SVRG-SBB section 5.4).
+
+        gamma of the RBF kernel and the regularisation alpha are chosen on held-out rows if None. Objects without
+        comparisons are left out.
+        """
+        check_is_fitted(self, "embedding_")
+        features = _check.check_vectors(features, name="features")
+        if len(features) != len(self.embedding_):
+            raise ValueError(f"features has {len(features)} rows; it must have one per object, {len(self.embedding_)}")
+        placed = count_per_object(self.comparisons_) > 0
+        self.feature_map_ = fit_feature_map(
+            features[placed], self.embedding_[placed], gamma=gamma, alpha=alpha, random_state=self.random_state
+        )
+        return self
+
+    def transform(self, features: Any) -> np.ndarray:
+        """Place objects that took no part, by their features (m, d): (m, p) float32.
+
+        Raises ValueError if `fit` was given no features.
+        """
+        check_is_fitted(self, "embedding_")
+        if self.feature_map_ is None:
+            raise ValueError(
+                "transform needs a map from features to the embedding; pass features (n, d) of the objects in "
+                "objects_ to fit(..., features=...) or to fit_transformer"
+            )
+        width = self.feature_map_.landmarks.shape[1]
+        return self.feature_map_(_check.check_vectors(features, name="features", n_features=width))
+
+    def predict(self, comparisons: Any) -> np.ndarray:
+        """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
+        check_is_fitted(self, "embedding_")
+        rows = match(comparisons, self.objects_)
+        return satisfied(self.embedding_.astype(np.float64), rows.indices)
+
+    def predict_proba(self, comparisons: Any) -> np.ndarray:
+        """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
+        check_is_fitted(self, "embedding_")
+        loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+        if not loss.has_model:
+            raise ValueError(f"loss={self.loss!r} has no probability of an answer; use 'ste', 't-ste' or 'ckl'")
+        rows = match(comparisons, self.objects_).quadruplets()
+        X = self.embedding_.astype(np.float64)
+        near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
+        return answer_probability(loss, near, far)
+
+    def score(self, comparisons: Any, y: None = None) -> float:
+        """The share of comparisons (weighted by votes) that the embedding satisfies."""
+        check_is_fitted(self, "embedding_")
+        return 1.0 - triplet_error(self.embedding_, match(comparisons, self.objects_))
+
+    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
+        """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
+
+        rule: "information-gain" (the crowd kernel's) or "uncertainty" (cheaper, once the embedding is sound). Both
+        judge by STE's model, whatever the loss: with it they learnt fastest, also for t-STE. Questions that were asked
+        already are left out.
+        """
+        check_is_fitted(self, "embedding_")
+        _check.check_integer(k, "k", low=1)
+        _check.check_choice(rule, "rule", ("information-gain", "uncertainty"))
+        model = get_loss("ste", self.n_components_)
+        choose = queries.informative_queries if rule == "information-gain" else queries.uncertain_queries
+        seed = draw_seed(numpy_generator(self.random_state if random_state is None else random_state))
+        rng = np.random.default_rng([seed, len(self.comparisons_)])  # other candidates after every round of answers
+        X = self.embedding_.astype(np.float64)
+        rows = choose(X, self.comparisons_, lambda near, far: answer_probability(model, near, far), k, rng)
+        return self.objects_[rows]
+
+    def report(self) -> dict[str, Any]:
+        """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
+        check_is_fitted(self, "embedding_")
+        return describe(self.comparisons_, few=self.n_components_ + 1)
+
+    def save(self, path: Any) -> None:
+        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
+        check_is_fitted(self, "embedding_")
+        with saving_folder(path, KIND, embedding_config(self)) as folder:
+            write_embedding(self, folder)
+
+    @classmethod
+    def load(cls, path: Any) -> "OrdinalEmbedding":
+        """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
+        params, fitted = read_embedding(path)
+        model = cls(**params)
+        for name, value in fitted.items():
+            setattr(model, name, value)
+        return model
+
+    def _check_parameters(self) -> None:
+        if self.n_components != "auto":
+            _check.check_integer(self.n_components, "n_components", low=1)
+        _check.check_choice(self.loss, "loss", LOSSES)
+        _check.check_choice(self.solver, "solver", SOLVERS)
+        if self.n_init != "auto":
+            _check.check_integer(self.n_init, "n_init", low=1)
+        for name in ("max_iter", "batch_size"):
+            _check.check_integer(getattr(self, name), name, low=1)
+        if self.step is not None:
+            _check.check_real(self.step, "step", above=0.0)
+        _check.check_real(self.epsilon, "epsilon", low=0.0)
+        _check.check_real(self.tol, "tol", low=0.0)
+        _check.check_real(self.scale, "scale", above=0.0)
+
+    def _generator(self) -> np.random.Generator:
+        """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
+        return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
+
+    def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
+        count = (4 if len(comparisons) <= 100_000 else 1) if self.n_init == "auto" else int(self.n_init)
+        shape = comparisons.n_objects, self.n_components_
+        return [rng.normal(0.0, self.scale, shape) for _ in range(count)]
+
+    def _embed_quickly(self, rng: np.random.Generator) -> Callable[[Comparisons, int], np.ndarray]:
+        def embed(train: Comparisons, p: int) -> np.ndarray:
+            trial = OrdinalEmbedding(**{**self.get_params(), "n_components": p, "n_init": 1, "random_state": rng})
+            return trial.fit(train).embedding_
+
+        return embed
+
+    def _run(
+        self,
+        comparisons: Comparisons,
+        starts: list[np.ndarray],
+        rng: np.random.Generator,
+        *,
+        validation: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        """Run every start for a while and the best one to the end: by validation if there is any, else by objective."""
+        loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+        options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
+        judge = None if validation is None else partial(_error_on, match(validation, comparisons.objects))
+        run = Run(comparisons, self.n_components_, loss, self.solver, options, rng)
+        heats = len(starts) * HEAT if len(starts) > 1 else 0
+        total = heats + self.max_iter
+        values = []
+        for number, start in enumerate(starts if heats else []):
+            report = None if callback is None else _later(callback, number * HEAT, total, number)
+            X, solution = run.solve(start, max_epochs=HEAT, tol=0.0, callback=report, validate=judge)
+            values.append(solution.value if judge is None else judge(X))
+        best = int(np.argmin(values)) if values else 0
+        report = None if callback is None else _later(callback, heats, total, best)
+        X, solution = run.solve(starts[best], max_epochs=self.max_iter, tol=self.tol, callback=report, validate=judge)
+        suspect = triplet_error(X, comparisons.take(slice(0, 1000))) > 0.3  # the exact look below sorts all answers
+        if suspect and not net_votes(comparisons)[0].any():
+            raise ValueError(
+                "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
+            )
+        self.embedding_ = principal_axes(X, count_per_object(comparisons) > 0)
+        self.objects_ = comparisons.objects
+        self.comparisons_ = replace(comparisons, annotators=None)
+        self.objective_, self.n_iter_ = solution.value, solution.n_epochs
+        self.status_, self.history_ = solution.status, solution.history
+
+
+def _error_on(comparisons: Comparisons, X: np.ndarray) -> float:
+    return triplet_error(X, comparisons)
+
+
+def _later(callback: Callback, done: int, total: int, start: int) -> Callback:
+    """`callback`, its steps counted on from `done`, with the number of the start in the record."""
+
+    def report(step: int, record: dict[str, Any]) -> None:
+        callback(done + step, {**record, "total": total, "start": start})
+
+    return report

@@ -1,0 +1,70 @@
+"""A fitted `OrdinalEmbedding` as a folder: config.json, objects.json, embedding.safetensors."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin._storage import read_arrays, read_config, write_arrays
+from nearkin.embedding.ordinal.feature_map import FeatureMap
+from nearkin.records import Comparisons
+
+KIND = "ordinal-embedding"
+_MAP = ("landmarks", "coefficients", "mean")
+
+
+def embedding_config(model: Any) -> dict[str, Any]:
+    """What config.json says of a fitted model: parameters, and how the run ended."""
+    params = {name: value if _is_plain(value) else None for name, value in model.get_params().items()}
+    n, p = model.embedding_.shape
+    end = {"objective": model.objective_, "n_iter": model.n_iter_, "status": model.status_}
+    feature_map = model.feature_map_
+    if feature_map is not None:
+        end["feature_map"] = {"gamma": feature_map.gamma, "alpha": feature_map.alpha}
+    return {"n_objects": n, "n_components": p, "params": params, "dimension_curve": model.dimension_curve_, **end}
+
+
+def write_embedding(model: Any, folder: Path) -> None:
+    """Write a fitted model's arrays and names into `folder`, where `embedding_config` is config.json already."""
+    answers = model.comparisons_
+    arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
+    if answers.weights is not None:
+        arrays["weights"] = answers.weights
+    if model.feature_map_ is not None:
+        arrays.update({name: getattr(model.feature_map_, name) for name in _MAP})
+    write_arrays(folder / "embedding.safetensors", arrays)
+    names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
+    (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
+
+
+def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
+    path = Path(path)
+    config = read_config(path, KIND)
+    arrays = read_arrays(path / "embedding.safetensors")
+    try:
+        objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
+        comparisons = Comparisons(arrays["comparisons"], objects, arrays.get("weights"))
+        feature_map = None
+        if "landmarks" in arrays:
+            feature_map = FeatureMap(**{name: arrays[name] for name in _MAP}, **config["feature_map"])
+        fitted = {
+            "embedding_": arrays["embedding"],
+            "objects_": objects,
+            "comparisons_": comparisons,
+            "feature_map_": feature_map,
+            "n_components_": config["n_components"],
+            "dimension_curve_": config["dimension_curve"],
+            "objective_": config["objective"],
+            "n_iter_": config["n_iter"],
+            "status_": config["status"],
+            "history_": [],
+        }
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
+    return config["params"], fitted
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)

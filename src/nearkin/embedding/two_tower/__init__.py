@@ -1,0 +1,3 @@
+"""Two towers: interactions to embeddings of both sides."""
+
+from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower

@@ -1,0 +1,1 @@
+"""Losses of a batch of observed pairs: one file a loss."""

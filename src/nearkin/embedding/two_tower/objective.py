@@ -1,0 +1,131 @@
+"""From observed pairs to an `AllPairsLoss`: weights, costs and penalties whose defaults fit any table of pairs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from nearkin._check import check_choice, check_real
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss
+from nearkin.records import Interactions
+
+UNOBSERVED_MASS = 16.0  # omega="auto": what all m n pairs together weigh, in units of the observed pairs' weight
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The objective of a table of pairs but for its strength of regularization.
+
+    `omega` is the weight of an unobserved pair; `labels`, `weights` (nnz,); `a` (m,), `b` (n,) the cost factors;
+    `ridge` the rows' shares of the penalty, proportional to all the weight that a row meets, observed and not, so that
+    one lambda suits frequent and rare rows (Rendle et al. 2022, "Revisiting iALS", eq. 5 with exponent 1).
+    """
+
+    interactions: Interactions
+    pair_loss: str | AbstractPairLoss
+    omega: float
+    labels: np.ndarray | float
+    weights: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+    prior: Any
+    ridge: tuple[np.ndarray, np.ndarray]
+
+    def loss(self, regularization: float) -> AllPairsLoss:
+        return AllPairsLoss(
+            self.interactions, loss=self.pair_loss, omega=self.omega, labels=self.labels, weights=self.weights,
+            a=self.a, b=self.b, prior=self.prior, regularization=regularization, ridge=self.ridge,
+        )  # fmt: skip
+
+    def noise_level(self, random_state: np.random.Generator) -> float:
+        """The largest singular value, after the first, that the same counts give by chance.
+
+        At small embeddings the squared loss grows a factor exactly if its singular value in
+        N = R^(-1/2) (W Y) S^(-1/2), with the ridges R and S, exceeds lambda. Shuffling the right sides among the pairs
+        keeps both sides' counts and destroys all structure but popularity, so the second singular value of the shuffled
+        N is the level above which structure begins.
+        """
+        pairs, (m, n) = self.interactions, self.interactions.shape
+        r, s = (np.sqrt(np.maximum(v, 1e-12)) for v in self.ridge)
+        columns = random_state.permutation(pairs.indices)
+        N = sp.csr_matrix((self.weights / (r[pairs.rows] * s[columns]), columns, pairs.indptr), shape=(m, n))
+        N.sum_duplicates()
+        X = random_state.standard_normal((n, 8)).astype(np.float32)
+        N = N.astype(np.float32)
+        transposed = N.T.tocsr()
+        for _ in range(8):
+            X = np.linalg.qr(transposed @ (N @ X))[0]
+        values = np.linalg.svd(N @ X, compute_uv=False)
+        return float(values[min(1, len(values) - 1)])
+
+
+def make_objective(
+    interactions: Interactions,
+    *,
+    pair_loss: str | AbstractPairLoss = "squared",
+    omega: float | str = "auto",
+    weighting: str = "log",
+    labels: str = "ones",
+    a: Any = None,
+    b: Any = None,
+    prior: Any = None,
+) -> Objective:
+    """Fill in the defaults: omega such that all pairs weigh 16 times the observed ones; weights of mean 1.
+
+    `weighting` turns the record's weights into w_ij: "log" (log(1 + weight)), "linear" or "none"; `labels` are Y_ij,
+    "ones" or "weights". A row or column with features but no pair is a new entity and no evidence against anything:
+    its cost a_i or b_j is 0.
+    """
+    check_choice(weighting, "weighting", ("log", "linear", "none"))
+    check_choice(labels, "labels", ("ones", "weights"))
+    m, n = interactions.shape
+    weights = _weights(interactions.weights, "none" if labels == "weights" else weighting)
+    left_counts, right_counts = np.diff(interactions.indptr), np.diff(interactions.columns.indptr)
+    a = _costs(a, "a", left_counts, interactions.left_features is not None)
+    b = _costs(b, "b", right_counts, interactions.right_features is not None)
+    if omega == "auto":
+        mass = a.sum() * b.sum()
+        omega = UNOBSERVED_MASS * weights.sum() / mass if mass else 0.0
+    elif isinstance(omega, str):
+        raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
+    omega = check_real(omega, "omega", low=0)
+    observed_left = np.bincount(interactions.rows, weights, minlength=m)
+    observed_right = np.bincount(interactions.indices, weights, minlength=n)
+    ridge = (observed_left + omega * a * b.sum(), observed_right + omega * b * a.sum())
+    ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # a row that meets nothing still stays put
+    Y = interactions.weights.astype(np.float64) if labels == "weights" else 1.0
+    return Objective(interactions, pair_loss, omega, Y, weights, a, b, prior, ridge)  # pyright: ignore[reportArgumentType]
+
+
+def initial_tables(interactions: Interactions, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Small random tables (m, k) and (n, k), of standard deviation 0.1 / sqrt(k); rows without a pair are 0."""
+    tables = []
+    for counts in (np.diff(interactions.indptr), np.diff(interactions.columns.indptr)):
+        table = torch.randn(len(counts), k, generator=generator) * (0.1 / k**0.5)
+        table[torch.from_numpy(counts == 0)] = 0
+        tables.append(table)
+    return tables[0], tables[1]
+
+
+def _weights(weights: np.ndarray, weighting: str) -> np.ndarray:
+    if weighting == "none":
+        return np.ones(len(weights))
+    weights = np.log1p(weights.astype(np.float64)) if weighting == "log" else weights.astype(np.float64)
+    if not weights.any():
+        raise ValueError("every weight is 0; pass weighting='none' or weights that are greater than 0")
+    return weights / weights.mean()
+
+
+def _costs(costs: Any, name: str, counts: np.ndarray, has_features: bool) -> np.ndarray:
+    if costs is not None:
+        costs = np.asarray(costs, dtype=np.float64)
+        if costs.shape != counts.shape or not (np.isfinite(costs) & (costs >= 0)).all():
+            raise ValueError(
+                f"{name} has shape {costs.shape}; it must be ({len(counts)},) finite numbers, at least 0, one an entity"
+            )
+        return costs
+    return ((counts > 0) | (not has_features)).astype(np.float64)

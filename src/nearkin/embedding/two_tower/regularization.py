@@ -1,0 +1,69 @@
+"""The strength of regularization, chosen on held-out pairs along a path of warm starts."""
+
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from nearkin.embedding.two_tower.objective import Objective
+from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
+from nearkin.embedding.two_tower.training import Callback
+from nearkin.embedding.two_tower.validation import HeldOut
+
+SHARES = (0.5, 0.25, 0.125, 0.0625)  # of the noise level
+FIRST_SWEEPS = 5  # strong regularization grows from small tables slowly, and must not be judged too early
+SWEEPS = 2  # at each later strength, which starts from the tables of the one before
+MARGIN = 1.02  # weaker regularization must win by more than chance: warm starts flatter it
+FALLBACK = 0.25  # share of the noise level where too few pairs can be held out
+
+
+SAMPLED = 0.005  # share of the noise level for sampled losses, whose scores are logits and must grow large
+
+
+class Chosen(NamedTuple):
+    strength: float
+    P: Tensor
+    Q: Tensor
+
+
+def start_tables(objective: Objective, strength: float, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+    """Tables after a few sweeps of alternating least squares, for other solvers to start from."""
+    solver = AlternatingLeastSquares(objective.loss(strength), P, Q)
+    for _ in range(FIRST_SWEEPS):
+        solver.step()
+    return solver.embeddings()
+
+
+def choose_regularization(
+    objective: Objective,
+    P: Tensor,
+    Q: Tensor,
+    held_out: HeldOut | None,
+    *,
+    random_state: np.random.Generator,
+    callback: Callback | None = None,
+) -> Chosen:
+    """The lambda of best held-out metric among shares of the objective's noise level, and the tables it ended with.
+
+    Walks from strong to weak regularization, each starting from the tables of the one before, and stops when the
+    metric no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the tables
+    as they were.
+    """
+    noise = objective.noise_level(random_state)
+    if held_out is None:
+        return Chosen(FALLBACK * noise, P, Q)
+    best: tuple[float, Chosen] | None = None
+    for share in SHARES:
+        solver = AlternatingLeastSquares(objective.loss(share * noise), P, Q)
+        for _ in range(FIRST_SWEEPS if best is None else SWEEPS):
+            value = solver.step()
+        P, Q = solver.embeddings()
+        metric = held_out.metric(P, Q)
+        if callback is not None:
+            callback(-1, {"phase": "regularization", "regularization": share * noise, "value": value, "metric": metric})
+        if best is not None and metric <= MARGIN * best[0]:
+            break
+        best = (metric, Chosen(share * noise, P, Q))
+    if best is None:
+        raise RuntimeError("no strength of regularization was tried")
+    return best[1]

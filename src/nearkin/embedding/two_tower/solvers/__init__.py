@@ -1,0 +1,1 @@
+"""What trains the towers: one file a method."""

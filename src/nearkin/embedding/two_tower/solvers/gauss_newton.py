@@ -1,0 +1,174 @@
+"""Truncated Gauss-Newton through any towers, both sides together or one at a time (ESL, section 3.4)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from nearkin._distributed import alone
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.point import AllPairsPoint
+from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
+from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
+from nearkin.embedding.two_tower.towers import ResidualTower, Side
+from nearkin.solvers.newton import newton_step
+
+PROBES = 2  # random signs that the diagonal of the Gauss-Newton matrix is estimated with
+
+
+class GaussNewton(AbstractTowerSolver):
+    """Newton steps with the product J^T (l'' over all pairs) J + lambda, never a matrix; cost of a product
+    O(nnz k + (m + n) k^2) and one forward-mode and one reverse pass of the towers.
+
+    `alternating` moves one side at a time: its block is then a plain least-squares problem (for linear towers an exact
+    one), which converges where joint steps crawl. Id tables are preconditioned row by row with the other side's mean
+    k x k curvature, scaled by the row's weight; other parameters by an estimate of the diagonal.
+    """
+
+    def __init__(
+        self,
+        pair: TowerPair,
+        loss: AllPairsLoss,
+        *,
+        alternating: bool = True,
+        cg_steps: int = 10,
+        damping: float = 1e-3,
+    ) -> None:
+        if pair.index is not None:
+            raise ValueError("solver 'gauss-newton' cannot train through an index; use solver='adam'")
+        self.pair, self.loss, self.cg_steps = pair, loss, cg_steps
+        self.blocks = [(True, False), (False, True)] if alternating else [(True, True)]
+        self.damping = torch.full((len(self.blocks),), damping, dtype=torch.float64)
+        self.scale = 1 / loss.observed_weight
+        self.generator = torch.Generator().manual_seed(0)
+
+    def step(self) -> float:
+        with alone():  # conjugate gradients would make the rounding of a merged sum a thousand times as large
+            for number, active in enumerate(self.blocks):
+                value = self._move(number, active)
+        return value
+
+    def state(self) -> dict[str, Tensor]:
+        return self.pair.state() | {"damping": self.damping, "generator": self.generator.get_state()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.pair.load_state(state)
+        self.damping = state["damping"].clone()
+        self.generator.set_state(state["generator"])
+
+    def _move(self, number: int, active: tuple[bool, bool]) -> float:
+        """One Newton step of the active sides; returns the value after it."""
+        parameters = [
+            p for side, on in zip(self.pair.sides, active, strict=True) if on for p in side.parameters().values()
+        ]
+        zero_grad(self.pair.parameters())
+        before = self.pair.value_and_gradient(self.loss, self.scale)
+        gradient = torch.cat([p.grad.reshape(-1) for p in parameters])  # pyright: ignore[reportOptionalMemberAccess]
+        point = self.loss.at(*self.pair.embeddings())
+        x = torch.cat([p.detach().reshape(-1) for p in parameters])
+        product = self._product(point, active)
+
+        def value(y: Tensor) -> float:
+            _write(parameters, y)
+            return self.pair.value(self.loss, self.scale)
+
+        damping = float(self.damping[number])
+        preconditioner = self._preconditioner(point, active, product, damping)
+        step = newton_step(
+            value, gradient, product, x, start_value=before, damping=damping, preconditioner=preconditioner,
+            max_cg_steps=self.cg_steps,
+        )  # fmt: skip
+        _write(parameters, step.x)
+        self.damping[number] = min(max(step.damping, 1e-9), 1e9)
+        return step.value
+
+    def _product(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
+        """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
+
+        def product(d: Tensor) -> Tensor:
+            pushed, directions, offset = [], [], 0
+            for side, on, X in zip(self.pair.sides, active, (point.P, point.Q), strict=True):
+                size = _size(side) if on else 0
+                directions.append(_named(side, d[offset : offset + size]) if on else {})
+                pushed.append(side.push_forward(directions[-1]) if on else torch.zeros_like(X))
+                offset += size
+            parts = []
+            for number, U in enumerate(point.gauss_newton_product(*pushed)):
+                if active[number]:
+                    side, ridge = self.pair.sides[number], self.pair.ridge[number]
+                    tables = isinstance(side.tower, ResidualTower)
+                    pulled = side.pulled_back(U if tables else U + ridge * pushed[number])
+                    if tables:
+                        pulled["table"] = pulled["table"] + ridge * directions[number]["table"]
+                    parts += [self.scale * part.reshape(-1) for part in pulled.values()]
+            return torch.cat(parts)
+
+        return product
+
+    def _preconditioner(
+        self, point: AllPairsPoint, active: tuple[bool, bool], product: Callable[[Tensor], Tensor], damping: float
+    ) -> Callable[[Tensor], Tensor]:
+        size = sum(_size(side) for side, on in zip(self.pair.sides, active, strict=True) if on)
+        signs = [torch.randint(0, 2, (size,), generator=self.generator) * 2.0 - 1 for _ in range(PROBES)]
+        diagonal = (sum((s * product(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
+        diagonal = diagonal + damping + 0.01 * diagonal.mean()
+        solves: list[tuple[slice, Callable[[Tensor], Tensor]]] = []
+        offset = 0
+        for number, (side, on) in enumerate(zip(self.pair.sides, active, strict=True)):
+            if on and isinstance(side.tower, ResidualTower):
+                count = side.tower.table.numel()
+                solves.append((slice(offset, offset + count), self._table_solve(point, number, damping)))
+            offset += _size(side) if on else 0
+
+        def solve(r: Tensor) -> Tensor:
+            z = r / diagonal
+            for where, rows in solves:
+                z[where] = rows(r[where])
+            return z
+
+        return solve
+
+    def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Callable[[Tensor], Tensor]:
+        """Row i by (w_i M + damping I)^-1, M the mean curvature of a row and w_i its weight against the mean's."""
+        c, ridge = point.constants, self.pair.ridge[number]
+        columns = point.pairs.columns
+        if number == 0:
+            other, smooth, mine = point.Q, point.right_gram * float(c.a.mean()), self.pair.ridge[0]
+            weights = torch.zeros(len(other)).index_add_(
+                0, torch.from_numpy(point.pairs.indices).long(), point.curvature.float()
+            )
+        else:
+            other, smooth, mine = point.P, point.left_gram * float(c.b.mean()), self.pair.ridge[1]
+            order = point.pairs.order
+            weights = torch.zeros(len(other)).index_add_(
+                0, torch.from_numpy(columns.rows).long(), point.curvature.float()[order]
+            )
+        rows = len(ridge)
+        mean = self.loss.omega * smooth + (other.T @ (weights[:, None] * other)).double() / rows
+        mean += float(ridge.mean()) * torch.eye(len(mean))
+        spectrum, turn = torch.linalg.eigh(mean)
+        share = (mine / mine.mean().clamp(min=1e-30)).clamp(min=1e-3)
+        inverse = 1 / (self.scale * share * spectrum.clamp(min=float(spectrum[-1]) * 1e-6).float()[None, :] + damping)
+        turn = turn.float()
+
+        def solve(r: Tensor) -> Tensor:
+            R = r.reshape(rows, -1)
+            return (((R @ turn) * inverse) @ turn.T).reshape(-1)
+
+        return solve
+
+
+def _size(side: Side) -> int:
+    return sum(p.numel() for p in side.parameters().values())
+
+
+def _named(side: Side, flat: Tensor) -> dict[str, Tensor]:
+    parameters = side.parameters()
+    parts = flat.split([p.numel() for p in parameters.values()])
+    return {name: part.reshape(p.shape) for (name, p), part in zip(parameters.items(), parts, strict=True)}
+
+
+def _write(parameters: list[Tensor], flat: Tensor) -> None:
+    with torch.no_grad():
+        for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            p.copy_(part.reshape(p.shape))

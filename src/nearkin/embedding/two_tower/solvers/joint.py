@@ -1,0 +1,134 @@
+"""Towers and index learned together, block by block: users, codes, codebooks, each the best for the others.
+
+Alternating least squares first gives exact tables P0 and Q0, the teacher. What an index must keep are the scores near
+the top of each left entity's list, so the student, left vectors P and quantized right vectors T, minimises
+
+    sum over pairs (i, j) on a list of (p_i . t_j - p0_i . q0_j)^2 / 2
+    + (omega / 2) sum over all other pairs of (p_i . t_j - p0_i . q0_j)^2,
+
+an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq. 5), at the cost of m + n. Every block
+is exact least squares or a descent in codes, so nothing is tuned; see docs/end_to_end.md for what each block gains.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
+from nearkin.embedding.two_tower.training import AbstractSolver
+from nearkin.metrics.ranking import recommend
+from nearkin.records import Interactions, RowForms
+
+SWEEPS = 8  # of the teacher
+ROUNDS = 4  # of the blocks; more gain little
+DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them;
+# of a small catalogue a quarter, since a list of everything singles nothing out
+UNLISTED_MASS = 1.0  # what all pairs together weigh, in units of the listed ones
+_RIDGE = 1e-4  # of the mean curvature: settles directions that no score depends on
+
+
+class JointIndex(AbstractSolver):
+    """Teacher sweeps, then rounds of (codes, codebooks, users) through an index with `start`, `descend` and `phase`.
+
+    The index starts from the teacher's right vectors, each counting as often as it was observed (as it would in
+    mini-batches). From then on the right embeddings are the quantized ones.
+    """
+
+    def __init__(self, teacher: AlternatingLeastSquares, index: nn.Module, seen: Interactions, weights: Any) -> None:
+        self.teacher, self.index, self.seen = teacher, index, seen
+        self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
+        self.done, self.distortion = 0, 0.0
+        self.left, self.right = teacher.embeddings()
+        self._student: AllPairsLoss | None = None
+
+    def step(self) -> float:
+        """One sweep of the teacher, or one round; returns the loss, of a round as a share of what no vectors give."""
+        self.done += 1
+        if self.done <= SWEEPS:
+            value = self.teacher.step()
+            self.left, self.right = self.teacher.embeddings()
+            return value / self.teacher.loss.observed_weight
+        self._start() if self.done == SWEEPS + 1 else self._round()
+        self.distortion = float((self.right - self.teacher.Q).square().sum(1).mean())
+        self.left = solved_left(self.student, self.left, self.right)
+        nothing = self.student.value(torch.zeros_like(self.left), torch.zeros_like(self.right))
+        return self.student.value(self.left, self.right) / nothing
+
+    @property
+    def exact(self) -> tuple[np.ndarray, np.ndarray]:
+        """The teacher's tables."""
+        return self.teacher.P.numpy().copy(), self.teacher.Q.numpy().copy()
+
+    def ready(self) -> bool:
+        return self.done > SWEEPS
+
+    def notes(self) -> dict[str, Any]:
+        return {"phase": "index" if self.ready() else "teacher", "distortion": self.distortion}
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return self.left, self.right
+
+    def state(self) -> dict[str, Tensor]:
+        index = {f"index.{name}": value for name, value in self.index.state_dict().items()}
+        progress = torch.tensor([self.done, self.distortion], dtype=torch.float64)
+        return self.teacher.state() | index | {"left": self.left, "right": self.right, "progress": progress}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.teacher.load_state(state)
+        self.index.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("index.")})
+        self.left, self.right = state["left"].clone(), state["right"].clone()
+        self.done, self.distortion = int(state["progress"][0]), float(state["progress"][1])
+        self._student = None
+
+    @property
+    def student(self) -> AllPairsLoss:
+        """The student's loss, made when the teacher is done."""
+        if self._student is None:
+            self._student = student_loss(self.teacher.P, self.teacher.Q, self.seen)
+        return self._student
+
+    def _start(self) -> None:
+        Q, start = self.teacher.Q, self.index.start
+        if not start(Q, weights=self.importance):  # pyright: ignore[reportCallIssue]
+            raise ValueError(f"the index needs more rows than the {len(Q)} right entities; give a smaller n_centroids")
+        with torch.no_grad():
+            self.right = self.index.eval()(Q)[0].detach()
+
+    def _round(self) -> None:
+        """Codes by each row's own curvature, then the codebooks."""
+        targets = solved_left(self.student.transposed(), self.right, self.left)
+        forms = right_forms(self.student, self.left, self.right)
+        self.right = self.index.descend(self.right, targets, forms)[0]  # pyright: ignore[reportCallIssue]
+
+
+def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
+    """The all-pairs loss of an index's scores against the teacher's P (m, k), Q (n, k); seen pairs are on no list."""
+    m, n = seen.shape
+    _, found = recommend(P.numpy(), Q.numpy(), min(DEPTH, -(-n // 4)), seen=seen)
+    rows, columns = np.nonzero(found >= 0)[0], found[found >= 0]
+    lists = Interactions.from_pairs(rows, columns, left_ids=np.arange(m), right_ids=np.arange(n))
+    labels = (P[lists.rows] * Q[lists.indices]).sum(1)
+    curvature = [len(lists) * float(X.square().mean()) / len(Y) for X, Y in ((Q, P), (P, Q))]
+    return AllPairsLoss(
+        lists, omega=UNLISTED_MASS * len(lists) / (m * n), labels=labels.numpy(), weights=1.0, prior=(P, Q),
+        regularization=_RIDGE, ridge=(np.full(m, curvature[0]), np.full(n, curvature[1])),
+    )  # fmt: skip
+
+
+def solved_left(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> Tensor:
+    """The exact minimiser of a squared loss over P (m, k) for fixed Q."""
+    return AlternatingLeastSquares(loss, P, Q, block_size=P.shape[1]).solved_left()
+
+
+def right_forms(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> RowForms:
+    """How the loss measures errors of the rows of Q (n, k) for fixed P."""
+    point, columns = loss.at(P, Q), loss.pairs.columns
+    curvature = point.curvature.expand(len(columns.rows)).numpy()
+    return RowForms(
+        gram=(point.omega * point.left_gram).float().numpy(),
+        ridge=point.constants.ridge_right.reshape(-1).expand(len(Q)).numpy(),
+        indptr=columns.indptr, places=columns.rows, curvature=curvature[columns.order], points=P.numpy(),
+    )  # fmt: skip

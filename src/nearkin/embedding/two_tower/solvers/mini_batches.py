@@ -1,0 +1,114 @@
+"""Mini-batches of observed pairs: the loop that sampled losses and running Gramians share."""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nearkin._check import check_integer, check_real
+from nearkin.embedding.two_tower.objective import Objective
+from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
+from nearkin.embedding.two_tower.tower_pair import TowerPair, penalised, zero_grad
+from nearkin.embedding.two_tower.training import pack_optimizers, unpack_optimizers
+
+
+class Batch(NamedTuple):
+    """Observed pairs and what the towers make of them."""
+
+    rows: Tensor  # (b,) left numbers
+    columns: Tensor  # (b,) right numbers
+    places: Tensor  # (b,) numbers of the pairs
+    P: Tensor  # (b, k) embeddings of `rows`, with a graph
+    Q: Tensor  # (b, k) embeddings of `columns`, through the index if there is one
+
+
+class AbstractBatchLoss(ABC):
+    """A loss of a batch of observed pairs, as a mean over the pairs."""
+
+    @abstractmethod
+    def __call__(self, batch: Batch, pair: TowerPair, generator: torch.Generator) -> Tensor:
+        """The batch's loss; more rows may be drawn with `generator` and embedded by `embed_left` and `embed_right`."""
+
+    def state(self) -> dict[str, Tensor]:
+        """What it remembers from batch to batch."""
+        return {}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Put back a `state`."""
+        del state
+
+
+class MiniBatches(AbstractTowerSolver):
+    """Adam on random batches of observed pairs; a step is an epoch.
+
+    A row's penalty is shared out over its pairs, so an epoch sees each penalty once.
+    """
+
+    def __init__(
+        self,
+        pair: TowerPair,
+        objective: Objective,
+        batch_loss: AbstractBatchLoss,
+        *,
+        batch_size: int,
+        learning_rate: float,
+        generator: torch.Generator,
+    ) -> None:
+        self.pair, self.batch_loss, self.generator = pair, batch_loss, generator
+        self.batch_size = check_integer(batch_size, "batch_size", low=2)
+        pairs = objective.interactions
+        self.rows = torch.from_numpy(pairs.rows).long()
+        self.columns = torch.from_numpy(pairs.indices).long()
+        counts = (
+            torch.bincount(self.rows, minlength=pairs.shape[0]),
+            torch.bincount(self.columns, minlength=pairs.shape[1]),
+        )
+        self.shares = tuple(r.reshape(-1) / c.clamp(min=1) for r, c in zip(pair.ridge, counts, strict=True))
+        self.parameters = pair.parameters()
+        rate = check_real(learning_rate, "learning_rate", above=0)
+        self.optimizers = pair.optimizers(rate)
+
+    def step(self) -> float:
+        total = 0.0
+        for places in torch.randperm(len(self.rows), generator=self.generator).split(self.batch_size):
+            if len(places) > 1:  # a batch of one has no negatives of its own
+                total += self._batch(places) * len(places)
+        return total / len(self.rows)
+
+    def state(self) -> dict[str, Tensor]:
+        own = {f"loss.{name}": value for name, value in self.batch_loss.state().items()}
+        return self.pair.state() | pack_optimizers(self.optimizers) | own | {"generator": self.generator.get_state()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.pair.load_state(state)
+        unpack_optimizers(self.optimizers, state)
+        self.generator.set_state(state["generator"])
+        self.batch_loss.load_state(
+            {name[5:]: value.clone() for name, value in state.items() if name.startswith("loss.")}
+        )
+
+    def _batch(self, places: Tensor) -> float:
+        rows, columns = self.rows[places], self.columns[places]
+        zero_grad(self.parameters)
+        P, E = embed_left(self.pair, rows), self.pair.right.embed_rows(columns)
+        Q, distortion = self.pair.quantized(E)
+        self.pair.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
+        loss = self.batch_loss(Batch(rows, columns, places, P, Q), self.pair, self.generator)
+        loss = loss + self.pair.distortion_weight * distortion
+        for side, X, numbers, share in zip(self.pair.sides, (P, E), (rows, columns), self.shares, strict=True):
+            loss = loss + 0.5 * (share[numbers, None] * penalised(side, X, numbers).square()).sum() / len(places)
+        loss.backward()
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return float(loss.detach())
+
+
+def embed_left(pair: TowerPair, rows: Tensor) -> Tensor:
+    """(b, k) with a graph."""
+    return pair.left.embed_rows(rows)
+
+
+def embed_right(pair: TowerPair, columns: Tensor) -> Tensor:
+    """(b, k) with a graph, through the index if there is one."""
+    return pair.quantized(pair.right.embed_rows(columns))[0]

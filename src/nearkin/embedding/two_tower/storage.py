@@ -1,0 +1,102 @@
+"""A fitted `TwoTower` as a folder: config.json, embeddings.safetensors, ids, and the encoders of features."""
+
+from copy import deepcopy
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin.embedding.two_tower.towers import FeatureBranch
+from nearkin.records import Interactions
+
+KIND = "two-tower"
+PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
+
+
+def save(model: Any, path: str | PathLike) -> None:
+    """Write the folder; parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json."""
+    parameters: dict[str, Any] = {
+        name: value for name, value in model.get_params(deep=False).items() if isinstance(value, PLAIN)
+    }
+    parameters["hidden"] = list(model.hidden)
+    encoders = {
+        side: encoder for side in ("left", "right") if (encoder := getattr(model, f"{side}_encoder_")) is not None
+    }
+    config = {
+        "parameters": parameters,
+        "fitted": {"solver": model.solver_, "regularization": model.regularization_, "omega": model.omega_},
+        "encoders": {
+            side: "branch" if isinstance(encoder, FeatureBranch) else "own" for side, encoder in encoders.items()
+        },
+        "history": model.history_,
+    }
+    with saving_folder(path, KIND, config) as folder:
+        arrays = {"left": model.left_embeddings_, "right": model.right_embeddings_}
+        write_arrays(folder / "embeddings.safetensors", arrays)
+        seen = model.seen_
+        ids = pack_ids("left", model.left_ids_) | pack_ids("right", model.right_ids_)
+        pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
+        write_arrays(folder / "pairs.safetensors", ids | pairs)
+        modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
+        if model.index_ is not None:
+            modules["index"] = model.index_
+        for name, module in modules.items():
+            state = {key: value.cpu().numpy() for key, value in module.state_dict().items()}
+            write_arrays(folder / f"{name}.safetensors", state)
+
+
+def load(
+    cls: Any, path: str | PathLike, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None = None
+) -> Any:
+    """A fitted `cls`; ValueError if an encoder of the user's own is needed and was not given.
+
+    Without `index`, a saved index stays unread and `index_` is None: everything else works.
+    """
+    config, folder = read_config(path, KIND), Path(path)
+    parameters = config["parameters"] | {"hidden": tuple(config["parameters"]["hidden"])}
+    model = cls(**(parameters | {"left": left, "right": right, "index": index}))
+    embeddings, pairs = read_arrays(folder / "embeddings.safetensors"), read_arrays(folder / "pairs.safetensors")
+    model.left_embeddings_, model.right_embeddings_ = embeddings["left"], embeddings["right"]
+    model.left_ids_, model.right_ids_ = unpack_ids("left", pairs), unpack_ids("right", pairs)
+    structure = (pairs["indptr"], pairs["indices"], pairs["weights"])
+    model.seen_ = Interactions(*structure, model.left_ids_, model.right_ids_)
+    fitted = config["fitted"]
+    model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
+    model.history_, model.index_ = config["history"], None
+    model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
+    if index is not None:
+        model.index_ = _filled(deepcopy(index), folder / "index.safetensors")
+    for side, own in (("left", left), ("right", right)):
+        kind = config["encoders"].get(side)
+        setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
+    return model
+
+
+def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:
+    state = {
+        name: torch.from_numpy(value) for name, value in read_arrays(folder / f"{side}_encoder.safetensors").items()
+    }
+    if kind == "own" and own is None:
+        raise ValueError(
+            f"{folder} was fitted with a {side} tower of your own; load it with {side}=a module of the same class"
+        )
+    if kind == "branch":
+        hidden = tuple(
+            len(state[f"layers.{i}.weight"]) for i in range(sum(key.endswith("weight") for key in state) - 1)
+        )
+        own = FeatureBranch(len(state["shift"]), len(state["last.bias"]), hidden, torch.Generator())
+    module = own
+    if module is None:
+        raise ValueError(f"{folder} names an unknown kind of encoder, {kind!r}; it is damaged")
+    module.load_state_dict(state)
+    return module.eval()
+
+
+def _filled(module: nn.Module, file: Path) -> nn.Module:
+    if not file.is_file():
+        raise ValueError(f"{file.parent} was fitted without an index; load it without index=")
+    module.load_state_dict({name: torch.from_numpy(value) for name, value in read_arrays(file).items()})
+    return module.eval()

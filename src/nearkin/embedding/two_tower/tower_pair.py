@@ -1,0 +1,132 @@
+"""Two towers under the all-pairs loss: the objective and its gradient in the towers' parameters."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.two_tower.towers import ResidualTower, Side
+
+
+class TowerPair:
+    """Two sides and what they minimise.
+
+    `ridge` are the penalties (m, 1) and (n, 1) of the rows. They fall on the id embeddings where a tower has them, so
+    that features explain for free what they can, and on the embeddings themselves in any other module. `index` is a
+    module with forward(Q) -> (quantized Q, distortion), applied to the right side; its distortion joins the objective
+    with the weight `distortion_weight`, in units of the mean loss of an observed pair.
+    """
+
+    def __init__(
+        self,
+        left: Side,
+        right: Side,
+        *,
+        ridge: tuple[Tensor, Tensor],
+        index: nn.Module | None = None,
+        distortion_weight: float = 1.0,
+    ) -> None:
+        self.left, self.right, self.index, self.distortion_weight = left, right, index, distortion_weight
+        self.ridge = tuple(r.float() for r in ridge)
+        self.distortion = float("nan")
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    def parameters(self) -> list[Tensor]:
+        """All trainable parameters, the index's last."""
+        own = [p for side in self.sides for p in side.parameters().values()]
+        return own if self.index is None else own + [p for p in self.index.parameters() if p.requires_grad]
+
+    def optimizers(self, learning_rate: float) -> list[torch.optim.Optimizer]:
+        """Adam on all parameters but those that the index moves by an optimizer of its own, and that optimizer.
+
+        An index may have `rotation_optimizer()` and `rotation_parameters()`, as `quantization.IndexingLayer` has.
+        """
+        make = getattr(self.index, "rotation_optimizer", None)
+        turning = None if make is None else make()
+        apart = {id(p) for group in ([] if turning is None else turning.param_groups) for p in group["params"]}
+        adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
+        return [adam] if turning is None else [adam, turning]
+
+    def index_is_ready(self) -> bool:
+        """Whether the index quantizes yet; one without phases always does."""
+        return getattr(self.index, "phase", "train") == "train"
+
+    def notes(self) -> dict[str, float]:
+        """The last step's distortion, where there is an index."""
+        return {} if self.index is None else {"distortion": self.distortion}
+
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k) as they are searched: Q through the index, which learns nothing from it."""
+        P, Q = self.embeddings()
+        if self.index is None:
+            return P, Q
+        mode = self.index.training
+        with torch.no_grad():
+            Q = self.index.eval()(Q)[0]
+        self.index.train(mode)
+        return P, Q
+
+    def modules(self) -> dict[str, nn.Module]:
+        named = {"left": self.left.tower, "right": self.right.tower}
+        return named if self.index is None else named | {"index": self.index}
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k) as a user gets them: before the index."""
+        return self.left.embed(), self.right.embed()
+
+    def value_and_gradient(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
+        """Fill the parameters' `.grad` with the gradient of scale * L + distortion; return that value."""
+        P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
+        R, distortion = self.quantized(Q)
+        self.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
+        value = scale * (loss(P, R) + self.penalty(P, Q)) + self.distortion_weight * distortion
+        value.backward()
+        for side, X in zip(self.sides, (P, Q), strict=True):
+            side.pull_back(X.grad)  # pyright: ignore[reportArgumentType]
+        return float(value.detach())
+
+    def value(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
+        with torch.no_grad():
+            P, Q = self.embeddings()
+            R, distortion = self.quantized(Q)
+            return float(scale * (loss(P, R) + self.penalty(P, Q)) + self.distortion_weight * distortion)
+
+    def quantized(self, Q: Tensor) -> tuple[Tensor, Tensor | float]:
+        """Q through the index, if there is one, and the distortion."""
+        return (Q, 0.0) if self.index is None else self.index(Q)
+
+    def penalty(self, P: Tensor, Q: Tensor) -> Tensor:
+        """Half the ridge-weighted squares of the id embeddings, or of the embeddings where there are none."""
+        return sum(
+            (
+                0.5 * (r * penalised(side, X).square()).sum()
+                for side, X, r in zip(self.sides, (P, Q), self.ridge, strict=True)
+            ),
+            start=torch.zeros(()),
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"{name}.{key}": value
+            for name, module in self.modules().items()
+            for key, value in module.state_dict().items()
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for name, module in self.modules().items():
+            head = f"{name}."
+            module.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
+
+
+def penalised(side: Side, X: Tensor, rows: Tensor | slice = slice(None)) -> Tensor:
+    """What the penalty of a side falls on: the id embeddings of `rows`, or X, the embeddings of these rows."""
+    return side.tower.table[rows] if isinstance(side.tower, ResidualTower) else X
+
+
+def zero_grad(parameters: Iterable[Tensor]) -> None:
+    for parameter in parameters:
+        parameter.grad = None

@@ -1,0 +1,172 @@
+"""Value, gradient and Gauss-Newton product of the all-pairs loss against the dense m x n sum."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.all_pairs.pair_losses import LOSSES, CustomPairLoss
+from nearkin.records import Interactions
+from tests.reference.all_pairs import dense_gauss_newton, dense_loss
+
+QUARTIC = CustomPairLoss(lambda y, z: (y - z) ** 4, lambda y, z: -4 * (y - z) ** 3, lambda y, z: 12 * (y - z) ** 2)
+ALL = {**LOSSES, "custom": QUARTIC}
+
+
+def problem(rng: np.random.Generator, name: str, m: int = 13, n: int = 9, k: int = 4) -> dict:
+    """Signed labels, weights, costs and an imputation of another width than k; an empty row and an empty column."""
+    mask = rng.random((m, n)) < 0.4
+    mask[2], mask[:, 3], mask[5] = False, False, True
+    Y = np.where(mask, rng.choice([-1.0, 1.0, 0.7], (m, n)), 0)
+    weights, a, b = rng.random((m, n)), rng.random(m), rng.random(n)
+    prior = rng.standard_normal((m, 3)), rng.standard_normal((n, 3))
+    r, s = rng.random(m), rng.random(n)
+    loss = AllPairsLoss(
+        sp.csr_matrix((Y[mask], np.nonzero(mask)), shape=(m, n)),
+        loss=ALL[name], omega=0.3, weights=weights[mask], a=a, b=b, prior=prior, regularization=0.2, ridge=(r, s),
+    )  # fmt: skip
+    dense = {
+        "Y": torch.tensor(Y), "observed": torch.tensor(mask), "weights": torch.tensor(weights),
+        "cost": torch.tensor(0.3 * np.outer(a, b)),
+    }  # fmt: skip
+    P, Q, W, H = (torch.tensor(rng.standard_normal((rows, k))) for rows in (m, n, m, n))
+    imputed = torch.tensor(prior[0] @ prior[1].T)
+    return {"loss": loss, "dense": dense, "imputed": imputed, "P": P, "Q": Q, "W": W, "H": H, "r": r, "s": s}
+
+
+def ridge(p: dict, P: torch.Tensor, Q: torch.Tensor) -> torch.Tensor:
+    return 0.1 * ((torch.tensor(p["r"])[:, None] * P**2).sum() + (torch.tensor(p["s"])[:, None] * Q**2).sum())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_value_and_gradient_are_those_of_the_dense_sum(rng: np.random.Generator, name: str) -> None:
+    p = problem(rng, name)
+    P, Q = p["P"].requires_grad_(), p["Q"].requires_grad_()
+    expected = dense_loss(P, Q, **p["dense"], imputed=p["imputed"], loss=ALL[name]) + ridge(p, P, Q)
+    dP, dQ = torch.autograd.grad(expected, (P, Q))
+    assert p["loss"].value(P, Q) == pytest.approx(expected.item(), rel=1e-10)
+    for found, wanted in zip(p["loss"].gradient(P, Q), (dP, dQ), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_gauss_newton_product_is_that_of_the_dense_sum(rng: np.random.Generator, name: str) -> None:
+    p = problem(rng, name)
+    P, Q, W, H = p["P"], p["Q"], p["W"], p["H"]
+    left, right, quadratic = dense_gauss_newton(P, Q, W, H, **p["dense"], loss=ALL[name])
+    left, right = left + 0.2 * torch.tensor(p["r"])[:, None] * W, right + 0.2 * torch.tensor(p["s"])[:, None] * H
+    U, V = p["loss"].gauss_newton_product(P, Q, W, H)
+    torch.testing.assert_close(U, left, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(V, right, rtol=1e-8, atol=1e-10)
+    found = float((U * W).sum() + (V * H).sum())
+    assert found == pytest.approx(float(quadratic + 2 * ridge(p, W, H)), rel=1e-10), "d^T G d is the sum of l'' Z^2"
+
+
+@pytest.mark.parametrize("omega", [0.01, 5.0])
+def test_gauss_newton_matrix_is_symmetric_and_semi_definite(rng: np.random.Generator, omega: float) -> None:
+    """omega = 5 makes the observed part's own curvature negative: only the whole is semi-definite."""
+    mask = sp.random(7, 6, density=0.5, random_state=1, format="csr")
+    loss = AllPairsLoss(mask, loss="logistic", omega=omega)
+    P, Q = torch.tensor(rng.standard_normal((7, 2))), torch.tensor(rng.standard_normal((6, 2)))
+    assert (loss.at(P, Q).curvature.min() < -1) == (omega > 1)
+    columns = []
+    for unit in torch.eye(26, dtype=torch.float64):
+        U, V = loss.gauss_newton_product(P, Q, unit[:14].reshape(7, 2), unit[14:].reshape(6, 2))
+        columns.append(torch.cat([U.flatten(), V.flatten()]))
+    G = torch.stack(columns)
+    torch.testing.assert_close(G, G.T, rtol=1e-10, atol=1e-12)
+    assert torch.linalg.eigvalsh(G).min() > -1e-10 * G.abs().max()
+
+
+def test_squared_loss_of_one_block_is_its_own_quadratic(rng: np.random.Generator) -> None:
+    """With Q fixed the squared loss is quadratic in P: the second-order expansion is exact."""
+    p = problem(rng, "squared")
+    P, Q, W = p["P"], p["Q"], p["W"]
+    point = p["loss"].at(P, Q)
+    U, _ = point.gauss_newton_product(W, torch.zeros_like(Q))
+    expected = point.value() + float((point.left_gradient() * W).sum() + 0.5 * (U * W).sum())
+    assert p["loss"].value(P + W, Q) == pytest.approx(expected, rel=1e-12)
+
+
+def test_autograd_pulls_the_gradient_back_through_towers(rng: np.random.Generator) -> None:
+    p = problem(rng, "logistic")
+    tower = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4)).double()
+    u = torch.tensor(rng.standard_normal((13, 5)))
+    parameters = list(tower.parameters())
+    found = torch.autograd.grad(2 * p["loss"](tower(u), p["Q"]), parameters)
+    P = tower(u)
+    dense = dense_loss(P, p["Q"], **p["dense"], imputed=p["imputed"], loss=ALL["logistic"]) + ridge(p, P, p["Q"])
+    for one, other in zip(found, torch.autograd.grad(2 * dense, parameters), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-10)
+
+
+def test_transposed_loss_is_the_same_loss(rng: np.random.Generator) -> None:
+    p = problem(rng, "logistic")
+    turned = p["loss"].transposed()
+    assert turned.value(p["Q"], p["P"]) == pytest.approx(p["loss"].value(p["P"], p["Q"]), rel=1e-12)
+    dQ, dP = turned.gradient(p["Q"], p["P"])
+    for found, wanted in zip((dP, dQ), p["loss"].gradient(p["P"], p["Q"]), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_perfect_imputation_does_not_cancel_in_float32(rng: np.random.Generator) -> None:
+    """At P = Pt, Q = Qt the three terms of eq. 13 are about 1e6 each and their sum is 0."""
+    P = torch.tensor(rng.standard_normal((400, 16)), dtype=torch.float32)
+    Q = torch.tensor(rng.standard_normal((300, 16)), dtype=torch.float32)
+    observed = sp.csr_matrix(([1.0], ([0], [0])), shape=(400, 300))
+    loss = AllPairsLoss(observed, prior=(P, Q), labels=[float(P[0] @ Q[0])])
+    assert abs(loss.value(P, Q)) < 1e-6
+    moved = P * 1.0001
+    dense = 0.5 * (moved.double() @ Q.double().T - P.double() @ Q.double().T).square().sum().item()
+    assert loss.value(moved, Q) == pytest.approx(dense, rel=1e-3)
+
+
+def test_float32_agrees_with_float64(rng: np.random.Generator) -> None:
+    p = problem(rng, "squared")
+    double = p["loss"].value(p["P"], p["Q"])
+    assert p["loss"].value(p["P"].float(), p["Q"].float()) == pytest.approx(double, rel=1e-5)
+    assert p["loss"].gradient(p["P"].float(), p["Q"].float())[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"omega": -1.0}, ValueError, "omega is -1.0; it must be a number of at least 0"),
+        ({"a": np.ones(3)}, ValueError, r"a has shape \(3,\); it must be one number or \(2,\)"),
+        ({"b": [1.0, -1.0, 1.0]}, ValueError, "b has 1 entries below 0"),
+        ({"weights": [np.nan, 1.0]}, ValueError, "weights contains NaN"),
+        ({"prior": (np.ones((2, 2)), np.ones((3, 1)))}, ValueError, "prior has shapes"),
+        ({"loss": "cubic"}, ValueError, "loss is 'cubic'; it must be one of 'squared'"),
+        ({"loss": 3}, TypeError, "loss is of type int"),
+    ],
+)
+def test_bad_arguments_are_named(change: dict, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        AllPairsLoss(sp.csr_matrix(np.array([[1.0, 0, 0], [0, 1, 0]])), **change)
+
+
+def test_bad_data_and_embeddings_are_named() -> None:
+    with pytest.raises(ValueError, match="observed has no stored entry"):
+        AllPairsLoss(sp.csr_matrix((2, 3)))
+    with pytest.raises(TypeError, match="observed is of type ndarray"):
+        AllPairsLoss(np.eye(3))
+    concave = CustomPairLoss(
+        lambda y, z: torch.cos(z - y), lambda y, z: -torch.sin(z - y), lambda y, z: -torch.cos(z - y)
+    )
+    with pytest.raises(ValueError, match="loss is not convex: its second derivative at label 1"):
+        AllPairsLoss(sp.csr_matrix(np.eye(3)), loss=concave)
+    loss = AllPairsLoss(sp.csr_matrix(np.eye(3)))
+    with pytest.raises(ValueError, match=r"Q has shape \(2, 2\); it must be \(3, 2\)"):
+        loss.value(torch.ones(3, 2), torch.ones(2, 2))
+    with pytest.raises(TypeError, match="P is ndarray"):
+        loss.value(np.ones((3, 2)), torch.ones(3, 2))
+    with pytest.raises(TypeError, match=r"Q is torch.float64 on cpu; it must be torch.float32"):
+        loss.value(torch.ones(3, 2), torch.ones(3, 2).double())
+
+
+def test_the_record_and_the_matrix_give_one_loss(rng: np.random.Generator) -> None:
+    matrix = sp.random(8, 5, density=0.4, random_state=2, format="csr")
+    P, Q = torch.tensor(rng.standard_normal((8, 3))), torch.tensor(rng.standard_normal((5, 3)))
+    record = AllPairsLoss(Interactions.from_matrix(matrix))
+    assert record.value(P, Q) == pytest.approx(AllPairsLoss(matrix).value(P, Q), rel=1e-6)  # the record is float32

@@ -1,0 +1,42 @@
+"""Products on the observed pairs: numba, torch's sparse kernels, threads and the dense matrix give one answer."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from nearkin.embedding.all_pairs import products as pair_products
+from nearkin.embedding.all_pairs.prefetch import is_far
+from nearkin.embedding.all_pairs.products import PairProducts, torch_dots, torch_times
+from nearkin.records import Interactions
+
+
+@pytest.fixture(params=[(30, 20, 7), (1500, 1200, 64)], ids=["in the cache", "beyond it"])  # then rows are prefetched
+def problem(rng: np.random.Generator, request: pytest.FixtureRequest) -> tuple:
+    m, n, k = request.param
+    pairs = Interactions.from_matrix(sp.random(m, n, density=9 / m, random_state=0, format="csr"))
+    P, Q = torch.tensor(rng.standard_normal((m, k))), torch.tensor(rng.standard_normal((n, k)))
+    assert is_far(P.numpy()) == is_far(Q.numpy()) == (m > 30)
+    return pairs, P, Q, torch.tensor(rng.standard_normal(len(pairs)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_are_those_of_the_dense_matrix(problem: tuple, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    pairs, P, Q, values = problem
+    monkeypatch.setattr(pair_products, "SMALL", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    products = PairProducts(pairs.indptr, pairs.indices, pairs.columns)
+    X = sp.csr_matrix((values.numpy(), pairs.indices, pairs.indptr), shape=pairs.shape).toarray()
+    rows, columns = torch.from_numpy(pairs.rows).long(), torch.from_numpy(pairs.indices).long()
+    torch.testing.assert_close(products.dots(P, Q), (P @ Q.T)[rows, columns])
+    torch.testing.assert_close(products.cross_dots(P, Q, 2 * P, 3 * Q), 5 * (P @ Q.T)[rows, columns])
+    torch.testing.assert_close(products.times_right(values, Q), torch.from_numpy(X) @ Q)
+    torch.testing.assert_close(products.times_left(values, P), torch.from_numpy(X).T @ P)
+    torch.testing.assert_close(products.transposed().times_left(values[products.order], Q), torch.from_numpy(X) @ Q)
+
+
+def test_the_kernels_of_a_gpu_agree_on_the_cpu(problem: tuple) -> None:
+    pairs, P, Q, values = problem
+    products = PairProducts(pairs.indptr, pairs.indices, pairs.columns)
+    torch.testing.assert_close(torch_dots(pairs.indptr, pairs.indices, P, Q), products.dots(P, Q))
+    torch.testing.assert_close(torch_times(pairs.indptr, pairs.indices, values, Q), products.times_right(values, Q))

@@ -1,0 +1,305 @@
+"""The estimator: quality on known answers, names, bad input, new objects, new answers, next questions."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import nearkin as nk
+from nearkin.data.comparison_synthetic import comparisons_from_labels, comparisons_from_vectors
+from nearkin.data.comparison_votes import net_votes
+from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
+from nearkin.embedding.ordinal.losses import LOSSES
+from nearkin.records import Comparisons
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(21).normal(size=(40, 2))
+
+
+@pytest.fixture(scope="module")
+def train(points):
+    return comparisons_from_vectors(points, 5000, random_state=22)
+
+
+@pytest.fixture(scope="module")
+def test(points):
+    return comparisons_from_vectors(points, 5000, random_state=23)
+
+
+@pytest.fixture(scope="module")
+def model(train):
+    return nk.OrdinalEmbedding(2, random_state=0).fit(train)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_held_out_answers(loss, train, test):
+    model = nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(train)
+    bound = 0.92 if loss in ("ckl", "t-ste") else 0.97  # heavy tails have a floor of their own
+    assert model.score(test) > bound, f"{loss}: {model.score(test):.3f}"
+    assert model.embedding_.shape == (40, 2)
+    assert model.embedding_.dtype == np.float32
+
+
+def test_quadruplets(points, test):
+    answers = comparisons_from_vectors(points, 5000, quadruplets=True, random_state=5)
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(answers.indices)
+    assert model.score(test) > 0.95
+    assert model.report()["n_contradictions"] == 0
+
+
+def test_embedding_is_the_shape_that_asked_the_questions(points, model):
+    """Procrustes: after turning and scaling, the points lie where the true ones do."""
+    from scipy.spatial import procrustes
+
+    _, _, left = procrustes(points, model.embedding_)
+    assert left < 0.02, left
+
+
+def test_centred_in_principal_axes(model):
+    X = model.embedding_.astype(float)
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-5)
+    spread = X.T @ X
+    assert spread[0, 0] >= spread[1, 1]
+    assert abs(spread[0, 1]) < 1e-3 * spread[0, 0]
+
+
+def test_noise_does_not_ruin_it(points, test):
+    noisy = comparisons_from_vectors(points, 5000, noise=0.1, random_state=22)
+    for loss in ("ste", "t-ste", "gnmds"):
+        assert nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(noisy).score(test) > 0.92, loss
+
+
+def test_votes_outweigh(train, test):
+    """Answers turned round with one vote each do no harm beside the right ones with nine."""
+    rows = np.concatenate([train.indices, train.indices[:, [0, 2, 1]]])
+    weights = np.repeat([9.0, 1.0], len(train))
+    fair = nk.OrdinalEmbedding(2, random_state=0).fit(Comparisons(rows, train.objects, weights))
+    assert fair.score(test) > 0.93
+
+
+def test_names_are_matched(points):
+    names = np.array([f"city {n}" for n in range(40)])
+    answers = comparisons_from_vectors(points, 4000, random_state=22)
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(comparisons_from_names(names[answers.indices]))
+    shuffled = comparisons_from_names(names[::-1][answers.indices[:50]], objects=names[::-1])
+    straight = comparisons_from_names(names[::-1][answers.indices[:50]])
+    assert model.score(shuffled) == model.score(straight)
+    assert model.objects_.tolist() == sorted(names.tolist())
+    with pytest.raises(ValueError, match="not in the embedding, the first is 'Rome'"):
+        model.score(comparisons_from_names([["Rome", "city 1", "city 2"]]))
+
+
+def test_predict_and_probability_agree(model, test):
+    sure = model.predict(test)
+    p = model.predict_proba(test)
+    assert p.shape == (len(test),)
+    assert ((p > 0.5) == sure).all()
+    assert sure.mean() == pytest.approx(model.score(test))
+    reverse = model.predict_proba(test.indices[:, [0, 2, 1]])
+    np.testing.assert_allclose(p + reverse, 1)
+
+
+@pytest.mark.parametrize("loss", ["gnmds", "soe"])
+def test_no_probability_without_a_model(loss, train):
+    with pytest.raises(ValueError, match="has no probability of an answer; use 'ste'"):
+        nk.OrdinalEmbedding(2, loss=loss, random_state=0, max_iter=2).fit(train).predict_proba(train)
+
+
+def test_transform_places_objects_by_their_features():
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(4), 30)
+    features = rng.normal(size=(4, 6))[y] * 3 + rng.normal(size=(120, 6))
+    fresh = comparisons_from_labels(y[::2], 4000, random_state=1)
+    model = nk.OrdinalEmbedding(3, loss="t-ste", random_state=0).fit(fresh, features=features[::2])
+    placed = model.transform(features[1::2])
+    assert placed.shape == (60, 3)
+    distance = np.linalg.norm(placed[:, None] - model.embedding_[None], axis=2)
+    nearest = y[::2][distance.argmin(axis=1)]
+    assert (nearest == y[1::2]).mean() > 0.9
+    with pytest.raises(ValueError, match="features has 5 columns; it must have 6"):
+        model.transform(features[:, :5])
+
+
+def test_partial_fit_drops_the_old_map(points, train):
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, 500)), features=points)
+    model.transform(points[:3])
+    model.partial_fit(train.take(slice(500, 600)))
+    with pytest.raises(ValueError, match="fit_transformer"):
+        model.transform(points[:3])
+
+
+def test_transform_needs_features(model):
+    with pytest.raises(ValueError, match=r"pass features \(n, d\)"):
+        model.transform(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="features has 3 rows; it must have one per object, 40"):
+        clone(model).fit(model.comparisons_).fit_transformer(np.zeros((3, 2)))
+
+
+def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):
+    half, more = train.take(slice(0, 300)), train.take(slice(300, None))
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(half)
+    before = model.score(test)
+    model.partial_fit(more)
+    assert len(model.comparisons_) == len(train)
+    assert model.score(test) > max(before, 0.95)
+    fresh = comparisons_from_array([[40, 0, 1], [0, 40, 1], [3, 2, 40], [40, 2, 3]])
+    model.partial_fit(fresh)
+    assert model.embedding_.shape == (41, 2)
+    assert model.score(test) > 0.95
+    assert model.score(fresh) == 1.0
+
+
+def test_partial_fit_first_is_fit(train):
+    started = nk.OrdinalEmbedding(2, random_state=0).partial_fit(train)
+    np.testing.assert_array_equal(started.embedding_, nk.OrdinalEmbedding(2, random_state=0).fit(train).embedding_)
+
+
+def test_more_starts_are_no_worse(train):
+    one = [nk.OrdinalEmbedding(1, random_state=seed, n_init=1).fit(train).objective_ for seed in range(5)]
+    many = [nk.OrdinalEmbedding(1, random_state=seed, n_init=5).fit(train).objective_ for seed in range(5)]
+    assert np.mean(many) < np.mean(one), (many, one)
+
+
+def test_dimension_is_found(train):
+    model = nk.OrdinalEmbedding("auto", random_state=0).fit(train)
+    assert model.n_components_ == 2, model.dimension_curve_
+    assert model.dimension_curve_["dimension"][:3] == [1, 2, 3]
+    assert model.dimension_curve_["error"][0] > 0.15
+
+
+def test_validation_returns_the_best_seen(points, test):
+    few = comparisons_from_vectors(points, 250, noise=0.15, random_state=8)
+    plain = nk.OrdinalEmbedding(10, random_state=0).fit(few)
+    careful = nk.OrdinalEmbedding(10, random_state=0).fit(few, validation=test)
+    assert careful.score(test) >= plain.score(test)
+    assert min(entry["validation"] for entry in careful.history_) == pytest.approx(1 - careful.score(test), abs=1e-3)
+
+
+def test_callback_and_starts(train):
+    seen = []
+    nk.OrdinalEmbedding(2, random_state=0, n_init=2, max_iter=10, tol=0.0).fit(
+        train, callback=lambda step, record: seen.append((step, record["total"], record["embedding"].shape))
+    )
+    assert [step for step, _, _ in seen] == list(range(1, 31))  # two heats of ten, then the winner
+    assert {(total, shape) for _, total, shape in seen} == {(30, (40, 2))}
+
+
+@pytest.mark.parametrize("rule", ["information-gain", "uncertainty"])
+@pytest.mark.parametrize("loss", ["t-ste", "gnmds"])
+def test_next_queries_are_new_and_open(rule, loss, points):
+    few = comparisons_from_vectors(points, 200, random_state=8)
+    model = nk.OrdinalEmbedding(2, loss=loss, random_state=0).fit(few)
+    asked = model.next_queries(20, rule=rule)
+    assert asked.shape == (20, 3)
+    questions = {(i, frozenset((j, k))) for i, j, k in asked.tolist()}
+    assert len(questions) == 20
+    assert not questions & {(i, frozenset((j, k))) for i, j, k in few.indices.tolist()}
+    assert all(len({i, j, k}) == 3 for i, j, k in asked.tolist())
+    again = clone(model).fit(few).next_queries(20, rule=rule)
+    np.testing.assert_array_equal(asked, again)
+
+
+def test_uncertain_questions_are_near_to_a_coin(model):
+    p = model.predict_proba(model.next_queries(30, rule="uncertainty"))
+    random = comparisons_from_vectors(np.random.default_rng(1).normal(size=(40, 2)), 300, random_state=3)
+    assert np.abs(p - 0.5).mean() < 0.4 * np.abs(model.predict_proba(random) - 0.5).mean()
+
+
+@pytest.mark.parametrize("rule", ["information-gain", "uncertainty"])
+def test_chosen_questions_teach_more_than_random_ones(rule, points, test):
+    """The point of asking: after as many more answers, the error is lower than with random questions."""
+    errors = {"chosen": [], "random": []}
+    for seed in range(4):
+        few = comparisons_from_vectors(points, 300, random_state=100 + seed)
+        model = nk.OrdinalEmbedding(2, random_state=seed).fit(few)
+        for _ in range(6):
+            rows = model.next_queries(50, rule=rule)
+            near, far = (np.linalg.norm(points[rows[:, 0]] - points[rows[:, c]], axis=1) for c in (1, 2))
+            model.partial_fit(np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]]))
+        more = comparisons_from_vectors(points, 300, random_state=200 + seed)
+        other = nk.OrdinalEmbedding(2, random_state=seed).fit(few).partial_fit(more)
+        errors["chosen"].append(1 - model.score(test))
+        errors["random"].append(1 - other.score(test))
+    assert np.mean(errors["chosen"]) < 0.8 * np.mean(errors["random"]), errors
+
+
+def test_report_names_what_is_missing():
+    groups = np.array([[0, 1, 2], [1, 2, 0], [3, 4, 5], [4, 5, 3]])
+    answers = Comparisons(np.concatenate([groups, [[0, 2, 1]]]), np.array(list("abcdefg")))
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(answers)
+    report = model.report()
+    assert report["n_groups"] == 2
+    assert report["unplaced"].tolist() == ["g"]
+    assert report["n_contradictions"] == 1
+    assert set(report["few"]) == set("def")
+    assert any("2 groups" in note for note in report["notes"])
+    np.testing.assert_array_equal(model.embedding_[6], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (np.array([[0, 1, 2], [0, 2, 1]]), "they cancel out"),
+        (np.array([[0, 1, 1]]), "repeat an index"),
+        (np.empty((0, 3), int), "is empty"),
+    ],
+)
+def test_useless_answers(rows, text):
+    with pytest.raises(ValueError, match=text):
+        nk.OrdinalEmbedding(2, random_state=0).fit(rows)
+
+
+def test_cancelling_answers_have_no_net_votes():
+    assert not net_votes(comparisons_from_array([[0, 1, 2], [0, 2, 1]]))[0].any()
+
+
+def test_too_few_objects():
+    with pytest.raises(ValueError, match="2 objects; at least 3 are needed"):
+        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"n_components": 0}, ValueError, "n_components is 0"),
+        ({"n_components": "all"}, TypeError, "n_components is 'all'"),
+        ({"loss": "hinge"}, ValueError, "loss is 'hinge'"),
+        ({"solver": "adam"}, ValueError, "solver is 'adam'"),
+        ({"n_init": 0}, ValueError, "n_init is 0"),
+        ({"step": 0.0}, ValueError, "step is 0.0"),
+        ({"scale": 0.0}, ValueError, "scale is 0.0"),
+    ],
+)
+def test_bad_parameters(options, error, text, train):
+    with pytest.raises(error, match=text):
+        nk.OrdinalEmbedding(**options).fit(train)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("solver", ["auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd", "l-bfgs", "projected-gram"])
+def test_two_answers_are_enough_to_stay_finite(solver, loss):
+    for rows in ([[0, 1, 2]], [[0, 1, 2, 3], [2, 3, 1, 2]]):
+        model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(rows)
+        assert np.isfinite(model.embedding_).all()
+
+
+def test_divergence_is_an_error_that_says_what_to_do(train):
+    with pytest.raises(FloatingPointError, match="use a smaller step, or solver='svrg-sbb'"):
+        nk.OrdinalEmbedding(2, solver="gd", step=1e20, random_state=0).fit(train)
+
+
+def test_scikit_learn_rules(train):
+    model = nk.OrdinalEmbedding(3, loss="soe", random_state=4)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        model.score(train)
+
+
+def test_same_seed_as_the_data_is_not_the_truth(points):
+    """The start is drawn from another stream than vectors drawn with the same seed and size."""
+    same = np.random.default_rng(0).normal(0, 0.1, (40, 2))
+    answers = comparisons_from_vectors(same, 2000, random_state=1)
+    rough = nk.OrdinalEmbedding(2, random_state=0, max_iter=1, solver="gd", step=1e-9).fit(answers)
+    assert rough.score(answers) < 0.8

@@ -1,0 +1,134 @@
+"""Every loss, on points and on Gram matrices, for triplets and quadruplets, against central differences in float64."""
+
+import numpy as np
+import pytest
+
+from nearkin.embedding.ordinal.gram import GramObjective
+from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+
+QUESTIONS = {
+    "triplet": np.array([[0, 1, 2], [1, 2, 0], [3, 4, 0], [2, 4, 1], [4, 0, 3]], np.uint32),
+    "quadruplet": np.array([[0, 1, 2, 3], [1, 2, 1, 4], [3, 4, 0, 3], [2, 0, 4, 1], [0, 1, 1, 2]], np.uint32),
+}
+
+
+def central_differences(f, X, h=1e-6):
+    gradient = np.zeros_like(X)
+    for place in np.ndindex(*X.shape):
+        step = np.zeros_like(X)
+        step[place] = h
+        gradient[place] = (f(X + step) - f(X - step)) / (2 * h)
+    return gradient
+
+
+def relative_error(found, wanted):
+    return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("p", [1, 3, 5])  # t-STE's alpha = 1, 2 and 4: whole and half exponents
+@pytest.mark.parametrize("width", QUESTIONS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_on_points_is_the_derivative(name, width, p, rng):
+    X = rng.normal(0, 0.7, (5, p))
+    loss = get_loss(name, p)
+    problem = OrdinalObjective(QUESTIONS[width], 5, loss, weights=np.array([1.0, 2, 1, 0.5, 3]), dtype=np.float64)
+    found = unpad_rows(problem.gradient(pad_rows(X, np.float64)), p)
+    wanted = central_differences(lambda X: problem.value(pad_rows(X, np.float64)), X)
+    assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
+
+
+@pytest.mark.parametrize("width", QUESTIONS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_on_gram_matrix_is_the_derivative(name, width, rng):
+    X = rng.normal(0, 0.7, (5, 3))
+    problem = GramObjective(QUESTIONS[width], 5, get_loss(name, 3), weights=np.array([1.0, 2, 1, 0.5, 3]))
+    found = problem.value_and_gradient(X @ X.T)[1]
+    wanted = central_differences(lambda G: problem.value_and_gradient(G)[0], X @ X.T)
+    assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_points_and_gram_matrix_agree(name, rng):
+    X = rng.normal(0, 0.7, (5, 3))
+    loss = get_loss(name, 3)
+    on_points = OrdinalObjective(QUESTIONS["triplet"], 5, loss, dtype=np.float64)
+    on_gram = GramObjective(QUESTIONS["triplet"], 5, loss)
+    x = pad_rows(X, np.float64)
+    value, gradient = on_gram.value_and_gradient(X @ X.T)
+    np.testing.assert_allclose(on_points.value(x), value, rtol=1e-12)
+    np.testing.assert_allclose(unpad_rows(on_points.gradient(x), 3), 2 * gradient @ X, rtol=1e-9, atol=1e-12)
+
+
+def test_t_ste_whole_and_general_exponent_agree(rng):
+    x = pad_rows(rng.normal(0, 0.7, (5, 3)), np.float64)
+    whole = OrdinalObjective(QUESTIONS["triplet"], 5, get_loss("t-ste", 3, 2.0), dtype=np.float64)
+    general = OrdinalObjective(QUESTIONS["triplet"], 5, get_loss("t-ste", 3, 2.0 + 1e-9), dtype=np.float64)
+    assert whole.loss.halves == 3
+    assert general.loss.halves == 0
+    np.testing.assert_allclose(whole.gradient(x), general.gradient(x), rtol=1e-7)
+
+
+def test_eq_47_as_printed_is_ste_and_not_the_crowd_kernel(rng):
+    x = pad_rows(rng.normal(0, 0.7, (5, 3)), np.float64)
+    values = {
+        name: OrdinalObjective(QUESTIONS["triplet"], 5, get_loss(name, 3), dtype=np.float64).value(x)
+        for name in ("ckl", "ckl-printed", "ste")
+    }
+    assert values["ckl-printed"] == values["ste"]
+    assert abs(values["ckl"] - values["ste"]) > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", LOSSES)
+def test_far_points_do_not_overflow(name, dtype):
+    X = np.array([[0.0], [1e4], [2e-3], [0.0], [1.0]])
+    problem = OrdinalObjective(np.array([[0, 1, 2], [0, 2, 1], [0, 3, 3]])[:2], 5, get_loss(name, 10), dtype=dtype)
+    x = pad_rows(X, dtype)
+    assert np.isfinite(problem.value(x))
+    assert np.isfinite(problem.gradient(x)).all()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_coincident_points_have_a_finite_gradient(name):
+    problem = OrdinalObjective(np.array([[0, 1, 2]]), 3, get_loss(name, 2))
+    assert np.isfinite(problem.gradient(pad_rows(np.zeros((3, 2))))).all()
+
+
+@pytest.mark.parametrize("name", ["ckl", "ckl-printed", "ste", "t-ste"])
+def test_loss_is_minus_the_logarithm_of_the_model(name, rng):
+    X = rng.normal(0, 1, (5, 3))
+    loss = get_loss(name, 3)
+    rows = QUESTIONS["triplet"]
+    near, far = (((X[rows[:, 0]] - X[rows[:, c]]) ** 2).sum(1) for c in (1, 2))
+    value = OrdinalObjective(rows, 5, loss, dtype=np.float64).value(pad_rows(X, np.float64))
+    np.testing.assert_allclose(value, -np.log(answer_probability(loss, near, far)).mean() * 5, rtol=1e-12)
+
+
+def test_values_by_hand():
+    X = np.array([[0.0], [1.0], [2.0]])  # d_01^2 = 1, d_02^2 = 4
+    near_first, far_first = np.array([[0, 1, 2]]), np.array([[0, 2, 1]])
+
+    def value(name, rows, parameter=None):
+        problem = OrdinalObjective(rows, 3, get_loss(name, 1, parameter), dtype=np.float64)
+        return problem.value(pad_rows(X, np.float64)) / 3
+
+    assert value("gnmds", near_first) == 0.0
+    assert value("gnmds", far_first) == 4.0  # 1 + 4 - 1: eq. 45 as corrected
+    np.testing.assert_allclose(value("ste", far_first), np.log1p(np.exp(3.0)))
+    np.testing.assert_allclose(value("ckl", near_first, 0.5), -np.log(4.5 / 6.0))
+    np.testing.assert_allclose(value("t-ste", near_first, 1.0), -np.log((1 / 2) / (1 / 2 + 1 / 5)))
+    np.testing.assert_allclose(value("soe", far_first, 0.1), 1.1**2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("cosine", 2), "loss is 'cosine'; it must be one of 'gnmds'"),
+        (("ste", 2, 1.0), "loss 'ste' has none"),
+        (("ckl", 2, 0.0), "loss_parameter is 0.0; it must be greater than 0"),
+    ],
+)
+def test_errors(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        get_loss(*arguments)

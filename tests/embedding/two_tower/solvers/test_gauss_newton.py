@@ -1,0 +1,108 @@
+"""Gauss-Newton through towers: the product is J^T G J, and on linear towers alternating steps solve their block."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.two_tower.solvers.gauss_newton import GaussNewton
+from nearkin.embedding.two_tower.tower_pair import TowerPair
+from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
+from tests.embedding.two_tower.test_towers import side
+
+
+def pair(rng: np.random.Generator) -> TowerPair:
+    left = side(rng)
+    right = Side(ResidualTower(11, 3, None, torch.tensor(rng.standard_normal((11, 3)), dtype=torch.float32)), 11, None)
+    ridge = torch.full((23, 1), 0.3), torch.full((11, 1), 0.2)
+    return TowerPair(left, right, ridge=ridge)
+
+
+def loss() -> AllPairsLoss:
+    return AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), loss="logistic", omega=0.3)
+
+
+@pytest.mark.parametrize("active", [(True, True), (True, False), (False, True)])
+def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Generator, active: tuple) -> None:
+    towers, L = pair(rng), loss()
+    solver = GaussNewton(towers, L)
+    point = L.at(*towers.embeddings())
+    product = solver._product(point, active)
+    parameters = [s.parameters() for s, on in zip(towers.sides, active, strict=True) if on]
+    size = sum(p.numel() for named in parameters for p in named.values())
+    d = torch.tensor(rng.standard_normal((2, size)), dtype=torch.float32)
+    one, other = (product(row) for row in d)
+    assert float(one @ d[1]) == pytest.approx(float(other @ d[0]), rel=1e-3), "symmetric"
+    assert float(one @ d[0]) > 0, "positive"
+    h = 1e-2  # for the curvature of a convex loss in linear parameters, the Hessian is the Gauss-Newton matrix
+    if active == (False, True):
+
+        def gradient(sign: float) -> torch.Tensor:
+            with torch.no_grad():
+                table = towers.right.tower.table
+                table.add_(sign * h * d[0].reshape(table.shape))
+            for p in towers.parameters():
+                p.grad = None
+            towers.value_and_gradient(L, solver.scale)
+            with torch.no_grad():
+                table.sub_(sign * h * d[0].reshape(table.shape))
+            return table.grad.reshape(-1).clone()
+
+        torch.testing.assert_close(one, (gradient(1) - gradient(-1)) / (2 * h), rtol=2e-3, atol=1e-5)
+
+
+def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator) -> None:
+    towers = pair(rng)
+    L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
+    solver = GaussNewton(towers, L, cg_steps=40, damping=1e-9)
+    norms = []
+    for _ in range(2):
+        for p in towers.parameters():
+            p.grad = None
+        towers.value_and_gradient(L, solver.scale)
+        norms.append(float(towers.right.tower.table.grad.norm()))
+        solver._move(1, (False, True))
+    assert norms[1] <= 0.11 * norms[0], f"{norms}: CG ends at a tenth of the gradient, and squares have no more to them"
+
+
+def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
+    for alternating in (True, False):
+        solver = GaussNewton(pair(rng), loss(), alternating=alternating)
+        values = [solver.step() for _ in range(6)]
+        assert (np.diff(values) <= 1e-6).all(), values
+
+
+def test_an_index_is_refused(rng: np.random.Generator) -> None:
+    towers = pair(rng)
+    towers.index = FeatureBranch(3, 3, (), torch.Generator())
+    with pytest.raises(ValueError, match="cannot train through an index"):
+        GaussNewton(towers, loss())
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator, number: int) -> None:
+    """For linear towers and squares J^T G J + ridge is the Hessian: differences of the gradient."""
+    sides = []
+    for m in (23, 11):
+        features = rng.standard_normal((m, 5)).astype(np.float32)
+        sides.append(Side(torch.nn.Linear(5, 3), m, features))
+    towers = TowerPair(sides[0], sides[1], ridge=(torch.full((23, 1), 4.0), torch.full((11, 1), 3.0)))
+    L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
+    solver = GaussNewton(towers, L)
+    active = (number == 0, number == 1)
+    weight = towers.sides[number].tower.weight
+    d = torch.tensor(rng.standard_normal(18), dtype=torch.float32)
+    found = solver._product(L.at(*towers.embeddings()), active)(d)[:15]
+
+    def gradient(h: float) -> torch.Tensor:
+        for p in towers.parameters():
+            p.grad = None
+        with torch.no_grad():
+            weight.add_(h * d[:15].reshape(3, 5))
+            towers.sides[number].tower.bias.add_(h * d[15:])
+        towers.value_and_gradient(L, solver.scale)
+        return weight.grad.reshape(-1).clone()
+
+    there = gradient(1.0)
+    torch.testing.assert_close(found, (there - gradient(-2.0)) / 2, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,122 @@
+"""Towers and an index learned together: better than compressing afterwards, exact codes, exact resume."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nearkin as nk
+from nearkin.embedding.two_tower.solvers.joint import SWEEPS, right_forms, solved_left, student_loss
+from nearkin.quantization import IndexingLayer
+
+PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
+PAIRS = replace(PLANTED, left_features=None, right_features=None)
+
+
+def layer(**options: object) -> IndexingLayer:
+    return IndexingLayer(8, 2, 16, init_iterations=10, **options)  # pyright: ignore[reportArgumentType]
+
+
+def model(**options: object) -> nk.TwoTower:
+    return nk.TwoTower(8, index=layer(), regularization=0.01, random_state=0, **options)  # pyright: ignore[reportArgumentType]
+
+
+def kept(left: np.ndarray, right: np.ndarray, fitted: nk.TwoTower, k: int = 20) -> float:
+    """Share of each left entity's exact first k that are found."""
+    P, Q = fitted.exact_embeddings_
+    _, exact = nk.metrics.recommend(P, Q, k, seen=PAIRS)
+    _, found = nk.metrics.recommend(left, right, k, seen=PAIRS)
+    return float(np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)]))
+
+
+def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwards() -> None:
+    fitted = model().fit(PAIRS)
+    assert fitted.solver_ == "joint"
+    P, Q = fitted.exact_embeddings_
+    after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
+    compressed = kept(P, after.decode(after.encode(Q)), fitted)
+    joint = kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted)
+    assert joint > compressed + 0.01, (joint, compressed)
+
+
+def test_every_round_lowers_the_loss() -> None:
+    fitted = model().fit(PAIRS)
+    rounds = [entry["value"] for entry in fitted.history_[SWEEPS:]]
+    assert all(b < a for a, b in pairwise(rounds)), rounds
+
+
+def test_the_right_embeddings_are_the_codes_of_the_index() -> None:
+    fitted = model().fit(PAIRS)
+    codes = fitted.index_.codes(fitted.right_embeddings_)
+    np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
+    scores, _ = fitted.recommend(fitted.left_ids_[:5], k=3, exclude_seen=False)
+    index = fitted.index_.export(fitted.right_embeddings_, fitted.right_ids_, fast_scan=False)
+    found, _ = index.search(fitted.left_embeddings_[:5], 3)
+    np.testing.assert_allclose(found, scores, rtol=1e-4)
+
+
+def test_the_forms_are_the_losss_second_derivative() -> None:
+    generator = torch.Generator().manual_seed(0)
+    P, Q = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (200, 150))
+    loss = student_loss(P.float(), Q.float(), PAIRS)
+    forms, j = right_forms(loss, P, Q), 7
+    H = forms.gram + forms.ridge[j] * np.eye(3)
+    for t in range(forms.indptr[j], forms.indptr[j + 1]):
+        p = forms.points[forms.places[t]]
+        H = H + forms.curvature[t] * np.outer(p, p)
+    target = solved_left(loss.transposed(), Q, P)  # where every row of Q would like to be
+    moved = Q.clone()
+    moved[j] = target[j]
+    e = (Q - target)[j].numpy()
+    assert loss.value(P, Q) - loss.value(P, moved) == pytest.approx(e @ H @ e / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("cut", [3, SWEEPS + 1, SWEEPS + 3])
+def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path: Path, cut: int) -> None:
+    whole = model().fit(PAIRS)
+    model(max_steps=cut).fit(PAIRS, checkpoint=tmp_path / "c")
+    resumed = model().fit(PAIRS, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(whole.left_embeddings_, resumed.left_embeddings_)
+    np.testing.assert_array_equal(whole.right_embeddings_, resumed.right_embeddings_)
+    for name, value in whole.index_.state_dict().items():
+        assert torch.equal(value, resumed.index_.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("loss", ["all-pairs", "in-batch-softmax", "in-batch-hinge"])
+def test_training_by_gradient_resumes_and_looks_through_the_index(tmp_path: Path, loss: str) -> None:
+    def fresh(steps: int) -> nk.TwoTower:
+        index = layer(rotation="givens-random", warmup_steps=2, buffer_size=100)
+        return nk.TwoTower(
+            8, index=index, loss=loss, solver="adam", regularization=0.01, max_steps=steps, batch_size=256, patience=99,
+            random_state=0,
+        )  # fmt: skip
+
+    whole = fresh(8).fit(PAIRS)
+    fresh(5).fit(PAIRS, checkpoint=tmp_path / "c")
+    resumed = fresh(8).fit(PAIRS, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(whole.right_embeddings_, resumed.right_embeddings_)
+    assert whole.index_.phase == "train"
+    assert whole.history_[-1]["distortion"] > 0
+
+
+def test_a_saved_model_gives_its_index_back(tmp_path: Path) -> None:
+    fitted = model().fit(PAIRS)
+    fitted.save(tmp_path / "m")
+    loaded = nk.TwoTower.load(tmp_path / "m", index=layer())
+    np.testing.assert_array_equal(
+        loaded.index_.codes(loaded.right_embeddings_), fitted.index_.codes(fitted.right_embeddings_)
+    )
+    assert nk.TwoTower.load(tmp_path / "m").index_ is None
+
+
+def test_what_cannot_be_trained_is_said() -> None:
+    with pytest.raises(ValueError, match="solver is 'joint', which needs index="):
+        nk.TwoTower(8, solver="joint").fit(PAIRS)
+    small = nk.TwoTower(8, index=IndexingLayer(8, 2, 512), regularization=0.01, random_state=0)
+    with pytest.warns(UserWarning, match="150 rows"), pytest.raises(ValueError, match="more rows than the 150 right"):
+        small.fit(PAIRS)
+    with pytest.raises(ValueError, match="would take the index's rotation off the rotations"):
+        nk.TwoTower(8, index=layer(), solver="gd", regularization=0.01, random_state=0).fit(PAIRS)
