@@ -23,7 +23,7 @@ from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
 from nearkin.embedding.ordinal.matching import join, match
 from nearkin.embedding.ordinal.report import count_per_object, describe
-from nearkin.embedding.ordinal.solving import Task, history, principal_axes
+from nearkin.embedding.ordinal.solving import Task, principal_axes
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
@@ -288,4 +288,4 @@ class OrdinalEmbedding(BaseEstimator):
         self.objects_ = comparisons.objects
         self.comparisons_ = replace(comparisons, annotators=None)
         self.objective_, self.n_iter_ = solution.value, solution.n_epochs
-        self.status_, self.history_ = solution.status, history(solution)
+        self.status_, self.history_ = solution.status, solution.history

@@ -9,7 +9,7 @@ from nearkin._distributed import Group, current
 from nearkin.embedding.ordinal import kernels
 from nearkin.embedding.ordinal.losses import OrdinalLoss
 from nearkin.records import as_indices
-from nearkin.solvers import Snapshot
+from nearkin.solvers import Plain, RowScaled, Rule, Snapshot, VarianceReduced
 
 BLOCK = 4  # floats per block of a row: `kernels` works on blocks
 
@@ -108,34 +108,24 @@ class OrdinalObjective:
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
         return 1.0 / (12.0 * heaviest * shared * self.n_objects)
 
-    def svrg_pass(self, x: np.ndarray, snapshot: Snapshot, *, step: float, batch_size: int, n_terms: int) -> None:
-        self._check_points(x, snapshot.x, snapshot.gradient)
-        for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
-            _check.check_integer(value, name, low=1)  # a batch of none would never end
-        self._position = kernels.svrg_pass(
-            x,
-            snapshot.x,
-            snapshot.gradient,
-            snapshot.memo,
-            self.indices,
-            self._weights,
-            *self._loss,
-            self._position,
-            n_terms,
-            self.dtype(step),
-            self.dtype(self.n_objects),
-            min(batch_size, n_terms),
-        )
-
-    def sgd_pass(self, x: np.ndarray, *, step: float) -> None:
+    def walk(self, x: np.ndarray, rule: Rule) -> None:
+        """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
         self._check_points(x)
-        kernels.sgd_pass(x, self.indices, self._weights, *self._loss, self.dtype(step * self.n_objects))
-
-    def adagrad_pass(self, x: np.ndarray, accumulator: np.ndarray, *, step: float) -> None:
-        self._check_points(x)
-        if accumulator.shape != (self.n_objects,):
-            raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
-        kernels.adagrad_pass(x, accumulator, self.indices, self._weights, *self._loss, self.dtype(step))
+        terms = self.indices, self._weights, *self._loss
+        match rule:
+            case Plain(step):
+                kernels.sgd_pass(x, *terms, self.dtype(step * self.n_objects))
+            case RowScaled(step, accumulator):
+                if accumulator.shape != (self.n_objects,):
+                    raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
+                kernels.adagrad_pass(x, accumulator, *terms, self.dtype(step))
+            case VarianceReduced(step, snapshot, batch_size, n_terms):
+                self._check_points(x, snapshot.x, snapshot.gradient)
+                for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
+                    _check.check_integer(value, name, low=1)  # a batch of none would never end
+                start, known = (self._position, n_terms), (snapshot.x, snapshot.gradient, snapshot.memo)
+                size, scale = min(batch_size, n_terms), self.dtype(self.n_objects)
+                self._position = kernels.svrg_pass(x, *known, *terms, *start, self.dtype(step), scale, size)
 
     def _share(self) -> tuple[np.ndarray, np.ndarray, Group]:
         """The terms that fall to this process, and their weights."""

@@ -18,17 +18,12 @@ from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, S
 HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
 
 
-def _svrg(step: float | None = None, batch_size: int = 1, longest: float = np.inf) -> SVRG:
-    """A fixed step; min(1, longest) suits most data on the objective per object, `longest` as single terms bear it."""
-    return SVRG(step=min(1.0, longest) if step is None else step, batch_size=batch_size)
-
-
 BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's parameters are the options it understands
     "auto": lambda epsilon=0.1, batch_size=1: Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8),
     "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
     "svrg-sbb0": lambda batch_size=1: SVRG(epsilon=0.0, batch_size=batch_size, capped=False),
     "svrg-sbb-modular": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size, restart=10),
-    "svrg": _svrg,
+    "svrg": lambda step=1.0, batch_size=1: SVRG(step=step, batch_size=batch_size),
     "sgd": lambda step="auto", epsilon=0.1: SGD(step=step, epsilon=epsilon),
     "adagrad": lambda step=1.0: AdaGrad(step=step),
     "gd": lambda step="sbb", epsilon=0.1: GradientDescent(step=step, epsilon=epsilon),
@@ -38,7 +33,7 @@ BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's param
 SOLVERS = tuple(BUILDERS)
 
 
-def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any], *, longest: float = np.inf) -> Any:
+def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any]) -> Any:
     """The solver called `name`; an option ("step", "epsilon", "batch_size") that is None is the solver's own.
 
     What "auto" means was measured (benchmarks/ordinal, clean and with 10 % of answers flipped): eight epochs of
@@ -50,14 +45,13 @@ def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any], *, lo
     """
     _check.check_choice(name, "solver", SOLVERS)
     build = BUILDERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
-    known = dict(inspect.signature(build).parameters)
-    needs_longest = known.pop("longest", None) is not None
+    known = inspect.signature(build).parameters
     given = {option: value for option, value in options.items() if value is not None}
     for option, value in given.items():
         if option not in known:
             has = f"it has {' and '.join(known)}" if known else "it has none of these options"
             raise ValueError(f"{option} is {value!r}; solver={name!r} does not use it ({has}). Leave {option}=None")
-    return build(**given, **({"longest": longest} if needs_longest else {}))
+    return build(**given)
 
 
 class Task:
@@ -76,17 +70,18 @@ class Task:
         rng: np.random.Generator,
     ) -> None:
         self._p, self._in_gram = n_components, solver == "projected-gram"
-        n, self._dtype = comparisons.n_objects, np.float64
+        self._solver = build_solver(solver, loss, options)
+        n, weights = comparisons.n_objects, comparisons.weights
         if self._in_gram:
-            self._problem: Any = GramObjective(comparisons.indices, n, loss, comparisons.weights)
-            self._solver = build_solver(solver, loss, options)
+            self._problem: Any = GramObjective(comparisons.indices, n, loss, weights)
             return
         order = rng.permutation(len(comparisons))
-        weights = None if comparisons.weights is None else comparisons.weights[order]
+        weights = None if weights is None else weights[order]
         self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        longest = self._problem.n_terms * self._problem.largest_step(options["batch_size"] or 1)
-        self._solver = build_solver(solver, loss, options, longest=longest)
+        if solver == "svrg" and options["step"] is None:  # 1 suits most data, where single terms bear it
+            longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
+            self._solver = replace(self._solver, step=min(1.0, longest))
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
         """Run every start (n, p) for `HEAT` epochs and the best one to the end: by validation if there is any.
@@ -112,20 +107,18 @@ class Task:
         """
         validate, callback = run.validate, run.callback
 
-        def report(epoch: int, record: dict[str, Any]) -> None:
-            if callback is not None and epoch > 0:
-                rest = {name: value for name, value in record.items() if name not in ("x", "value")}
-                rest |= {"objective": record["value"], "embedding": self._points(record["x"])}
-                callback(done + epoch, {**rest, **(about or {})})
+        def report(step: int, record: Mapping[str, Any]) -> None:
+            if callback is not None:
+                rest = {name: value for name, value in record.items() if name != "x"}
+                callback(done + step, {**rest, **(about or {}), "embedding": self._points(record["x"])})
 
-        solution = self._solver.minimize(
-            self._problem,
-            start @ start.T if self._in_gram else pad_rows(start, self._dtype),
-            max_epochs=run.max_iter,
-            tol=run.tol,
+        inner = replace(
+            run,
             callback=None if callback is None else report,
             validate=None if validate is None else lambda x: validate(self._points(x)),
         )
+        x = start @ start.T if self._in_gram else pad_rows(start, self._dtype)
+        solution = self._solver.minimize(self._problem, x, inner)
         if solution.status == "diverged":
             raise FloatingPointError(
                 f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
@@ -135,16 +128,6 @@ class Task:
 
     def _points(self, x: np.ndarray) -> np.ndarray:
         return gram_points(x, self._p) if self._in_gram else unpad_rows(x, self._p)
-
-
-def history(solution: Solution) -> list[dict[str, Any]]:
-    """The records of a run in the order of its steps, as callbacks see them, with "step" and "objective"."""
-    names = {"epoch": "step", "value": "objective", "step": "step_size"}
-    return [
-        {names.get(name, name): value for name, value in entry.items()}
-        for entry in solution.history
-        if entry["epoch"] > 0
-    ]
 
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
