@@ -279,7 +279,7 @@ def test_fast_scan_of_an_inverted_file_codes_residuals():
     centres = 5 * rng.normal(size=(50, 32))
     X, Q = ((centres[rng.integers(0, 50, n)] + rng.normal(size=(n, 32))).astype(np.float32) for n in (3000, 100))
     truth = Index.build(X).search(Q, 10)[1]
-    pq = ProductQuantizer(16, 16, coarse=16, max_iter=3, random_state=0).fit(X)
+    pq = ProductQuantizer(16, 16, n_lists=16, max_iter=3, random_state=0).fit(X)
 
     def hits(fast_scan):
         found = Index.build(X, pq, fast_scan=fast_scan, n_probe=16).search(Q, 10)[1]
