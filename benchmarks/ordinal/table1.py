@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.ordinal.peers import run_peer
 from benchmarks.ordinal.problems import TARGET, synthetic
+from nearkin import contracts
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.embedding.ordinal.solving import Run
@@ -89,14 +90,14 @@ def time_one(loss: str, name: str, solver: Any, passes: int, seed: int) -> dict[
     train, test = synthetic(N, M, seed=seed)
     dtype = np.float64 if name == "l-bfgs" else np.float32
     start = pad_rows(np.random.default_rng([seed, 9]).normal(0, 0.1, (N, P)), dtype)
-    curve: list[float] = []
+    curve = [triplet_error(unpad_rows(start, P), test)]
 
     def watch(step: int, record: dict[str, Any]) -> None:
         curve.append(triplet_error(unpad_rows(record["x"], P), test))
 
     def run(epochs: int, callback: Any = None) -> None:
         problem = OrdinalObjective(train.indices, N, get_loss(loss, P), dtype=dtype)
-        solver.minimize(problem, start, max_epochs=epochs, tol=0.0, callback=callback)
+        solver.minimize(problem, start, contracts.Run(epochs, callback=callback))
 
     short = 60 if "published" not in name else BUDGET
     run(max(1, short // passes), watch)

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._storage import open_file
+
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
 
@@ -42,8 +44,20 @@ class KeptVectors:
                     file.write(np.ascontiguousarray(block[start : start + _CHUNK], "<f4").data)
 
     @classmethod
-    def load(cls, path: Path) -> "KeptVectors":
-        return cls([np.load(path, mmap_mode="r", allow_pickle=False)])
+    def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
+        """Map the file; ValueError unless it holds float32 rows (n_rows, d)."""
+        with open_file(path):
+            pass
+        try:
+            rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+        if rows.dtype != np.float32 or rows.shape != (n_rows, d):
+            raise ValueError(
+                f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
+                "the folder is damaged, or the file is of another index"
+            )
+        return cls([rows])
 
 
 def rescore(
