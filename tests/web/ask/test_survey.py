@@ -3,6 +3,7 @@
 import csv
 import json
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -163,25 +164,25 @@ def test_repeats_catch_questions_and_agreement_are_counted(tmp_path: Path) -> No
 
 
 def test_the_model_learns_in_the_background_and_never_from_the_random_questions(tmp_path: Path) -> None:
-    survey = make(tmp_path, Plan(random_share=0.3, repeat_share=0.0, seed=1))
+    survey = make(tmp_path, Plan(random_share=0.3, repeat_share=0.0, seed=1), [str(number) for number in range(20)])
     key = survey.join().key
-    X = np.random.default_rng(0).normal(size=(len(NAMES), 2))
-    for count in range(400):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:  # the first fit waits for its process to start
         question = survey.ask(key)
         anchor, left, right = question.shown
         survey.answer(
             key, question.number, int(np.linalg.norm(X[anchor] - X[left]) > np.linalg.norm(X[anchor] - X[right]))
         )
-        if survey.curve and count > 60:
+        if survey.curve and survey.curve[-1][1] < 0.3 and any(q.reason == "active" for q in survey.questions):
             break
-        if count > 60:
-            threading.Event().wait(0.05)
+        time.sleep(0.02 if len(survey.questions) > 60 else 0)
     assert survey.fitted is not None
     learned = sum(question.teaches for question in survey.questions)
     held = sum(question.reason == "random" and question.choice is not None for question in survey.questions)
     assert survey.fitted.n_answers <= learned
     assert held > 5
-    assert survey.curve[-1][1] < 0.4
+    assert survey.curve[-1][1] < 0.3, survey.curve
     assert any(question.reason == "active" for question in survey.questions)
     for dark in (False, True):
         assert map_png(survey, dark).startswith(b"\x89PNG")

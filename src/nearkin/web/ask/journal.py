@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nearkin._storage import sync_folder
+from nearkin._storage.exchange import sync_folder
 
 
 class Journal:

@@ -34,7 +34,7 @@ class Fitted:
     embedding: np.ndarray
     n_answers: int
     error: float | None
-    questions: list[tuple[int, int, int]]
+    questions: list[tuple[int, ...]]
 
 
 def fit(job: Job) -> Fitted:

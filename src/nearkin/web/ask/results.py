@@ -76,7 +76,7 @@ def map_png(survey: Survey, dark: bool = False) -> bytes:
     X = fitted.embedding if fitted.embedding.shape[1] > 1 else np.c_[fitted.embedding, np.zeros(len(fitted.embedding))]
     ax.scatter(X[:, 0], X[:, 1], s=12, color=SERIES[0])
     for number in range(0, len(X), max(1, len(X) // _LABELS)):
-        ax.annotate(survey.items.ids[number].replace("$", r"\$")[:24], X[number, :2], xytext=(3, 3),
+        ax.annotate(survey.items.ids[number].replace("$", r"\$")[:24], (X[number, 0], X[number, 1]), xytext=(3, 3),
                     textcoords="offset points", fontsize=8, color=INK)  # fmt: skip
     ax.set_aspect("equal")
     ax.set_xticks([])

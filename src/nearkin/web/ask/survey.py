@@ -213,6 +213,7 @@ class Survey:
             self.journal.append(head)
             return
         if self.journal.events[0] != head:
+            self.journal.close()
             raise ValueError(
                 f"{self.journal.path} belongs to other items or another form of question; give another --out"
             )
