@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/.installed
+PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
+EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch,web
 
 .PHONY: demo test check bench peers docs clean
 
@@ -23,18 +25,18 @@ bench: $(STAMP)
 # What nearkin is measured against, apart from it: several pin NumPy 1.26.
 peers:
 	$(PYTHON) -m venv .peers
-	.peers/bin/python -m pip install --quiet --requirement benchmarks/peers.txt
+	.peers/bin/python -m pip install -qq --requirement benchmarks/peers.txt
 
 docs: $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[docs]'
+	$(BIN)/python -m pip $(PIP) --group docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "Docs: docs/_build/index.html"
 
 # PyTorch comes first and by its exact version: a bare `torch` would pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0 hatchling editables
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	$(BIN)/python -m pip $(PIP) 'pip>=25.1' torch==2.13.0 hatchling editables
+	$(BIN)/python -m pip $(PIP) --no-build-isolation --group dev --editable '.[$(EXTRAS)]'
 	touch $@
 
 clean:

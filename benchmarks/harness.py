@@ -1,6 +1,5 @@
 """What the benchmarks share: timing in turn, data by name, results as JSON with the machine they come from."""
 
-import argparse
 import json
 import os
 import platform
@@ -16,19 +15,9 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-_ELSEWHERE = os.environ.get("NEARKIN_RESULTS")  # a quick pass must not touch what README and docs quote
-RESULTS = Path(_ELSEWHERE) if _ELSEWHERE else Path(__file__).parent / "results"
+from benchmarks.options import RESULTS
+
 _IN_A_ROW = 5  # calls before it is another's turn
-FIGURES = RESULTS / "figures" if _ELSEWHERE else Path(__file__).parents[1] / "docs" / "figures"
-
-
-def parser(description: str | None) -> argparse.ArgumentParser:
-    """Options that every benchmark takes."""
-    options = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of sift_bsds.npz, mnist.npz")
-    options.add_argument("--quick", action="store_true", help="fewer sizes, rows and repetitions")
-    options.add_argument("--threads", type=int, default=1)
-    return options
 
 
 def limit_threads(n: int) -> None:

@@ -4,9 +4,9 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from benchmarks.tables.base import Results, Table, ratio
-from benchmarks.tables.end_to_end import quality
-from benchmarks.tables.quantization import code
+from benchmarks.end_to_end.table import quality
+from benchmarks.quantization.table import code
+from benchmarks.table import Results, Table, ratio
 
 
 def headlines(results: Results) -> Table:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.headlines import headlines
-from benchmarks.papers.catalogue import papers
-from benchmarks.tables import AREAS
-from benchmarks.tables.base import Results, Table
+from benchmarks.subjects import SUBJECTS
+from benchmarks.table import Results, Table
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -27,7 +26,7 @@ def pages() -> Iterator[Path]:
 def rendered(text: str, folder: Path) -> str:
     """The text with every marked table as the JSON in `folder` has it; KeyError for a table that is not there."""
     results = Results(folder)
-    tables = {table.name: table for area in (*AREAS.values(), papers) for table in area(results)}
+    tables = {table.name: table for subject in SUBJECTS.values() for table in subject.tables(results)}
     tables["headlines"] = headlines(results)
     return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]])}\n{match[3]}", text)
 

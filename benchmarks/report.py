@@ -3,9 +3,8 @@
 import html
 from pathlib import Path
 
-from benchmarks.papers.catalogue import papers
-from benchmarks.tables import AREAS
-from benchmarks.tables.base import RESULTS, Results
+from benchmarks.subjects import SUBJECTS
+from benchmarks.table import RESULTS, Results
 from nearkin.report import Page, Section
 from nearkin.report.parts import paragraph, table
 
@@ -18,17 +17,17 @@ def write_report(folder: Path) -> Path:
         "reached.",
         made_by="python -m benchmarks",
     )
-    results, areas = Results(folder), dict(AREAS)
-    if folder == RESULTS:  # a quick pass has not measured all that the papers claim
-        areas["The papers' tables and figures"] = papers
-    for area, tables in areas.items():
+    results = Results(folder)
+    for subject in SUBJECTS.values():
+        if folder != RESULTS and not subject.quick:
+            continue  # a quick pass has not measured all that the papers claim
         parts = []
-        for found in tables(results):
+        for found in subject.tables(results):
             parts.append(f"<h3>{html.escape(found.title)}</h3>")
             parts.append(table(found.columns, found.rows))
             source = f"From {found.source}.json." if found.source else ""
             parts.append(paragraph(f"{found.note} {source}".strip()))
-        page.add(Section(area, "".join(parts) or paragraph("Not run.")))
+        page.add(Section(subject.title, "".join(parts) or paragraph("Not run.")))
     path = folder / "report.html"
     page.write(path)
     return path

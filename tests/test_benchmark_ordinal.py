@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ordinal_parts import figures, kernel, retrieval, speed, table1
+from benchmarks.ordinal import figures, kernel, retrieval, speed, table1
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 

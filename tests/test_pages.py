@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pages import markdown, pages, rendered
-from benchmarks.tables.base import RESULTS, Table
+from benchmarks.table import RESULTS, Table
 
 
 @pytest.mark.parametrize("page", [p for p in pages() if "<!-- bench:" in p.read_text(encoding="utf-8")], ids=str)

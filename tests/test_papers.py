@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.papers import __main__ as command
 from benchmarks.papers import scq
-from benchmarks.papers.catalogue import PAPERS
 from benchmarks.papers.record import Claim, Figure, not_measured
-from benchmarks.tables.base import RESULTS, Results
+from benchmarks.papers.table import PAPERS
+from benchmarks.table import RESULTS, Results
 
 VERDICTS = {"reproduced", "in part", "not reproduced", "not measured"}
 FIGURES = [

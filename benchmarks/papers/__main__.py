@@ -1,43 +1,4 @@
-"""Every paper's tables and figures beside ours, each with a verdict and one sentence.
-
-python -m benchmarks.papers                         all, from the JSON in benchmarks/results
-python -m benchmarks.papers gcd scq                 some papers
-python -m benchmarks.papers --run                   measure first what no other benchmark does (six minutes)
-python -m benchmarks.papers --run sorting eurodist  some of that
-"""
-
-import argparse
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from benchmarks.papers.catalogue import PAPERS  # noqa: E402
-from benchmarks.papers.record import show  # noqa: E402
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("papers", nargs="*", metavar="PAPER", help=", ".join(PAPERS))
-    parser.add_argument("--run", nargs="*", metavar="EXPERIMENT", help="measure these first; without a name, all")
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="folder of the real data")
-    options = parser.parse_args()
-    unknown = set(options.papers) - PAPERS.keys()
-    if unknown:
-        parser.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(PAPERS)}")
-    if options.run is not None:
-        from benchmarks.papers.runs import RUNS, run  # needs torch, FAISS, gymnasium; reading does not
-
-        unknown = set(options.run) - RUNS.keys()
-        if unknown:
-            parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}")
-        run(options.run or list(RUNS), options.data)
-    for name in options.papers or PAPERS:
-        show(PAPERS[name].TITLE, PAPERS[name].FIGURES)
-
+from benchmarks.papers.run import main
 
 if __name__ == "__main__":
     main()

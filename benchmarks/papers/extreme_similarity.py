@@ -8,7 +8,7 @@ The text at hand ends inside section 3.4, before the experiments: there are clai
 import math
 
 from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "ESL"
 SAMPLED = ("in-batch softmax", "sampled bce")
@@ -20,7 +20,7 @@ def cost(results: Results) -> Figure:
     name, source = "Eqs. 15, 28: cost", "two_tower"
     rows = [row for row in (results.read(source) or {}).get("scaling", []) if "m" in row]
     if not rows:
-        return not_measured(name, "Run `python -m benchmarks.two_tower --scaling`.")
+        return not_measured(name, "Run `python -m benchmarks two_tower --scaling`.")
     brute = [row for row in rows if "brute force" in row]
 
     def slope(part: str, first: dict, last: dict) -> float:
@@ -68,7 +68,7 @@ def all_pairs(results: Results) -> Figure:
                   f"{best} {sampled:.3f} against {whole:.3f} from all pairs", sampled < whole)
         )  # fmt: skip
     if not claims:
-        return not_measured(name, "Run `python -m benchmarks.two_tower`.")
+        return not_measured(name, "Run `python -m benchmarks two_tower`.")
     why = "ALS on id tables of 64 dimensions beside sampled losses within the time given, gowalla with one seed."
     return Figure(name, tuple(claims), why, source)
 

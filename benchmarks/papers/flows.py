@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "Flows"
 TABLE_1 = {  # 10^4 operations a step: exact (more than), s = 2 and s = r* (less than)
@@ -26,7 +26,7 @@ TABLE_2 = {  # eta: share of pairs in order, stochastic and exact (whose error i
 }
 
 
-@from_json("Table 1", "orthogonal_flops", "python benchmarks/orthogonal_flops.py")
+@from_json("Table 1", "orthogonal_flops", "python -m benchmarks orthogonal flops")
 def table_1(found: Any) -> Findings:
     """Operations of one update."""
     claims = []

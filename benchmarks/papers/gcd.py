@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "GCD"
 SIMILAR = 0.02  # two distortions are "similar" within so much
@@ -18,10 +18,10 @@ MOVIELENS = {  # Table 1, p@100 and r@100 in per cent
     "GCD-G": (7.83, 35.89),
     "GCD-S": (7.94, 36.35),
 }
-ROTATIONS = ("end_to_end_ml100k", "python benchmarks/end_to_end.py --parts rotations", "rotations")
+ROTATIONS = ("end_to_end_ml100k", "python -m benchmarks end_to_end --parts rotations", "rotations")
 
 
-@from_json("Fig. 2 (a)", "quantization_convergence", "python benchmarks/quantization.py")
+@from_json("Fig. 2 (a)", "quantization_convergence", "python -m benchmarks quantization --parts convergence")
 def figure_2a(found: Any) -> Findings:
     """Convergence of the updates on fixed vectors."""
     lines: dict[str, list] = found["lines"]
@@ -58,7 +58,7 @@ def figure_2a(found: Any) -> Findings:
     return claims, why
 
 
-@from_json("Fig. 2 (b, c)", "quantization_convergence", "python benchmarks/quantization.py")
+@from_json("Fig. 2 (b, c)", "quantization_convergence", "python -m benchmarks quantization --parts convergence")
 def figure_2bc(found: Any) -> Findings:
     """Spread over ten runs, and small data."""
     spread = {key: [run[-1] for run in runs] for key, runs in found["spread"].items()}
@@ -132,7 +132,7 @@ def figure_4a(results: Results) -> Figure:
     name, source = "Fig. 4 (a)", "rotation"
     updates = (results.read(source) or {}).get("update_ms")
     if not updates:
-        return not_measured(name, "Run `python benchmarks/rotation.py`.")
+        return not_measured(name, "Run `python -m benchmarks quantization rotation`.")
     growth = {method: updates["1024"][method] / updates["512"][method] for method in ("GCD-R", "Cayley")}
     claims = [
         Claim(f"{method} grows with n^{power} (ours on one CPU thread)", f"{2**power} times from n to 2 n",
@@ -144,7 +144,7 @@ def figure_4a(results: Results) -> Figure:
     )
 
 
-@from_json("Fig. 4 (b)", "rotation", "python benchmarks/rotation.py", "update_ms")
+@from_json("Fig. 4 (b)", "rotation", "python -m benchmarks quantization rotation", "update_ms")
 def figure_4b(updates: Any) -> Findings:
     """Cost of one update on a CPU."""
     faster = {n: {m: row["Cayley"] / row[m] for m in ("GCD-G", "GCD-R")} for n, row in updates.items()}

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables.base import RESULTS, Results, Table
+from benchmarks.table import RESULTS, Results, Table
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from statistics import mean
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Paper, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "SCQ"
 SETS = {"raw": "pixels", "network": "network features"}
@@ -106,7 +106,7 @@ def table_2(features: str, results: Results) -> Figure:
     name = f"Table 2, {SETS[features]}"
     ours, run = our_cells(results, features)
     if not ours:
-        return not_measured(name, "Run `python benchmarks/hashing.py --part table`.")
+        return not_measured(name, "Run `python -m benchmarks hashing --part table`.")
     paper = paper_cells()
     counted = [
         ("OnE and OgE ahead of the four others in mAP, cells", "map", BITS),
@@ -174,7 +174,7 @@ def table_3(results: Results) -> Figure:
                   one["map"] > itq["map"]),
         ]  # fmt: skip
     if not claims:
-        return not_measured("Table 3", "Run `python benchmarks/hashing.py --part table`.")
+        return not_measured("Table 3", "Run `python -m benchmarks hashing --part table`.")
     why = f"MNIST for the three photo sets ({'; '.join(said_of)}); the paper does not give the bits of this table."
     return Figure("Table 3", tuple(claims), why, "hashing, hashing_quick")
 
@@ -196,7 +196,7 @@ def figure_4(results: Results) -> Figure:
     name = "Fig. 4"
     source = next((s for s in ("hashing", "hashing_quick") if (results.read(s) or {}).get("scale")), None)
     if source is None:
-        return not_measured(name, "Run `python benchmarks/hashing.py --part scale`.")
+        return not_measured(name, "Run `python -m benchmarks hashing --part scale`.")
     points: dict[str, dict[float, dict[str, Any]]] = {}
     for key, row in results.read(source)["scale"].items():
         features, method, _, factor = key.split("|")
@@ -234,7 +234,7 @@ def figure_5(results: Results) -> Figure:
     name, source = "Fig. 5", "hashing"
     speed = (results.read(source) or {}).get("speed")
     if not speed:
-        return not_measured(name, "Run `python benchmarks/hashing.py --part speed`.")
+        return not_measured(name, "Run `python -m benchmarks hashing --part speed`.")
     oge, one, itq, rows = speed["fit: OgE"], speed["fit: OnE"], speed["fit: ITQ"], speed["rows"]
     claims = [
         Claim("OgE is just slightly slower than ITQ (at most twice)", "slightly",

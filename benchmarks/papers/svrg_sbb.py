@@ -6,7 +6,7 @@ python -m benchmarks.papers.svrg_sbb
 from typing import Any
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
-from benchmarks.tables.base import Results, number
+from benchmarks.table import Results, number
 
 TITLE = "SVRG-SBB"
 # Table I, mean seconds to error 0.15: SVRG, SVRG-SBB with b = 1, the fastest mini-batch, the largest
@@ -33,7 +33,7 @@ def counted(flags: list[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}"
 
 
-@from_json("Table I", "ordinal_table1", "python benchmarks/ordinal.py --table1")
+@from_json("Table I", "ordinal_table1", "python -m benchmarks ordinal --table1")
 def table_i(found: Any) -> Findings:
     """Time to a held-out error of 0.15 on 100 points and 10,000 answers."""
     rows = {(row["loss"], row["method"]): row for row in found["rows"]}
@@ -73,7 +73,7 @@ def passes(curve: dict[str, list[float]]) -> float | None:
     return next((x for x, error in zip(curve["x"], curve["median"], strict=True) if error <= TARGET), None)
 
 
-@from_json("Fig. 2", "ordinal_table1", "python benchmarks/ordinal.py --table1")
+@from_json("Fig. 2", "ordinal_table1", "python -m benchmarks ordinal --table1")
 def figure_2(found: Any) -> Findings:
     """Held-out error against gradient passes on the synthetic points."""
     rows = {(row["loss"], row["method"]): row for row in found["rows"]}
@@ -143,7 +143,7 @@ def figure_4(results: Results) -> Figure:
     beside = results.read("ordinal_music")
     if not found or not beside:
         return not_measured(
-            name, "Run `python benchmarks/ordinal.py --music` and `python -m benchmarks.papers --run music`."
+            name, "Run `python -m benchmarks ordinal --music` and `python -m benchmarks.papers --run music`."
         )
     rows = {(row["loss"], row["solver"]): row for row in found}
 

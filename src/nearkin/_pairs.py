@@ -13,41 +13,80 @@ Features = np.ndarray | sp.csr_matrix
 
 def number_ids(values: Any, catalogue: Any, side: str) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (nnz,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids."""
-    values = _as_ids(values, side)
+    values = as_ids(values, side)
     if catalogue is None:
-        ids, numbers = np.unique(values, return_inverse=True)
-        return numbers.reshape(-1).astype(np.int32), ids
-    ids = _as_ids(catalogue, f"{side}_ids")
-    if len(ids) and (ids.dtype.kind == "U") != (values.dtype.kind == "U"):
-        raise TypeError(f"{side} has ids of type {values.dtype} and {side}_ids of {ids.dtype}; use one type for both")
-    order = np.argsort(ids, kind="stable")
-    found = np.searchsorted(ids, values, sorter=order)
-    numbers = order[np.minimum(found, len(ids) - 1)] if len(ids) else np.zeros(len(values), dtype=np.int64)
-    unknown = ids[numbers] != values if len(ids) else np.ones(len(values), dtype=bool)
-    if unknown.any():
-        first = np.asarray(values[np.argmax(unknown)]).item()
-        raise ValueError(
-            f"{side} has {unknown.sum()} ids that {side}_ids lacks, the first is {first!r}; add them to it"
-        )
-    if len(ids) > 1 and (ids[order][1:] == ids[order][:-1]).any():
+        return unique_ids(values)
+    ids = as_ids(catalogue, f"{side}_ids")
+    if len(ids) and (ids.dtype.kind in "OU") != (values.dtype.kind in "OU"):
+        raise TypeError(f"{side} has ids of type {_type(values)} and {side}_ids of {_type(ids)}; use one type for both")
+    place, own = unique_ids(ids)
+    if len(own) < len(ids):
         raise ValueError(f"{side}_ids repeats ids; each must stand once, pass np.unique({side}_ids)")
-    return numbers.astype(np.int32), ids
+    numbers, met = unique_ids(values)
+    where = dict(zip(own.tolist(), np.argsort(place).tolist(), strict=True))
+    found = np.array([where.get(name, -1) for name in met.tolist()], np.int64)
+    if (found < 0).any():
+        unknown = met[found < 0]
+        raise ValueError(
+            f"{side} has {len(unknown)} ids that {side}_ids lacks, the first is {unknown[0].item()!r} "
+            f"({int((found[numbers] < 0).sum())} of {len(values)} pairs); add them to it"
+        )
+    return found[numbers].astype(np.int32), ids.astype(str) if ids.dtype.kind == "O" else ids
 
 
-def _as_ids(values: Any, name: str) -> np.ndarray:
-    """Ids as a 1-D array of numbers or strings; ValueError for None, NaN and empty strings."""
+def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every id its number (n,) int32 among the different ones, and these, sorted: text as a string array."""
+    if values.dtype.kind in "OU":
+        cells = values.tolist()
+        names = sorted(set(cells))
+        place = dict(zip(names, range(len(names)), strict=True))
+        ids = np.array(names, dtype=str)
+        _check_text(names, ids)
+        return np.fromiter((place[cell] for cell in cells), np.int32, len(cells)), ids
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low <= 4 * len(values) + 1000:  # close together: counting is faster than sorting
+            offsets = (values - values.dtype.type(low)).astype(np.int64)
+            met = np.zeros(high - low + 1, bool)
+            met[offsets] = True
+            return (np.cumsum(met) - 1).astype(np.int32)[offsets], values.dtype.type(low) + np.flatnonzero(met).astype(
+                values.dtype
+            )
+    ids, numbers = np.unique(values, return_inverse=True)
+    return numbers.reshape(-1).astype(np.int32), ids
+
+
+def _check_text(names: list[str], ids: np.ndarray) -> None:
+    """NumPy's strings lose NUL characters at their ends; ids that differ in them alone would become one."""
+    if any("\0" in name for name in names):
+        raise ValueError(f"the id {next(name for name in names if chr(0) in name)!r} holds a NUL character; rename it")
+
+
+def _type(ids: np.ndarray) -> str:
+    return "text" if ids.dtype.kind in "OU" else str(ids.dtype)
+
+
+def as_ids(values: Any, name: str) -> np.ndarray:
+    """Ids as a 1-D array of numbers or text (strings or objects of str); ValueError for None, NaN and empty text."""
     ids = np.asarray(values)
     if ids.ndim != 1:
         raise ValueError(f"{name} has shape {ids.shape}; it must be 1-D, one id an entry")
     if ids.dtype.kind == "O":
-        missing = np.fromiter((v is None or v != v for v in ids), dtype=bool, count=len(ids))
-        kinds = {type(v) for v in ids[~missing]}
+        cells = ids.tolist()
+        kinds = set(map(type, cells))
+        if kinds == {str}:
+            missing = np.zeros(len(ids), bool) if "" not in set(cells) else ids == ""
+        else:
+            missing = np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))
+            kinds = {type(v) for v, gone in zip(cells, missing, strict=True) if not gone}
         if not missing.any() and len(kinds) > 1:
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"{name} mixes ids of types {names}; use one type, for example [str(v) for v in {name}]")
-        ids = ids if missing.any() else np.asarray(ids.tolist())
+        ids = ids if missing.any() or kinds == {str} else _plain(cells, name)
     elif ids.dtype.kind == "f":
         missing = np.isnan(ids)
+        if not missing.any() and isinstance(values, list | tuple) and any(isinstance(v, int) for v in values):
+            ids = _plain(list(values), name)  # NumPy makes floats of integers between 2^63 and 2^64
     else:
         missing = ids == "" if ids.dtype.kind == "U" else np.zeros(len(ids), dtype=bool)
     if missing.any():
@@ -56,6 +95,28 @@ def _as_ids(values: Any, name: str) -> np.ndarray:
             "remove these pairs"
         )
     return ids
+
+
+def _plain(cells: list[Any], name: str) -> np.ndarray:
+    """Python values as an array of their type; ValueError for integers that no array holds exactly."""
+    ids = np.asarray(cells)
+    if ids.dtype.kind in "fO" and any(isinstance(v, int) for v in cells):
+        whole = all(isinstance(v, int) for v in cells) and min(cells) >= 0 and max(cells) < 2**64
+        if not whole:
+            raise ValueError(f"{name} has integers that 64 bits do not hold; pass text: [str(v) for v in {name}]")
+        return np.array(cells, np.uint64)
+    return ids
+
+
+def check_split(split: Any) -> np.ndarray | None:
+    """Parts as uint8; ValueError for anything but 0 (train), 1 (validation) and 2 (test)."""
+    if split is None:
+        return None
+    split = np.asarray(split)
+    if split.dtype.kind not in "iufb" or not np.isin(split, (0, 1, 2)).all():
+        odd = split[0] if split.dtype.kind not in "iufb" else split[~np.isin(split, (0, 1, 2))][0]
+        raise ValueError(f"split holds {odd}; it must hold 0 (train), 1 (validation) and 2 (test)")
+    return split.astype(np.uint8)
 
 
 def check_weights(weights: Any, count: int) -> np.ndarray:
@@ -72,6 +133,9 @@ def check_timestamps(timestamps: Any) -> np.ndarray | None:
         return None
     timestamps = np.asarray(timestamps)
     if timestamps.dtype.kind == "M":
+        if np.isnat(timestamps).any():
+            gone = np.isnat(timestamps)
+            raise ValueError(f"timestamps has {gone.sum()} missing times (NaT), the first at entry {gone.argmax()}")
         timestamps = timestamps.astype("datetime64[s]").astype(np.int64)
     if timestamps.dtype.kind not in "iuf":
         raise TypeError(f"timestamps has dtype {timestamps.dtype}; it must be numbers or datetime64")

@@ -8,7 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_choice
-from nearkin._pairs import Features, check_features, check_timestamps, check_weights, merge_pairs, number_ids
+from nearkin._pairs import (
+    Features,
+    check_features,
+    check_split,
+    check_timestamps,
+    check_weights,
+    merge_pairs,
+    number_ids,
+)
 
 
 class ColumnOrder(NamedTuple):
@@ -35,12 +43,44 @@ class RowForms(NamedTuple):
     points: np.ndarray  # (m, d) float32
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a reader understood of a table; `str` of it is the line that commands print.
+
+    kind: "pairs" or "comparisons". roles: role -> the column that has it. distinct: role -> the number of different ids
+    in it. first: the first row in words. notes: what was left aside, and how.
+    """
+
+    source: str
+    kind: str
+    columns: tuple[str, ...]
+    header: bool | None
+    delimiter: str | None
+    roles: dict[str, str]
+    form: str | None
+    rows: int
+    distinct: dict[str, int]
+    first: str
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        form = f" ({self.form})" if self.form else ""
+        head = "" if self.header is None else "the first line names the columns" if self.header else "no header"
+        how = ", ".join(part for part in (head, self.delimiter and f"{self.delimiter}-separated") if part)
+        roles = ", ".join(f"{role} = {column}" for role, column in self.roles.items())
+        distinct = ", ".join(f"{count} {role}" for role, count in self.distinct.items())
+        notes = "".join(f"; {note}" for note in self.notes)
+        how = f" [{how}]" if how else ""
+        return f"{self.source}{how}: {self.rows} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+
+
 @dataclass(frozen=True, eq=False)
 class Interactions:
     """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.
 
     `indptr` (m + 1,) and `indices` (nnz,) are the CSR structure; `weights`, `timestamps` and `split` (0 train,
-    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None where there are none.
+    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None where there are none;
+    `source` says what a reader understood of the file they come from.
     """
 
     indptr: np.ndarray
@@ -52,6 +92,7 @@ class Interactions:
     split: np.ndarray | None = None
     left_features: Features | None = None
     right_features: Features | None = None
+    source: Reading | None = None
 
     @classmethod
     def from_pairs(
@@ -89,7 +130,7 @@ class Interactions:
             rows.astype(np.int64) * len(right_ids) + cols,
             check_weights(weights, len(rows)),
             check_timestamps(timestamps),
-            None if split is None else np.asarray(split, dtype=np.uint8),
+            check_split(split),
             duplicates,
         )
         key, merged_weights, merged_timestamps, merged_split = merged
@@ -172,6 +213,7 @@ class Comparisons:
     weights: (m,) positive weights or vote counts, or None for 1 each.
     annotators: (m,) who answered, or None.
     n_dropped: how many invalid rows the reader left out.
+    source: what a reader understood of the file they come from, or None.
 
     Raises ValueError (TypeError for indices that are no numbers) if shapes do not fit, an index is no object, a row
     repeats an index in one question, or a weight is not positive and finite. `data.comparisons` builds these from
@@ -183,6 +225,7 @@ class Comparisons:
     weights: np.ndarray | None = None
     annotators: np.ndarray | None = None
     n_dropped: int = 0
+    source: Reading | None = None
 
     def __post_init__(self) -> None:
         indices = as_indices(self.indices, "indices")

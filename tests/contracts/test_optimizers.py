@@ -1,6 +1,7 @@
 """The contract of every optimizer on the manifold, run over optimizers x shapes x dtypes."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim import lr_scheduler, swa_utils
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
@@ -240,6 +242,8 @@ def test_integer_parameters(name: str) -> None:
     [
         ({"lr": 0.0}, "lr is 0.0"),
         ({"lr": -1.0}, "lr is -"),
+        ({"lr": float("nan")}, r"lr is nan|lr is .*nan"),
+        ({"lr": float("inf")}, "lr is inf"),
         ({"lr": 0.1, "momentum": 1.5}, "momentum is 1.5"),
         ({"lr": 0.1, "betas": (0.9, 1.0)}, r"betas\[1\] is 1.0"),
         ({"lr": 0.1, "betas": 0.9}, "betas is 0.9"),
@@ -266,6 +270,145 @@ def test_state_survives_a_file_without_pickle_and_schedulers_work(name: str, tmp
     torch.save(optimizer.state_dict(), tmp_path / "state.pt")
     optimizer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     train(optimizer, [p], [point((6, 6), 2)], 1)
+
+
+SCHEDULERS: dict[str, Callable[[Any], Any]] = {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 2, 0.5),
+    "MultiStepLR": lambda o: lr_scheduler.MultiStepLR(o, [2, 4]),
+    "ConstantLR": lambda o: lr_scheduler.ConstantLR(o, 0.5, 2),
+    "LinearLR": lambda o: lr_scheduler.LinearLR(o, 0.1, 1.0, 4),
+    "ExponentialLR": lambda o: lr_scheduler.ExponentialLR(o, 0.5),
+    "PolynomialLR to zero": lambda o: lr_scheduler.PolynomialLR(o, 3),
+    "LambdaLR from zero": lambda o: lr_scheduler.LambdaLR(o, lambda step: min(1.0, step / 3)),
+    "MultiplicativeLR": lambda o: lr_scheduler.MultiplicativeLR(o, lambda step: 0.9),
+    "CosineAnnealingLR to zero": lambda o: lr_scheduler.CosineAnnealingLR(o, 4),
+    "CosineAnnealingWarmRestarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=2),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=6),
+    "SequentialLR": lambda o: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.ConstantLR(o, 0.5, 2), lr_scheduler.ExponentialLR(o, 0.9)], [2]
+    ),
+    "ChainedScheduler": lambda o: lr_scheduler.ChainedScheduler(
+        [lr_scheduler.ConstantLR(o, 0.5, 2), lr_scheduler.ExponentialLR(o, 0.9)]
+    ),
+    "ReduceLROnPlateau": lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=1),
+    "SWALR": lambda o: swa_utils.SWALR(o, swa_lr=0.01, anneal_epochs=3),
+}
+
+
+def test_every_scheduler_of_torch_is_tried() -> None:
+    names = {name for name in lr_scheduler.__all__ if name != "LRScheduler"}
+    assert names <= {name.split()[0] for name in SCHEDULERS}
+
+
+@each_optimizer
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_scheduler_runs(name: str, scheduler: str) -> None:
+    for moments in MOMENTS.values():
+        params = [nn.Parameter(point((6, 6), 1)), nn.Parameter(point((7, 3), 2))]
+        optimizer = OPTIMIZERS[name](params, 0.1, **moments)
+        schedule = SCHEDULERS[scheduler](optimizer)
+        for _ in range(5):
+            losses = train(optimizer, params, [point((6, 6), 3), point((7, 3), 4)], 1)
+            schedule.step(*(losses if scheduler == "ReduceLROnPlateau" else []))
+        assert all(is_orthogonal(p, 1e-9) for p in params)
+
+
+@each_optimizer
+def test_one_cycle_turns_the_momentum_or_the_first_beta(name: str) -> None:
+    for moments, key in (({}, "momentum"), ({"momentum": 0.5}, "momentum"), ({"betas": (0.8, 0.95)}, "betas")):
+        optimizer = OPTIMIZERS[name]([nn.Parameter(point((6, 6), 1))], 0.1, **moments)
+        lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=6)
+        value = optimizer.param_groups[0][key]
+        assert value == (0.95 if key == "momentum" else (0.95, 0.95))
+
+
+@each_optimizer
+@pytest.mark.parametrize("lr", [float("nan"), float("inf"), -1.0])
+def test_a_learning_rate_set_later_is_looked_at(name: str, lr: float) -> None:
+    p = nn.Parameter(point((6, 6), 1))
+    optimizer = OPTIMIZERS[name]([p], 0.1)
+    optimizer.param_groups[0]["lr"] = lr
+    with pytest.raises(ValueError, match="lr is"):
+        train(optimizer, [p], [point((6, 6), 2)], 1)
+    assert torch.equal(p.detach(), point((6, 6), 1))
+
+
+@each_optimizer
+@pytest.mark.parametrize("lr", [1e3, 1e10])
+@pytest.mark.parametrize("shape", [(8, 8), (9, 4)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_far_too_long_steps_stay_on_the_manifold(
+    name: str, lr: float, shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    for moments in MOMENTS.values():
+        p = nn.Parameter(point(shape, 1, dtype))
+        optimizer = OPTIMIZERS[name]([p], lr, **moments)
+        for _ in range(8):
+            train(optimizer, [p], [point(shape, 2, dtype)], 1)
+            assert orthogonality_error(p) < {torch.float32: 4e-5, torch.float64: 2e-11}[dtype]
+
+
+@each_optimizer
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4)], ids=str)
+@pytest.mark.parametrize(("largest", "lr"), [(3e38, 0.1), (1e30, 1.0), (1e30, 1e-30), (1.0, 1e38), (1e36, 1e38)])
+def test_huge_finite_gradients_and_rates_end_in_an_error_or_on_the_manifold(
+    name: str, shape: tuple[int, ...], largest: float, lr: float
+) -> None:
+    p = nn.Parameter(point(shape, 1, torch.float32))
+    optimizer = OPTIMIZERS[name]([p], lr)
+    p.grad = largest * (2 * torch.rand(shape, generator=torch.Generator().manual_seed(0)) - 1)
+    try:
+        optimizer.step()
+    except ValueError as error:
+        assert largest * lr > 1e30
+        assert any(word in str(error) for word in ("lr", "Scale the loss", "shorter step")), error  # noqa: PT017
+    assert orthogonality_error(p) < 4e-5
+
+
+@each_optimizer
+@pytest.mark.parametrize("moments", MOMENTS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_copies_go_on_as_the_original(name: str, moments: str, dtype: torch.dtype) -> None:
+    p = nn.Parameter(point((6, 6), 1, dtype))
+    optimizer, target = OPTIMIZERS[name]([p], 0.05, **MOMENTS[moments]), point((6, 6), 2, dtype)
+    train(optimizer, [p], [target], 3)
+    copies = [copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))]
+    train(optimizer, [p], [target], 3)
+    for other in copies:
+        twin = other.param_groups[0]["params"][0]
+        train(other, [twin], [target], 3)
+        assert torch.equal(twin, p)
+
+
+@each_optimizer
+@pytest.mark.parametrize("moments", MOMENTS)
+def test_state_of_another_precision_is_converted(name: str, moments: str) -> None:
+    dtypes = (torch.float64, torch.float32, torch.bfloat16)
+    for saved in dtypes:
+        source = nn.Parameter(point((6, 6), 1, saved))
+        optimizer = OPTIMIZERS[name]([source], 0.05, **MOMENTS[moments])
+        train(optimizer, [source], [point((6, 6), 2, saved)], 2)
+        for dtype in dtypes:
+            p = nn.Parameter(point((6, 6), 1, dtype))
+            other = OPTIMIZERS[name]([p], 0.05, **MOMENTS[moments])
+            other.load_state_dict(optimizer.state_dict())
+            train(other, [p], [point((6, 6), 2, dtype)], 2)
+            assert p.dtype == dtype
+            assert is_orthogonal(p)
+
+
+@each_optimizer
+def test_state_of_another_kind_of_optimizer_is_refused(name: str) -> None:
+    p = nn.Parameter(point((6, 6), 1))
+    with pytest.raises(ValueError, match=r"state_dict lacks 'selection'"):
+        OPTIMIZERS[name]([p], 0.1).load_state_dict(torch.optim.SGD([p], 0.1).state_dict())
+
+
+@each_optimizer
+def test_parameters_without_values_are_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match=r"parameter 0 of group 0 is on the meta device.*to_empty"):
+        OPTIMIZERS[name]([nn.Parameter(torch.empty(4, 4, device="meta"))], 0.1)
 
 
 def test_a_parameter_changed_from_outside_counts() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.contracts import Run
 from nearkin.data.comparison_synthetic import comparisons_from_vectors
 from nearkin.embedding.ordinal.solving import SOLVERS
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
@@ -26,7 +27,7 @@ ON_SUMS = {
 @pytest.mark.parametrize("name", ON_SUMS)
 def test_reaches_the_minimum_of_a_convex_sum(name):
     problem = least_squares()  # consistent equations: SGD's noise vanishes at the minimum
-    solution = ON_SUMS[name].minimize(problem, np.zeros((4, 1)), max_epochs=200, tol=1e-9)
+    solution = ON_SUMS[name].minimize(problem, np.zeros((4, 1)), Run(200, tol=1e-9))
     far = np.linalg.norm(solution.x - problem.minimum) / np.linalg.norm(problem.minimum)
     assert far < 1e-3, f"{name}: {far:.1e} from the minimum after {solution.n_epochs} epochs ({solution.status})"
 
@@ -35,20 +36,22 @@ def test_reaches_the_minimum_of_a_convex_sum(name):
 def test_leaves_the_start_alone_and_reports_each_epoch(name):
     start, seen = np.ones((4, 1)), []
     solution = ON_SUMS[name].minimize(
-        least_squares(), start, max_epochs=6, tol=0.0, callback=lambda step, record: seen.append((step, record))
+        least_squares(), start, Run(6, callback=lambda step, record: seen.append((step, record)))
     )
     assert (start == 1).all()
-    assert [step for step, _ in seen] == list(range(solution.n_epochs + 1))
+    assert [step for step, _ in seen] == list(range(1, solution.n_epochs + 1))
     assert all(record["total"] == 6 for _, record in seen)
-    assert seen[-1][1]["value"] < seen[0][1]["value"]
-    assert [entry["value"] for entry in solution.history] == [record["value"] for _, record in seen]
+    assert seen[-1][1]["objective"] < least_squares().value(start)
+    assert [(entry["step"], entry["objective"]) for entry in solution.history] == [
+        (step, record["objective"]) for step, record in seen
+    ]
 
 
 @pytest.mark.parametrize("name", ON_SUMS)
 def test_watching_changes_nothing(name):
-    alone = ON_SUMS[name].minimize(least_squares(noise=0.3), np.ones((4, 1)), max_epochs=30)
+    alone = ON_SUMS[name].minimize(least_squares(noise=0.3), np.ones((4, 1)), Run(30, tol=1e-4))
     watched = ON_SUMS[name].minimize(
-        least_squares(noise=0.3), np.ones((4, 1)), max_epochs=30, callback=lambda step, record: None
+        least_squares(noise=0.3), np.ones((4, 1)), Run(30, tol=1e-4, callback=lambda step, record: None)
     )
     np.testing.assert_array_equal(alone.x, watched.x)
     assert alone.n_epochs == watched.n_epochs

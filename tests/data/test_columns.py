@@ -55,7 +55,7 @@ def test_bad_files(tmp_path: Path) -> None:
     for read, name, text in [
         (read_neighbors, "flat.npy", r"has shape \(3,\); neighbours must be 2-D"),
         (read_neighbors, "half.npy", "must hold whole numbers"),
-        (read_neighbors, "object.npy", "cannot be read"),
+        (read_neighbors, "object.npy", "holds Python objects"),
         (read_column, "wide.npy", r"has shape \(3, 2\); it must be \(n,\)"),
         (read_column, "two.csv", "has several columns"),
         (read_column, "two.parquet", "name one: .*two.parquet:a"),

@@ -89,12 +89,12 @@ def test_invalid_quadruplets():
 @pytest.mark.parametrize(
     ("lines", "text"),
     [
-        ([], "is empty"),
+        ([], "is an empty file"),
         ([["i", "j", "k"]], "a header and no rows"),
-        ([[1, 2]], "has 2 object columns; 3 mean"),
-        ([[1, 2, 3], [1, 2]], "row 1 has 2 cells; the first row has 3"),
-        ([[1, 2, 3], [1, "", 3]], "row 1 has an empty cell"),
-        ([[1, 2, 3], [1, "nan", 3]], "row 1 has no object"),
+        ([[1, 2]], r"has 2 object columns \(0, 1\); 3 mean"),
+        ([[1, 2, 3], [1, 2]], "row 2 has 2 cells, the first row has 3"),
+        ([[1, 2, 3], [1, "", 3]], "has 1 missing ids, the first in row 1"),
+        ([[1, 2, 3], [1, "nan", 3]], "has 1 missing ids, the first in row 1"),
         ([["i", "j", "k", "response"], [1, 2, 3, 0]], "responses row 0 is .*must be \\+1"),
         ([["i", "j", "k", "weight"], [1, 2, 3, 0]], "weights row 0 is 0.0; weights must be positive"),
     ],
@@ -112,9 +112,9 @@ def _empty(path):
 def test_wrong_paths(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         nk.read_comparisons(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"ends in '.xls'; comparisons are read from .csv"):
+    with pytest.raises(ValueError, match=r"ends in '.xls'; a table is read from .csv"):
         nk.read_comparisons(_empty(tmp_path / "a.xls"))
-    with pytest.raises(ValueError, match=r"cannot be read as .npz"):
+    with pytest.raises(ValueError, match=r"a.npz is an empty file"):
         nk.read_comparisons(_empty(tmp_path / "a.npz"))
     np.savez(tmp_path / "b.npz", x=np.zeros(3))
     with pytest.raises(ValueError, match="must hold 'triplets'"):

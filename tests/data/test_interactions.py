@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearkin.data.interaction_tables import read_table, typed
+from nearkin.data.column import text_column
 from nearkin.data.interactions import read_interactions
+from nearkin.data.tables import read_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -56,11 +57,24 @@ def test_named_columns_masks_and_smallest_weight(tmp_path: Path) -> None:
     assert pairs.split.tolist() == [0, 2]
 
 
-def test_ids_with_leading_zeros_stay_text() -> None:
-    assert typed(np.array(["007", "008"])).tolist() == ["007", "008"]
-    assert typed(np.array(["7", "-8"])).dtype == np.int64
-    assert typed(np.array(["0.5", "8"])).tolist() == [0.5, 8.0]
-    assert typed(np.array(["a", "8"])).tolist() == ["a", "8"]
+def test_ids_are_text_or_exact_integers() -> None:
+    """Issue 14, B6: 50 users became one, 0007 became 7, 1_000 became 1000, 1e5 equalled 100000."""
+    for cells in (
+        ["0007", "8"],
+        ["1_000", "8"],
+        ["1e5", "100000"],
+        ["+7", "8"],
+        ["7.0", "8"],
+        ["0.5", "8"],
+        ["a", "8"],
+    ):
+        assert text_column("ids", cells).ids().tolist() == cells
+    assert text_column("ids", ["7", "-8"]).ids().tolist() == [7, -8]
+    large = [str(2**63 + i) for i in range(50)]
+    assert text_column("ids", large).ids().tolist() == list(map(int, large))
+    assert text_column("ids", ["-1", large[0]]).ids().tolist() == ["-1", large[0]]
+    longer = [str(10**20 + i) for i in range(50)]
+    assert text_column("ids", longer).ids().tolist() == longer
 
 
 @pytest.mark.parametrize(
@@ -68,11 +82,11 @@ def test_ids_with_leading_zeros_stay_text() -> None:
     [
         ("a.csv", "alpha,beta,gamma\n1,2,3\n", {}, "has no column with a usual left name; its columns are alpha, beta"),
         ("a.csv", "user,item\n1,2\n", {"left": "who"}, "left is 'who', which .* lacks; its columns are user, item"),
-        ("a.csv", "user,item\n1,2\n3\n", {}, "row 3 has 1 values, the first row has 2"),
-        ("a.csv", "", {}, "is empty"),
-        ("a.xls", "", {}, "ends in '.xls'; it must be one of .csv"),
-        ("a.csv", "user,item\n,2\n", {}, "left has 1 missing ids"),
-        ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "weight is 'w', a column that is not numeric"),
+        ("a.csv", "user,item\n1,2\n3\n", {}, "row 3 has 1 cells, the first row has 2"),
+        ("a.csv", "", {}, "is an empty file"),
+        ("a.xls", "", {}, "ends in '.xls'; a table is read from .csv"),
+        ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing ids, the first in row 0"),
+        ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: its first value is 'x'"),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
         ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "there is no observed pair"),
@@ -84,5 +98,5 @@ def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dic
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none.csv does not exist; give a .csv"):
+    with pytest.raises(FileNotFoundError, match=r"none.csv does not exist; check the name"):
         read_table(tmp_path / "none.csv")

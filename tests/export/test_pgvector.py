@@ -1,5 +1,6 @@
 """A real PostgreSQL with pgvector: all or nothing, twice is once, and errors that help."""
 
+import contextlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -95,6 +96,39 @@ def test_a_table_of_someone_elses_is_never_touched(bits, postgres, connection) -
     assert connection.execute("SELECT count(*) FROM others").fetchone() == (0,)
 
 
+def test_a_table_named_as_the_staging_table_was_is_kept(bits, postgres, connection) -> None:
+    """`nearkin_fresh` of the user's own was dropped in silence."""
+    connection.execute("DROP TABLE IF EXISTS nearkin_fresh")
+    connection.execute("CREATE TABLE nearkin_fresh (word text)")
+    connection.execute("INSERT INTO nearkin_fresh VALUES ('mine')")
+    for name in ("nearkin", "nearkin_fresh"):
+        with contextlib.suppress(ValueError):
+            export_index(bits, Pgvector(postgres, name, replace=True))
+    assert connection.execute("SELECT * FROM nearkin_fresh").fetchall() == [("mine",)]
+    connection.execute("DROP TABLE nearkin_fresh")
+
+
+def test_an_index_or_a_table_that_came_meanwhile_is_kept(bits, postgres, connection, monkeypatch) -> None:
+    connection.execute("DROP TABLE IF EXISTS nearkin_code")
+    connection.execute("CREATE TABLE nearkin_code (word text)")
+    with pytest.raises(ValueError, match="the database has a nearkin_code of another's; give another --name"):
+        export_index(bits, Pgvector(postgres))
+    assert rows(connection) is None
+    connection.execute("DROP TABLE nearkin_code")
+    monkeypatch.setattr(Pgvector, "_is_fresh", lambda *args: True)
+    connection.execute("CREATE TABLE nearkin (word text)")
+    with pytest.raises(ValueError, match="table nearkin was not written by nearkin"):
+        export_index(bits, Pgvector(postgres, replace=True))
+    assert rows(connection) == 0
+
+
+def test_a_table_may_have_the_name_of_a_word_of_sql(bits, postgres, connection) -> None:
+    connection.execute('DROP TABLE IF EXISTS "order"')
+    assert export_index(bits, Pgvector(postgres, "order"))["table"] == "order"
+    assert export_index(bits, Pgvector(postgres, "order"))["already_there"]
+    connection.execute('DROP TABLE "order"')
+
+
 def test_text_ids_one_row_and_no_vectors(X, hasher, postgres, connection) -> None:
     one = Index.build(X[:1], hasher, ids=["only 'one'"], metric="hamming")
     assert export_index(one, Pgvector(postgres))["recall"] == 1
@@ -108,15 +142,15 @@ def test_a_connection_lost_in_the_middle_of_the_copy_leaves_no_trace(bits, X, po
         export_index(Index.build(X[:100], bits.quantizer, metric="hamming"), Pgvector(postgres))
 
     def cut(done: int, record: dict) -> None:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY nearkin_fresh%'"
-        )
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY nearkin\\_%'")
 
     before = rows(connection)
     with pytest.raises(ConnectionError, match="nothing was changed"):
         export_index(bits, Pgvector(postgres, replace=replace), callback=cut)
     assert rows(connection) == before
-    assert connection.execute("SELECT to_regclass('nearkin_fresh')").fetchone() == (None,)
+    assert connection.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'nearkin\\_%'").fetchone() == (
+        2 * replace,  # the old table's own indexes
+    )
     export_index(bits, Pgvector(postgres, replace=replace))
     assert rows(connection) == len(bits)
 
@@ -142,7 +176,20 @@ def test_a_database_that_does_not_answer(bits) -> None:
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("dsn", ["host=localhost s3cret", "postgresql://a:s3cret@host:port%zz/db", "passwrd=s3cret"])
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "host=localhost s3cret",
+        "postgresql://a:s3cret@host:port%zz/db",
+        "passwrd=s3cret",
+        "postgresql://a:pa@s3cret@127.0.0.1:1/db",  # was shown as the host
+        "postgresql://a:pa/s3cret@127.0.0.1:1/db",  # as the database
+        "postgresql://a:s3cret/db@127.0.0.1:1",  # as the port
+        "postgresql://a:s3cret/db",
+        "postgres://a:s3cret?x@127.0.0.1:1/db",
+        "postgresql://a:x@s3cret/y@127.0.0.1:1/db",
+    ],
+)
 def test_a_dsn_that_cannot_be_read_is_not_repeated(bits, dsn) -> None:
     with pytest.raises(ValueError, match="dsn cannot be read; give 'postgresql://user@host:5432/database'") as caught:
         export_index(bits, Pgvector(dsn))

@@ -2,11 +2,13 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from nearkin.export import export_index
+from nearkin.export.aliased import AliasedTarget
 from nearkin.export.milvus import Milvus
 from nearkin.export.opensearch import OpenSearch
 from nearkin.index import Index
@@ -200,3 +202,18 @@ def test_a_server_that_is_down(engine, bits) -> None:
     target, _ = engine
     with pytest.raises(ConnectionError, match=f"{target.engine_name} .*(127.0.0.1|connection)"):
         export_index(bits, target("http://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("url", ["http://me:pa@s3cret@127.0.0.1:1", "http://me:s3cret/x@127.0.0.1:1", "me:s3cret@x"])
+def test_a_password_in_the_url_is_not_repeated(bits, url) -> None:
+    class Broken(AliasedTarget):
+        engine_name, default_url = "broken", ""
+
+        def connect(self):
+            engine = Mock(error=OSError)
+            engine.current.side_effect = OSError(f"cannot reach {self.url}")
+            return engine
+
+    with pytest.raises(ConnectionError, match="Give the password by the environment") as caught:
+        export_index(bits, Broken(url))
+    assert "s3cret" not in str(caught.value)

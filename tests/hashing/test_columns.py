@@ -28,6 +28,16 @@ def test_loss_needs_no_pass_over_the_data(data):
     assert quantization_loss(c, W, V) == pytest.approx(((B - Z @ V) ** 2).sum() / len(Z))
 
 
+def test_oges_objective_has_its_penalty(data):
+    """Eq. 19: |B - X V|^2 / n + mu |V|^2, and only OgE's."""
+    Z, c, B, W, V = data
+    V = V * np.arange(1, 6)
+    error = ((B - Z @ V) ** 2).sum() / len(Z)
+    assert OrthogonalColumns(c, 0.3).loss(W, V) == pytest.approx(error + 0.3 * (V**2).sum())
+    assert OrthonormalColumns(c).loss(W, V) == pytest.approx(error)
+    assert StiefelColumns(c, 1).loss(W, V) == pytest.approx(error)
+
+
 def test_one_solves_eq_8_and_13(data):
     Z, c, B, W, V = data
     step = OrthonormalColumns(c)

@@ -49,3 +49,15 @@ def test_steady_products(rng):
     batch = steady_products(X, P)
     np.testing.assert_allclose(batch, X.astype(np.float64) @ P, rtol=1e-12)
     np.testing.assert_array_equal(steady_products(X[11:12], P)[0], batch[11])
+
+
+def test_shapes_that_do_not_fit_never_read_outside(rng):
+    X, mean, P = rng.normal(size=(4, 6)), np.zeros(6), rng.normal(size=(6, 3))
+    for bad in (mean[:5], np.zeros(1)):
+        with pytest.raises(ValueError, match=r"mean has shape"):
+            affine_values(X, bad, P)
+    with pytest.raises(ValueError, match=r"intercept \(1,\)"):
+        affine_values(X, mean, P, 1.0, np.zeros(1))
+    for function in (lambda Z: affine_values(Z, mean, P), lambda Z: steady_products(Z, P)):
+        with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
+            function(X[:, :5])

@@ -6,6 +6,7 @@ import scipy.linalg
 import torch
 
 from nearkin.linalg.exponential import expm1
+from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
 
@@ -30,3 +31,17 @@ def test_a_million_small_turns_in_float32_do_not_drift() -> None:
     for _ in range(20000):
         x += D @ x
     assert float(x.norm()) == pytest.approx(16, rel=2e-5)
+
+
+@pytest.mark.parametrize("norm", [10.0, 1e3, 1e8, 1e20, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_the_exponential_of_a_long_step_is_a_rotation(norm: float, dtype: torch.dtype) -> None:
+    A = random_skew(3, 9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    Q = torch.eye(9, dtype=dtype) + expm1((norm * A / torch.linalg.matrix_norm(A, 2).amax()).to(dtype))
+    assert orthogonality_error(Q) < 20 * torch.finfo(dtype).eps
+    assert bool((torch.linalg.det(Q) > 0.9).all())
+
+
+def test_no_exponential_of_nan() -> None:
+    with pytest.raises(ValueError, match="A contains NaN"):
+        expm1(torch.full((3, 3), torch.nan))

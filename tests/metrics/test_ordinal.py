@@ -6,6 +6,7 @@ import pytest
 from nearkin.data.comparison_synthetic import comparisons_from_vectors
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.metrics import triplet_error
+from nearkin.metrics.ordinal import satisfied
 
 
 @pytest.mark.parametrize("quadruplets", [False, True])
@@ -36,3 +37,12 @@ def test_errors():
         triplet_error(np.zeros(3), [[0, 1, 2]])
     with pytest.raises(ValueError, match="at least one is needed"):
         triplet_error(np.zeros((3, 1)), np.empty((0, 3), int))
+
+
+@pytest.mark.parametrize("index", [-1, 4, 10**7])
+def test_satisfied_never_reads_outside(index):
+    X = np.zeros((4, 2))
+    with pytest.raises(ValueError, match=rf"index in comparisons is {index}"):
+        satisfied(X, np.array([[0, 1, index]]))
+    with pytest.raises(ValueError, match=r"q \(1, 2\)"):
+        satisfied(X, np.array([[0, 1]]))

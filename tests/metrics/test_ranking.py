@@ -68,3 +68,12 @@ def test_bad_arguments_are_named(problem: tuple) -> None:
         ranking_metrics(P, Q, held, metrics=["map"])
     with pytest.raises(ValueError, match="right has 4 columns; it must have 5"):
         recommend(P, Q[:, :4], 3)
+
+
+def test_rows_that_do_not_exist_are_refused(problem: tuple) -> None:
+    P, Q, _, held = problem
+    for rows, error in (([40], ValueError), ([-1], ValueError), ([0.5], TypeError), ([[0]], TypeError)):
+        with pytest.raises(error, match="rows h"):
+            recommend(P, Q, 3, rows=rows)
+        with pytest.raises(error, match="rows h"):
+            ranking_metrics(P, Q, held, rows=rows)

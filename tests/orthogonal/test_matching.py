@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching, two_opt_matching
-from nearkin.orthogonal.matching import _greedy_torch
+from nearkin.orthogonal.matching import _greedy_kernel, _greedy_torch
 from tests.reference.givens import all_matchings, greedy_matching_by_sorting
 
 FUNCTIONS = [greedy_matching, two_opt_matching, max_weight_matching]
@@ -103,3 +103,29 @@ def test_bad_weights(function, rng):
         function(W.tolist())
     with pytest.raises(ValueError, match="n is 0"):
         random_matching(0)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_that_are_not_finite_do_not_run_off_the_row(function, value, dtype, rng):
+    for n in (2, 5, 64):
+        W = symmetric(n, rng).astype(dtype)
+        W[0, 1] = W[1, 0] = value
+        for given in (W, np.full_like(W, value), torch.from_numpy(W)):
+            with pytest.raises(ValueError, match="NaN or infinity"):
+                function(given, check_input=False)
+
+
+def test_the_greedy_kernel_ends_on_any_weights(rng):
+    for n in (2, 3, 8, 33):
+        for value in (np.nan, np.inf, 1.0):
+            W = rng.random((n, n)).astype(np.float32)  # not symmetric either
+            W[rng.integers(n), :] = value
+            assert len(_greedy_kernel(W)) <= n // 2
+
+
+def test_asymmetric_weights_without_a_locally_heaviest_pair_are_refused():
+    W = np.array([[0.0, 3, 2, 1], [1, 0, 3, 2], [3, 1, 0, 2], [1, 2, 3, 0]])
+    with pytest.raises(ValueError, match="not symmetric"):
+        greedy_matching(W, check_input=False)

@@ -113,4 +113,37 @@ def test_small_matrices_take_the_same_newton_schulz_steps(
 def test_a_small_matrix_far_away_is_left_to_qr() -> None:
     M = torch.diag(torch.tensor([3.0, 0.1, -1.0]))
     assert orthogonality_error(newton_schulz_orthonormalize(M.clone())) < 1e-6
-    assert not bool(torch.isfinite(newton_schulz_orthonormalize(M * float("nan"))).any())
+    with pytest.raises(ValueError, match=r"step is not finite.*lower lr"):
+        newton_schulz_orthonormalize(M * float("nan"))
+
+
+@each_retraction
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("shape", [(8, 8), (9, 4), (5, 4), (7, 1), (2, 9, 4)], ids=str)
+@pytest.mark.parametrize("t", [1e3, 1e6, 1e12])
+def test_steps_of_any_length_stay_on_the_manifold(
+    retraction: str, dtype: torch.dtype, shape: tuple[int, ...], t: float
+) -> None:
+    X, G = problem(*shape, dtype=dtype)
+    bound = TOLERANCE[dtype]
+    assert orthogonality_error(left_step(X, G, t, retraction)) < bound
+    if shape[-1] == shape[-2]:
+        assert orthogonality_error(right_step(X, right_skew(X, G), t, retraction)) < bound
+
+
+@each_retraction
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4)], ids=str)
+def test_a_step_of_no_length_is_the_point_itself(retraction: str, shape: tuple[int, ...]) -> None:
+    X, G = problem(*shape)
+    for t in (0.0, 1e-320):
+        torch.testing.assert_close(left_step(X, G, t, retraction), X, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (5, 4)], ids=str)
+@pytest.mark.parametrize("retraction", ["exp", "cayley"])
+def test_long_tall_steps_are_those_of_the_full_matrix(retraction: str, shape: tuple[int, ...]) -> None:
+    X, G = problem(*shape)
+    t = 300.0 / float(torch.linalg.matrix_norm(left_skew(X, G), 2))
+    W, identity = t * left_skew(X, G), torch.eye(len(X), dtype=X.dtype)
+    full = torch.linalg.solve(identity + W / 2, identity - W / 2) if retraction == "cayley" else torch.matrix_exp(-W)
+    torch.testing.assert_close(left_step(X, G, t, retraction), full @ X, rtol=0, atol=1e-11)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearkin.solvers import Snapshot
+from nearkin.solvers import RowScaled, Rule, Snapshot, VarianceReduced
 
 
 @dataclass
@@ -42,25 +42,26 @@ class LeastSquares:
     def largest_step(self, batch_size: int) -> float:
         return np.inf
 
-    def svrg_pass(self, x, snapshot, *, step, batch_size, n_terms) -> None:
-        done = 0
-        while done < n_terms:
-            size = min(batch_size, n_terms - done)
-            batch = [(self.position + s) % self.n_terms for s in range(size)]
-            noise = sum(self._term(x, q) - self._term(snapshot.x, q) for q in batch)
-            x -= step * (noise + size * snapshot.gradient)
-            self.position = (self.position + size) % self.n_terms
-            done += size
-
-    def sgd_pass(self, x, *, step) -> None:
-        for q in range(self.n_terms):
-            x -= step * self._term(x, q)
-
-    def adagrad_pass(self, x, accumulator, *, step) -> None:
+    def walk(self, x: np.ndarray, rule: Rule) -> None:
+        if isinstance(rule, VarianceReduced):
+            self._reduced(x, rule)
+            return
         for q in range(self.n_terms):
             g = self._term(x, q)
-            accumulator += (g**2).sum(axis=1)
-            x -= step * g / np.sqrt(accumulator)[:, None]
+            if isinstance(rule, RowScaled):
+                rule.accumulator[:] += (g**2).sum(axis=1)
+                g = g / np.sqrt(rule.accumulator)[:, None]
+            x -= rule.step * g
+
+    def _reduced(self, x: np.ndarray, rule: VarianceReduced) -> None:
+        done = 0
+        while done < rule.n_terms:
+            size = min(rule.batch_size, rule.n_terms - done)
+            batch = [(self.position + s) % self.n_terms for s in range(size)]
+            noise = sum(self._term(x, q) - self._term(rule.snapshot.x, q) for q in batch)
+            x -= rule.step * (noise + size * rule.snapshot.gradient)
+            self.position = (self.position + size) % self.n_terms
+            done += size
 
 
 def least_squares(m: int = 60, n: int = 4, noise: float = 0.0) -> LeastSquares:

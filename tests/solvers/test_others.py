@@ -3,32 +3,33 @@
 import numpy as np
 import pytest
 
+from nearkin.contracts import Run
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
 from tests.solvers.problems import least_squares
 
 
 def test_sgd_step_decays():
-    solution = SGD(step=0.1, decay=0.5).minimize(least_squares(), np.zeros((4, 1)), max_epochs=4, tol=0.0)
+    solution = SGD(step=0.1, decay=0.5).minimize(least_squares(), np.zeros((4, 1)), Run(4, tol=0.0))
     assert solution.steps == pytest.approx([0.1, 0.1 / 1.5, 0.1 / 2, 0.1 / 2.5])
 
 
 def test_a_step_too_long_is_reported_as_divergence():
     for solver in (GradientDescent(step=1e3), SVRG(step=1e3), SGD(step=1e4, decay=0.0)):
-        solution = solver.minimize(least_squares(), np.ones((4, 1)), max_epochs=200)
+        solution = solver.minimize(least_squares(), np.ones((4, 1)), Run(200, tol=1e-4))
         assert solution.status == "diverged", solver
 
 
 def test_sbb_descent_converges_long_before_a_safe_fixed_step():
     problem = least_squares(noise=0.5)
     start = np.full((4, 1), 3.0)
-    fixed = GradientDescent(step=0.1 / problem.lipschitz).minimize(problem, start, max_epochs=400, tol=1e-6)
-    free = GradientDescent().minimize(problem, start, max_epochs=400, tol=1e-6)
+    fixed = GradientDescent(step=0.1 / problem.lipschitz).minimize(problem, start, Run(400, tol=1e-6))
+    free = GradientDescent().minimize(problem, start, Run(400, tol=1e-6))
     assert free.n_epochs * 3 <= fixed.n_epochs, (free.n_epochs, fixed.n_epochs)
     assert free.value <= fixed.value * (1 + 1e-6)
 
 
 def test_convergence_is_noticed_early():
-    solution = LBFGS().minimize(least_squares(noise=0.5), np.ones((4, 1)), max_epochs=500, tol=1e-6)
+    solution = LBFGS().minimize(least_squares(noise=0.5), np.ones((4, 1)), Run(500, tol=1e-6))
     assert solution.status == "converged"
     assert solution.n_epochs < 50
 
@@ -39,12 +40,10 @@ def test_relay_counts_epochs_on():
     solution = relay.minimize(
         least_squares(),
         np.zeros((4, 1)),
-        max_epochs=9,
-        tol=0.0,
-        callback=lambda step, record: seen.append((step, record["total"])),
+        Run(9, callback=lambda step, record: seen.append((step, record["total"]))),
     )
-    assert seen == [(step, 9) for step in range(10)]
-    assert [entry["epoch"] for entry in solution.history] == list(range(10))
+    assert seen == [(step, 9) for step in range(1, 10)]
+    assert [record["step"] for record in solution.history] == list(range(1, 10))
     assert len(solution.steps) == solution.n_epochs == 9
-    short = relay.minimize(least_squares(), np.zeros((4, 1)), max_epochs=2)
+    short = relay.minimize(least_squares(), np.zeros((4, 1)), Run(2, tol=1e-4))
     assert short.n_epochs == 2

@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nearkin.solvers import SVRG
+from nearkin.contracts import Run
+from nearkin.solvers import SVRG, VarianceReduced
 from nearkin.solvers.barzilai_borwein import probe_step, sbb_step
 from tests.solvers.problems import LeastSquares, least_squares
 
@@ -13,7 +14,7 @@ from tests.solvers.problems import LeastSquares, least_squares
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 5.0])
 def test_steps_stay_within_the_bounds_of_eq_15(epsilon):
     problem = least_squares(noise=0.5)
-    solution = SVRG(epsilon=epsilon).minimize(problem, np.ones((4, 1)), max_epochs=15, tol=0.0)
+    solution = SVRG(epsilon=epsilon).minimize(problem, np.ones((4, 1)), Run(15, tol=0.0))
     low, high = 1 / (problem.lipschitz + epsilon), 1 / epsilon
     assert all(low * (1 - 1e-9) <= step <= high * (1 + 1e-9) for step in solution.steps), (low, solution.steps, high)
 
@@ -47,8 +48,8 @@ class Saddle(LeastSquares):
 def test_epsilon_prevents_the_explosion_of_sbb_0():
     problem = Saddle(np.zeros((20, 2)), np.zeros(20))
     start = np.array([[0.0], [1.0]])
-    steady = SVRG(epsilon=0.1).minimize(problem, start, max_epochs=20, tol=0.0)
-    wild = SVRG(epsilon=0.0).minimize(problem, start, max_epochs=20, tol=0.0)
+    steady = SVRG(epsilon=0.1).minimize(problem, start, Run(20, tol=0.0))
+    wild = SVRG(epsilon=0.0).minimize(problem, start, Run(20, tol=0.0))
     assert max(steady.steps) <= 10.0 * (1 + 1e-9)
     assert max(wild.steps) > 1e6, wild.steps
     assert np.abs(wild.x).max() > 1e3 * np.abs(steady.x).max(), (wild.x.ravel(), steady.x.ravel())
@@ -62,13 +63,24 @@ def test_linear_phase_under_the_pl_inequality():
     SVRG(restart=3).minimize(
         problem,
         np.full((4, 1), 3.0),
-        max_epochs=12,
-        tol=0.0,
-        callback=lambda step, record: gaps.append(record["value"] - low) if step % 3 == 0 else None,
+        Run(12, callback=lambda step, record: gaps.append(record["objective"] - low) if step % 3 == 0 else None),
     )
     ratios = [after / before for before, after in pairwise(gaps) if before > 1e-12]
     assert len(ratios) >= 2
     assert max(ratios) < 0.5, gaps
+
+
+def test_a_module_begins_with_a_probed_step(monkeypatch):
+    """Algorithm 2: of seven epochs with restart=3, the first, fourth and seventh forget the snapshots before."""
+    monkeypatch.setattr("nearkin.solvers.svrg.probe_step", lambda *_: 1e-3)
+    steps = {
+        restart: SVRG(restart=restart, capped=False)
+        .minimize(least_squares(noise=0.5), np.ones((4, 1)), Run(7, tol=0.0))
+        .steps
+        for restart in (3, None)
+    }
+    assert [step == 1e-3 for step in steps[3]] == [True, False, False, True, False, False, True], steps
+    assert [step == 1e-3 for step in steps[None]] == [True] + 6 * [False], steps
 
 
 def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
@@ -78,7 +90,7 @@ def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
     for batch_size in (1, 3, 7, 12):
         problem = LeastSquares(np.tile(row, (12, 1)), np.ones(12))
         x = np.zeros((2, 1))
-        problem.svrg_pass(x, problem.snapshot(np.ones((2, 1))), step=1e-6, batch_size=batch_size, n_terms=12)
+        problem.walk(x, VarianceReduced(1e-6, problem.snapshot(np.ones((2, 1))), batch_size, 12))
         moves.append(x)
     for move in moves[1:]:
         np.testing.assert_allclose(move, moves[0], rtol=1e-4)
@@ -94,10 +106,8 @@ def test_first_step_is_the_inverse_curvature():
 def test_returns_the_best_validated_point():
     problem, start = least_squares(noise=0.5), np.zeros((4, 1))
     goal = 0.3 * problem.minimum
-    solution = SVRG(step=0.02).minimize(
-        problem, start, max_epochs=100, tol=0.0, validate=lambda x: float(np.linalg.norm(x - goal))
-    )
-    last = SVRG(step=0.02).minimize(least_squares(noise=0.5), start, max_epochs=100, tol=0.0)
+    solution = SVRG(step=0.02).minimize(problem, start, Run(100, validate=lambda x: float(np.linalg.norm(x - goal))))
+    last = SVRG(step=0.02).minimize(least_squares(noise=0.5), start, Run(100, tol=0.0))
     assert np.linalg.norm(solution.x - goal) < 0.5 * np.linalg.norm(last.x - goal)
     assert solution.value == pytest.approx(problem.value(solution.x))
 

@@ -15,6 +15,7 @@ from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
 from nearkin.cli.search import search
+from nearkin.cli.sweep import sweep
 from nearkin.cli.train import train
 
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
@@ -47,6 +48,7 @@ def root(
 
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
+    - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
     - nearkin train pairs.csv --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
@@ -62,7 +64,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, compress, train, search, evaluate, report, encode, export):
+for command in (demo, embed, sweep, compress, train, search, evaluate, report, encode, export):
     app.command()(command)
 
 

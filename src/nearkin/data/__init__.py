@@ -19,8 +19,10 @@ from nearkin.data.interaction_split import split_given as split_given
 from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
 from nearkin.data.interaction_split import split_random as split_random
 from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
-from nearkin.data.interactions import holds_pairs as holds_pairs
 from nearkin.data.interactions import read_interactions as read_interactions
+from nearkin.data.signals import holds_pairs as holds_pairs
+from nearkin.data.signals import kind_of as kind_of
+from nearkin.data.tables import read_table as read_table
 from nearkin.data.vectors import VectorFile as VectorFile
 from nearkin.data.vectors import open_vectors as open_vectors
 from nearkin.data.vectors import read_vectors as read_vectors

@@ -1,15 +1,17 @@
 """What comes beside vectors: neighbour lists (the truth), and one value a row (labels, ids)."""
 
 import os
-import zipfile
-import zlib
 
 import numpy as np
 
+from nearkin.data.column import text_column
+from nearkin.data.door import reading
 from nearkin.data.formats import open_rows
-from nearkin.data.formats.npz import choose_key
-from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.data.formats.npy import read_npy
+from nearkin.data.formats.npz import choose_key, read_npz
+from nearkin.data.formats.parquet import open_file
 from nearkin.data.formats.text import DELIMITER
+from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator, locate
 
 
@@ -38,14 +40,12 @@ def read_column(path: str | os.PathLike) -> np.ndarray:
     ValueError for more than one column and for numbers that are not whole.
     """
     where = locate(path)
-    if where.suffix in (".npy", ".npz"):
-        array = _load(where)
-    elif where.suffix in (".csv", ".tsv", ".txt"):
-        array = _read_lines(where)
-    elif where.suffix == ".parquet":
-        array = _read_parquet_column(where)
-    else:
+    readers = {".npy": _load, ".npz": _load, ".parquet": _read_parquet_column}
+    readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _read_lines)
+    if where.suffix not in readers:
         raise ValueError(f"{where} has an unknown ending; give .npy, .npz, .csv, .tsv, .txt or .parquet")
+    with reading(where):
+        array = readers[where.suffix](where)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or not len(array):
@@ -54,42 +54,35 @@ def read_column(path: str | os.PathLike) -> np.ndarray:
 
 
 def _load(where: Locator) -> np.ndarray:
-    key = choose_key(where) if where.suffix == ".npz" else None
-    try:
-        if key is None:
-            return np.load(where.path, allow_pickle=False)
-        with np.load(where.path, allow_pickle=False) as archive:
-            return archive[key]
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{where} cannot be read ({error}); save numbers or strings with np.save") from error
+    with reading(where):
+        return read_npz(where, choose_key(where)) if where.suffix == ".npz" else read_npy(where)
 
 
 def _read_lines(where: Locator) -> np.ndarray:
-    lines = [line.strip() for line in where.path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
+    text = where.path.read_text(encoding="utf-8-sig")
+    if "\0" in text:
+        raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     delimiter = DELIMITER.get(where.suffix)
     if delimiter is not None and any(delimiter in line for line in lines):
         raise ValueError(f"{where} has several columns; it must have one value a line")
-    array = np.array(lines)
-    try:
-        return array.astype(np.int64)
-    except ValueError:
-        return array
+    return text_column(str(where), lines).values
 
 
 def _read_parquet_column(where: Locator) -> np.ndarray:
-    _, parquet = import_pyarrow()
-    names = parquet.read_schema(where.path).names
-    if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
-        raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
-    column = parquet.read_table(where.path, columns=[where.key or names[0]]).column(0)
-    if column.null_count:
-        raise ValueError(f"{where} has {column.null_count} nulls; every row needs a value")
-    array = column.to_numpy()
-    return array.astype(str) if array.dtype == object else array
+    with open_file(where.path) as file:
+        names = file.schema_arrow.names
+        if (where.key is None and len(names) != 1) or (where.key is not None and where.key not in names):
+            raise ValueError(f"{where} has the columns {', '.join(names)}; name one: {where.path}:{names[0]}")
+        (column,) = frame_columns(file.read(columns=[where.key or names[0]]))
+    if column.missing is not None:
+        raise ValueError(f"{where} has {int(column.missing.sum())} nulls; every row needs a value")
+    return column.values
 
 
 def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
-    if array.dtype.kind in "US":
+    """Text, or int64 (uint64 where values need it); ValueError for fractions and for what else there is."""
+    if array.dtype.kind in "USO":
         return array.astype(str)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")
@@ -97,4 +90,8 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
         raise ValueError(
             f"{where} has dtype {array.dtype} with fractions or NaN; it must hold whole numbers or strings"
         )
+    if array.dtype.kind == "f" and np.abs(array).max(initial=0) > 2.0**53:
+        raise ValueError(f"{where} has numbers beyond 2^53, which {array.dtype} does not hold exactly; write text")
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        return array
     return array.astype(np.int64)

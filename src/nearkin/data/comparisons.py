@@ -1,63 +1,162 @@
 """Reading comparisons: `read_comparisons` for files, and the same from arrays and from names."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin._pairs import as_ids, unique_ids
+from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparison_forms import FORMS, expand_form, orient
-from nearkin.data.comparison_tables import read_table
-from nearkin.records import Comparisons, as_indices, describe_invalid, invalid_rows
+from nearkin.data.comparison_roles import FORMS as READ_FORMS
+from nearkin.data.comparison_roles import Roles, assign_roles
+from nearkin.data.delimited import DELIMITERS
+from nearkin.data.ratings import rated_quadruplets
+from nearkin.data.responses import answered
+from nearkin.data.tables import Table, read_table
+from nearkin.records import Comparisons, Reading, as_indices, describe_invalid, invalid_rows
+
+_KEYS = ("triplets", "quadruplets", "comparisons", "indices")  # of an archive's array of comparisons
 
 
 def read_comparisons(
-    path: str | os.PathLike,
+    path: Any,
     *,
-    form: str = "ordered",
+    anchor: str | None = None,
+    near: str | None = None,
+    far: str | None = None,
+    response: str | None = None,
+    form: str | None = None,
+    header: bool | str | None = None,
+    delimiter: str | None = None,
     on_invalid: str = "raise",
-    header: bool | str = "auto",
     objects: Sequence[Any] | None = None,
 ) -> Comparisons:
-    """Read comparisons from .csv, .tsv, .parquet or .npz.
+    """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
 
     Columns: 3 object columns (i, j, k) mean d(i, j) < d(i, k), 4 columns (i, j, l, k) mean d(i, j) < d(l, k), with
-    names of any type. A header may name further columns, in any order: `weight` (or `votes`, `count`), `annotator` (or
-    `worker`, `subject`, `user`) and `response` (or `answer`), whose negative values turn the comparison round. Columns
-    with other names hold objects. An .npz holds `triplets` or `quadruplets` and, if it likes, `objects` (names),
-    `weights`, `annotators`, `responses`.
+    names that are text or exact integers. Columns are taken by the names given (without a header they are "0", "1",
+    ...), else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response),
+    else by position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
+    `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
+    `quadruplets` and, if it likes, `objects` (names), `weights`, `annotators`, `responses`.
 
-    form: "ordered" as above; "most-central" and "odd-one-out" are rows of three whose *first* is the most central or
-        the odd one; each becomes two comparisons (`comparison_forms`).
+    response: the column that says which object was chosen: +1 (as the row says) or -1 (reversed), 1 or 2, left or
+        right, the column's or the object's name. "column=value" names the value that chooses the first of the two.
+    form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or
+        the one that the response names, is the odd or the most central one; each becomes two comparisons
+        (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near,
+        or far; "rating" takes the direction from the column's name. "ordered" is the old word for None.
+    header, delimiter: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
-    header: whether the first line of a .csv or .tsv names columns; "auto" looks whether it can be data.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
+
+    The record's `source` says what was understood. Raises ValueError where a table can be read in two ways, with the
+    options to type.
     """
-    path = Path(path)
-    table = read_table(path, header=header)
-    rows = np.column_stack(table.objects)
-    if table.names is None:
-        return comparisons_from_names(
-            rows,
-            weights=table.weights,
-            annotators=table.annotators,
-            responses=table.responses,
-            form=form,
-            on_invalid=on_invalid,
-            objects=objects,
+    form = None if form == "ordered" else form
+    _check.check_choice(form, "form", (None, *READ_FORMS))
+    table = read_table(path, header=header, delimiter=delimiter)
+    if table.archive and (table.matrices or len(table.columns) < 3):
+        return _read_archive(table, form, on_invalid, objects)
+    roles = assign_roles(table, anchor=anchor, near=near, far=far, response=response, form=form)
+    rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
+    options: dict[str, Any] = {
+        "weights": None if roles.weight is None else roles.weight.numbers(),
+        "annotators": None if roles.annotator is None else _names(roles.annotator),
+    }
+    if roles.rating is not None:
+        high = roles.form == "similarity"
+        rows, origin = rated_quadruplets(rows, roles.rating.numbers(), options["annotators"], high_is_near=high)
+        options = {name: None if values is None else values[origin] for name, values in options.items()}
+        if not len(rows):
+            raise ValueError(f"{table.name}: no two pairs are rated differently by one person; nothing is compared")
+    else:
+        rows = answered(roles, rows, response, table.name)
+    shape = roles.form if roles.form in FORMS else "ordered"
+    found = comparisons_from_names(rows, **options, form=shape, on_invalid=on_invalid, objects=objects)
+    return replace(found, source=_understood(table, roles, found))
+
+
+def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """Columns of ids, all integers or all text: an object called 7 in a column of names is the text "7"."""
+    kinds = {column.dtype for column in columns}
+    if len(kinds) == 1:
+        return columns
+    if not any(column.dtype.kind == "O" for column in columns):
+        whole = exact_integers([number for column in columns for number in column.tolist()])
+        if whole is not None:
+            return np.split(whole, len(columns))
+    return [as_text([str(value) for value in column.tolist()]) for column in columns]
+
+
+def _names(column: Column) -> np.ndarray:
+    values = column.ids()
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequence[Any] | None) -> Comparisons:
+    held = [key for key in _KEYS if key in table.matrices]
+    if len(held) != 1:
+        names = sorted({*table.matrices, *table.columns})
+        raise ValueError(
+            f"{table.name} holds {names}; it must hold 'triplets' (m, 3) or 'quadruplets' (m, 4), one of them"
         )
-    return comparisons_from_array(
-        rows,
-        objects=table.names if objects is None else objects,
-        weights=table.weights,
-        annotators=table.annotators,
-        responses=table.responses,
-        form=form,
-        on_invalid=on_invalid,
+    rows = table.matrices[held[0]]
+    if rows.ndim != 2 or rows.shape[1] not in (3, 4):
+        raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
+    beside = {name: table.columns[name].values for name in ("weights", "responses") if name in table.columns}
+    if "annotators" in table.columns:
+        beside["annotators"] = _names(table.columns["annotators"])
+    for name, column in beside.items():
+        if len(column) != len(rows):
+            raise ValueError(f"{table.name}: {name} has {len(column)} entries; it must have {len(rows)}, one a row")
+    shape = form if form in FORMS else "ordered"
+    if "objects" in table.columns:
+        names = _names(table.columns["objects"]) if objects is None else objects
+        found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **beside)
+    else:
+        found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **beside)
+    kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
+    roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
+    return replace(found, source=_understood(table, roles, found))
+
+
+def _understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
+    letters = {"triplet": ("anchor", "near", "far"), "quadruplet": ("i", "j", "l", "k")}.get(roles.form, ())
+    if roles.response is not None and roles.form == "triplet":
+        letters = ("anchor", "first", "second")
+    named = [(letters[at] if at < len(letters) else f"object {at + 1}", c) for at, c in enumerate(roles.objects)]
+    others = (("response", roles.response), ("rating", roles.rating), ("weight", roles.weight))
+    named += [(role, c) for role, c in (*others, ("annotator", roles.annotator)) if c is not None]
+    aside = [*table.notes, *roles.aside]
+    notes = [note for column in roles.objects if column.values.ndim == 1 for note in column.doubts()]
+    notes += [f"left aside: {', '.join(aside)}"] if aside else []
+    notes += [f"{found.n_dropped} rows that repeat an object are dropped"] if found.n_dropped else []
+    notes += [f"{len(roles.objects[0])} ratings"] if roles.rating is not None else []
+    return Reading(
+        source=table.name,
+        kind="comparisons",
+        columns=(*table.columns, *table.matrices),
+        header=table.header,
+        delimiter=None if table.delimiter is None else DELIMITERS.get(table.delimiter, table.delimiter),
+        roles={role: column.name for role, column in named},
+        form=roles.form,
+        rows=len(found),
+        distinct={"objects": found.n_objects},
+        first=_in_words(found),
+        notes=tuple(notes),
     )
+
+
+def _in_words(found: Comparisons) -> str:
+    names = [str(name) for name in found.objects[found.indices[0]].tolist()]
+    if len(names) == 3:
+        return f"{names[0]} is nearer to {names[1]} than to {names[2]}"
+    return f"{names[0]} and {names[1]} are nearer than {names[2]} and {names[3]}"
 
 
 def comparisons_from_names(
@@ -82,12 +181,12 @@ def comparisons_from_names(
         row = int(np.isnan(rows).any(axis=1).argmax())
         raise ValueError(f"row {row} is {rows[row].tolist()}; an object is missing (NaN). Remove the row")
     if objects is None:
-        names, inverse = np.unique(rows, return_inverse=True)
-        indices = inverse.reshape(rows.shape)
+        numbers, names = unique_ids(as_ids(rows.ravel(), "rows"))
+        indices = numbers.reshape(rows.shape)
     else:
         names = np.asarray(objects)
         place = {name: index for index, name in enumerate(names.tolist())}
-        unknown = [name for name in np.unique(rows).tolist() if name not in place]
+        unknown = sorted({name for name in rows.ravel().tolist() if name not in place})
         if unknown:
             raise ValueError(f"{len(unknown)} names in rows are not in objects, the first is {unknown[0]!r}")
         indices = np.array([place[name] for name in rows.ravel().tolist()], np.int64).reshape(rows.shape)

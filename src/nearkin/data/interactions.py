@@ -1,51 +1,53 @@
 """Tables of observed pairs, read into `Interactions`."""
 
 from contextlib import suppress
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from nearkin.data.column import Column
+from nearkin.data.delimited import DELIMITERS
 from nearkin.data.feature_tables import read_features
-from nearkin.data.interaction_tables import Table, read_table
-from nearkin.records import Interactions
+from nearkin.data.names import PAIRS as SYNONYMS
+from nearkin.data.names import normal
+from nearkin.data.signals import asks_comparisons
+from nearkin.data.tables import Table, read_table
+from nearkin.records import Interactions, Reading
 
-SYNONYMS = {  # role -> names of columns that mean it, in lower case, without punctuation and without a final "id"
-    "left": ("left", "user", "query", "instance", "customer", "session", "reader", "member", "account", "u"),
-    "right": (
-        *("right", "item", "movie", "product", "document", "doc", "label", "artist", "book", "song", "track"),
-        *("business", "place", "location", "poi", "venue", "article", "video", "i"),
-    ),
-    "weight": ("weight", "rating", "count", "value", "score", "plays", "stars"),
-    "timestamp": ("timestamp", "time", "unixtime", "datetime", "date"),
-    "split": ("split", "fold"),
-}
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
+_UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
 def read_interactions(
-    path: str | PathLike,
+    path: Any,
     *,
     left: str | None = None,
     right: str | None = None,
     weight: str | None = None,
     timestamp: str | None = None,
     split: str | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
     left_features: str | PathLike | None = None,
     right_features: str | PathLike | None = None,
 ) -> Interactions:
-    """Read observed pairs from a .csv, .tsv, .parquet or .npz table with one row a pair.
+    """Read observed pairs from a .csv, .tsv, .parquet or .npz table or a DataFrame, with one row a pair.
 
     Columns are taken by the names given, else by the usual ones (user and item, query and document, rating,
-    timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp. `split` holds
-    0 for training, 1 for validation and 2 for test, or their names, or is a mask of the test pairs. Rows whose weight
+    timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2",
+    "3"). Ids are text or exact integers. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
+    or is a mask of the test pairs. `header` and `delimiter` as in `nearkin.data.read_table`. Rows whose weight
     is below `min_weight` are left out, and the weights of a pair that occurs more than once are merged by
     `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
     and features in the others (see `read_features`); their ids are then the whole catalogue of that side, so that ids
-    without any pair get vectors too. Raises ValueError for columns that are missing or cannot be told, and for ids of
-    pairs that a table of features lacks.
+    without any pair get vectors too. The record's `source` says what was understood.
+
+    Raises ValueError for columns that are missing, for a table that can be read in two ways (it names the options to
+    type), for missing ids, and for ids of pairs that a table of features lacks.
 
     >>> import nearkin as nk, tempfile, pathlib
     >>> table = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
@@ -53,28 +55,141 @@ def read_interactions(
     >>> pairs = nk.read_interactions(table)
     >>> pairs.shape, pairs.left_ids.tolist(), pairs.weights.tolist()
     ((2, 2), ['ann', 'bob'], [5.0, 2.0, 4.0])
+    >>> pairs.source.first
+    'user ann, item 7, rating 5.0'
     """
-    table = read_table(path)
+    table = read_table(path, header=header, delimiter=delimiter)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
-    columns = {role: find_column(table, role, name, str(path)) for role, name in asked.items()}
-    numbers = _weights(columns["weight"], asked["weight"])
+    columns = find_columns(table, asked)
+    numbers = columns["weight"].numbers() if "weight" in columns else None
     keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight
 
     def kept(values: Any) -> Any:
         return None if values is None else values[keep]
 
-    if columns["left"] is None or columns["right"] is None:
-        raise ValueError(f"{path} has fewer than two columns")
-    return Interactions.from_pairs(
-        kept(columns["left"]),
-        kept(columns["right"]),
+    ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
+    pairs = Interactions.from_pairs(
+        ids["left"],
+        ids["right"],
         kept(numbers),
-        kept(_times(columns["timestamp"], asked["timestamp"])),
-        split=kept(_parts(columns["split"], asked["split"] or "split")),
+        kept(columns["timestamp"].times() if "timestamp" in columns else None),
+        split=kept(_parts(columns["split"]) if "split" in columns else None),
         duplicates=duplicates,
         **_catalogue("left", left_features),
         **_catalogue("right", right_features),
     )
+    return replace(pairs, source=_understood(table, columns, ids, pairs))
+
+
+def find_columns(table: Table, asked: dict[str, str | None]) -> dict[str, Column]:
+    """The columns of the roles: those named, else those with a usual name, else by position without a header."""
+    if asked["left"] is None and asked["right"] is None and asks_comparisons(table):
+        raise ValueError(
+            f"{table.name} reads as comparisons ({', '.join(table.columns)}): use read_comparisons (on the command "
+            "line --kind comparisons), or name the columns of pairs: left=..., right=..."
+        )
+    found = {role: _find(table, role, name, asked) for role, name in asked.items()}
+    columns = {role: column for role, column in found.items() if column is not None}
+    twice = [role for role in columns if sum(columns[role] is other for other in columns.values()) > 1]
+    if len(twice) > 1:
+        raise ValueError(f"{' and '.join(twice)} are both the column {columns[twice[0]].name!r}; name two columns")
+    return columns
+
+
+def _find(table: Table, role: str, name: str | None, asked: dict[str, str | None]) -> Column | None:
+    if name is not None:
+        return table.column(name, role)
+    named = {other for other in asked.values() if other is not None}
+    usual = [column for column in table.columns if normal(column) in SYNONYMS[role] and column not in named]
+    usual = sorted(usual, key=lambda column: SYNONYMS[role].index(normal(column)))
+    if usual:
+        return _usual(table, role, usual)
+    position = POSITIONS.index(role) if role in POSITIONS else len(table.columns)
+    places = list(table.columns)
+    two = len(places) == 2 and position < 2
+    if position < len(places) and (table.header is False or two) and places[position] not in named:
+        return _by_position(table, role, table.columns[places[position]])
+    if role in ("left", "right"):
+        raise ValueError(
+            f"{table.name} has no column with a usual {role} name; its columns are {', '.join(places)}. "
+            f"Say which one it is: {role}={next(iter(places), '...')!r} (on the command line --{role})"
+        )
+    return None
+
+
+def _usual(table: Table, role: str, names: list[str]) -> Column | None:
+    """The column of the most usual name; a text column is no weight and no time, unless it is asked for by name."""
+    column = table.columns[names[0]]
+    rivals = [name for name in names if normal(name) == normal(names[0])]
+    if len(rivals) > 1:
+        raise ValueError(
+            f"{table.name} has {len(rivals)} columns that can be {role}: {', '.join(rivals)}; type "
+            f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
+        )
+    if role == "weight" and column.maybe_numbers() is None:
+        return None
+    if role == "timestamp":
+        with suppress(ValueError):
+            column.times()
+            return column
+        return None if column.maybe_numbers() is None and not _any_date(column) else column
+    return column
+
+
+def _any_date(column: Column) -> bool:
+    return column.values.dtype.kind == "M" or any(str(value)[:4].isdigit() for value in column.values[:10].tolist())
+
+
+def _by_position(table: Table, role: str, column: Column) -> Column:
+    numbers = column.maybe_numbers() if role in ("weight", "timestamp") else None
+    if role == "weight" and numbers is None:
+        raise ValueError(
+            f"{table.name} has no header, and its third column is no weight: its first value is "
+            f"{str(column.values[0])[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
+            "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
+        )
+    if role == "weight" and numbers is not None and len(numbers) and np.nanmin(numbers) >= _UNIX:
+        raise ValueError(
+            f"{table.name} has no header, and its third column ({numbers[0]:.0f}, ...) can be a weight or a time; type "
+            "weight='2' or timestamp='2' (on the command line --weight 2 or --timestamp 2)"
+        )
+    return column
+
+
+def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndarray], pairs: Interactions) -> Reading:
+    roles = {role: column.name for role, column in columns.items()}
+    others = [name for name in table.columns if name not in roles.values()]
+    notes = list(table.notes) + others
+    words = [f"{_word(role, roles)} {column.values[0]}" for role, column in columns.items() if len(column)]
+    rows = len(columns["left"])
+    left_out = rows - len(ids["left"])
+    merged = len(ids["left"]) - len(pairs)
+    return Reading(
+        source=table.name,
+        kind="pairs",
+        columns=tuple(table.columns),
+        header=table.header,
+        delimiter=None if table.delimiter is None else DELIMITERS.get(table.delimiter, table.delimiter),
+        roles=roles,
+        form=None,
+        rows=rows,
+        distinct={_word(side, roles): count for side, count in zip(("left", "right"), pairs.shape, strict=True)},
+        first=", ".join(words),
+        notes=tuple(
+            note
+            for note, told in (
+                (f"left aside: {', '.join(notes)}", notes),
+                (f"{left_out} rows below the smallest weight", left_out),
+                (f"{merged} rows repeat a pair and are merged", merged),
+                *((note, True) for column in columns.values() for note in column.doubts()),
+            )
+            if told
+        ),
+    )
+
+
+def _word(role: str, roles: dict[str, str]) -> str:
+    return role if roles[role].isdigit() else roles[role]
 
 
 def _catalogue(side: str, path: str | PathLike | None) -> dict[str, Any]:
@@ -85,75 +200,15 @@ def _catalogue(side: str, path: str | PathLike | None) -> dict[str, Any]:
     return {f"{side}_ids": ids, f"{side}_features": features}
 
 
-def holds_pairs(path: str | PathLike) -> bool:
-    """Whether the table at `path` has columns with the usual names of both sides of a pair."""
-    with suppress(ValueError):
-        names = {_normal(column) for column in read_table(path)}
-        return all(names & set(SYNONYMS[role]) for role in ("left", "right"))
-    return False
-
-
-def find_column(table: Table, role: str, name: str | None, source: str = "the table") -> np.ndarray | None:
-    """The column of a role: the one named, else the one with a usual name, else by position; None if it has none."""
-    if name is not None:
-        if name not in table:
-            raise ValueError(f"{role} is {name!r}, which {source} lacks; its columns are {', '.join(table)}")
-        return table[name]
-    found = [column for column in table if _normal(column) in SYNONYMS[role]]
-    found = sorted(found, key=lambda column: SYNONYMS[role].index(_normal(column)))
-    if found:
-        return table[found[0]]
-    headless = all(column == str(i) for i, column in enumerate(table))
-    position = POSITIONS.index(role) if role in POSITIONS else len(table)
-    if position < len(table) and (headless or (len(table) == 2 and position < 2)):
-        return list(table.values())[position]
-    if role in ("left", "right"):
-        raise ValueError(
-            f"{source} has no column with a usual {role} name; its columns are {', '.join(table)}. "
-            f"Say which one it is: {role}={next(iter(table), '...')!r} (on the command line --{role})"
-        )
-    return None
-
-
-def _normal(name: str) -> str:
-    letters = "".join(letter for letter in name.lower() if letter.isalnum())
-    return letters.removesuffix("id") or letters
-
-
-def _weights(values: np.ndarray | None, asked: str | None) -> np.ndarray | None:
-    """Weights as numbers; a column of text with a usual name is no weight unless it was asked for."""
-    if values is None or values.dtype.kind in "iufb":
-        return values
-    if asked is None:
-        return None
-    raise ValueError(f"weight is {asked!r}, a column that is not numeric; name a column of numbers")
-
-
-def _times(values: np.ndarray | None, asked: str | None) -> np.ndarray | None:
-    if values is None or values.dtype.kind in "iufM":
-        return values
-    try:
-        return values.astype("datetime64[s]")
-    except (ValueError, TypeError) as error:
-        if asked is None:
-            return None
-        raise ValueError(f"timestamp is {asked!r}, neither numbers nor ISO dates ({error})") from error
-
-
-def _parts(values: np.ndarray | None, name: str) -> np.ndarray | None:
+def _parts(column: Column) -> np.ndarray:
     """Split as 0, 1, 2: numbers as they are, words by their meaning, a mask (bools, or 0 and 1 under a name with
     "test" in it) as the test pairs."""
-    if values is None:
-        return None
-    if values.dtype.kind in "iub":
-        mask = values.dtype.kind == "b" or ("test" in name.lower() and set(np.unique(values)) <= {0, 1})
-        parts = values.astype(np.uint8) * (2 if mask else 1)
-    else:
-        words = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
-        unknown = sorted({str(v) for v in values} - set(words))
-        if unknown:
-            raise ValueError(f"split holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
-        parts = np.array([words[str(v)] for v in values], dtype=np.uint8)
-    if parts.max(initial=0) > 2:
-        raise ValueError(f"split holds {parts.max()}; it must hold 0 (train), 1 (validation) and 2 (test)")
-    return parts
+    if not column.is_text:
+        values = column.numbers()
+        mask = values.dtype.kind == "b" or ("test" in column.name.lower() and np.isin(values, (0, 1)).all())
+        return values.astype(np.uint8) * 2 if mask else values
+    words = {"train": 0, "training": 0, "val": 1, "valid": 1, "validation": 1, "dev": 1, "test": 2}
+    unknown = sorted(set(column.values.tolist()) - set(words))
+    if unknown:
+        raise ValueError(f"split holds {unknown[0]!r}; it must hold 0, 1, 2 or train, valid, test")
+    return np.array([words[value] for value in column.values.tolist()], dtype=np.uint8)

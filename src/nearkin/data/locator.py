@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearkin._storage import regular_file
+
 _WITH_KEYS = (".npz", ".parquet")
 
 
@@ -28,21 +30,17 @@ def locate(path: str | os.PathLike) -> Locator:
     """Split `file.npz:key` (also `file.parquet:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
-    FileNotFoundError if nothing is there, and ValueError if it is a folder or an empty file.
+    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device or an empty file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
-    if colon and not Path(text).exists() and Path(head).suffix.lower() in _WITH_KEYS:
+    if colon and not os.path.exists(text) and Path(head).suffix.lower() in _WITH_KEYS:
         if not key:
             raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
         found = Locator(Path(head), key)
     else:
         found = Locator(Path(text))
-    if not found.path.exists():
-        raise FileNotFoundError(f"{found.path} does not exist; check the name (current folder: {Path.cwd()})")
-    if found.path.is_dir():
-        raise ValueError(f"{found.path} is a folder; give the name of a file")
-    if found.path.stat().st_size == 0:
+    if regular_file(found.path).stat().st_size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
 
@@ -58,7 +56,7 @@ def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[L
             raise ValueError("the list of files is empty; give at least one")
         return found
     text = os.fspath(paths)
-    if Path(text).exists() or not glob.has_magic(text):
+    if os.path.exists(text) or not glob.has_magic(text):
         return [locate(text)]
     head, colon, key = text.rpartition(":")
     pattern = head if colon and Path(head).suffix.lower() in _WITH_KEYS else text

@@ -105,8 +105,12 @@ class AliasedTarget(Target):
             yield
         except engine.error as error:
             text = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            where = urlsplit(self.url)
-            place = where.hostname or self.url
+            if "@" in self.url:  # a password, and where it ends is a guess: neither the address nor what quotes it
+                raise ConnectionError(
+                    f"{self.engine_name}: {type(error).__name__}; nothing was published. Give the password by the "
+                    "environment and not by --url, and the message says more"
+                ) from None
+            place = urlsplit(self.url).hostname or self.url
             raise ConnectionError(f"{self.engine_name} at {place}: {text}; nothing was published") from error
 
 

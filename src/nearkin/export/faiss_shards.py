@@ -17,6 +17,7 @@ from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
 from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.quantization.product import ProductQuantizer
 
 KIND = "faiss shards"
@@ -48,7 +49,7 @@ class FaissShards(Target):
         config = {"metric": index.metric, "n_features": index.n_features, "bounds": bounds}
         with saving_folder(self.out, KIND, config) as folder:
             for i, (first, last) in enumerate(pairwise(bounds)):
-                _write(index.metric, _part(source, first, last), shard_file(folder, i))
+                write_faiss(_part(source, first, last), shard_file(folder, i))
                 callback(last, {"total": n})
             if index.quantizer is not None:
                 index.quantizer.save(folder / "quantizer")
@@ -80,7 +81,7 @@ def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
     kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
     shards = kind(whole.faiss_index.d, threaded, False)  # False: ids are kept, not counted on from shard to shard
     for i, (first, last) in enumerate(pairwise(bounds)):
-        shards.add_shard(_read(shard_file(folder, i), len(bounds) - 1, last - first, whole))
+        shards.add_shard(_read(shard_file(folder, i), len(bounds) - 1, first, last - first, whole))
     whole.faiss_index = shards
     arrays = read_arrays(folder / "arrays.safetensors")
     whole.ids = unpack_ids("row", arrays) if arrays else None
@@ -114,17 +115,10 @@ def _part(source: Source, first: int, last: int) -> Any:
     return part
 
 
-def _write(metric: str, part: Any, file: Path) -> None:
-    (faiss.write_index_binary if metric == "hamming" else faiss.write_index)(part, str(file))
-
-
-def _read(file: Path, n_shards: int, rows: int, whole: Index) -> Any:
-    if not file.is_file():
+def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) -> Any:
+    if not file.exists():
         raise ValueError(f"{file} is missing; the folder has {n_shards} shards, copy it again")
-    try:
-        shard = (faiss.read_index_binary if whole.metric == "hamming" else faiss.read_index)(str(file))
-    except RuntimeError as error:
-        raise ValueError(f"{file} cannot be read as an index of {whole.metric}; copy it again") from error
+    shard = read_faiss(file, binary=whole.metric == "hamming", first_row=first_row)
     if shard.d != whole.faiss_index.d:
         raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; it is of another export")
     if shard.ntotal != rows:

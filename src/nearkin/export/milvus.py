@@ -29,7 +29,8 @@ class Milvus(AliasedTarget):
         try:
             client = self.client or module.MilvusClient(uri=self.url, token=os.environ.get("MILVUS_TOKEN", ""))
         except module.MilvusException as error:
-            raise ConnectionError(f"milvus gives no connection: {error.message}") from error
+            text = "" if "@" in self.url else f": {error.message}"  # a url with a password is not repeated
+            raise ConnectionError(f"milvus gives no connection{text}") from None
         return _Engine(client, module)
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -55,14 +56,14 @@ class Pgvector(Target):
 
     def _is_fresh(self, connection: Any, about: dict[str, Any]) -> bool:
         """Whether the table is to be written; ValueError if it is there and may not be overwritten."""
-        there = connection.execute("SELECT obj_description(to_regclass(%s))", [self.name]).fetchone()[0]
-        if connection.execute("SELECT to_regclass(%s)", [self.name]).fetchone()[0] is None:
+        comment = _found(connection, self.name)
+        if comment is None:
             return True
-        found = _read_about(there)
+        found = _read_about(comment)
         if found is None:
             raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
         if found == about:
-            rows = connection.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
+            rows = connection.execute(f'SELECT count(*) FROM "{self.name}"').fetchone()[0]
             if rows == about["rows"]:
                 return False
         if self.replace:
@@ -73,27 +74,37 @@ class Pgvector(Target):
 
     def _create(self, connection: Any, source: Source, about: dict[str, Any], callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
-        new, bits = f"{self.name}_fresh", about["bits"]
+        new, bits = f"nearkin_{uuid4().hex}", about["bits"]  # a name that nobody has
         id_type = "text" if source.has_text_ids else "bigint"
         vector = f", vector vector({source.d})" if about["vectors"] else ""
-        connection.execute(f"DROP TABLE IF EXISTS {new}")
         connection.execute(f"CREATE TABLE {new} (id {id_type} NOT NULL, code bit({bits}) NOT NULL{vector})")
         _copy(connection, new, source, id_type, callback)
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw (code bit_hamming_ops)")
-        connection.execute(f"DROP TABLE IF EXISTS {self.name}")
-        connection.execute(f"ALTER TABLE {new} RENAME TO {self.name}")
-        connection.execute(f"ALTER INDEX {new}_pkey RENAME TO {self.name}_pkey")
-        connection.execute(f"ALTER INDEX {new}_code RENAME TO {self.name}_code")
+        self._drop_old(connection)
+        for end in ("_pkey", "_code"):
+            if _found(connection, f"{self.name}{end}") is not None:
+                raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
+            connection.execute(f'ALTER INDEX {new}{end} RENAME TO "{self.name}{end}"')
+        connection.execute(f'ALTER TABLE {new} RENAME TO "{self.name}"')
         comment = load_extra("psycopg").sql.Literal(json.dumps({"nearkin": about}))
-        connection.execute(load_extra("psycopg").sql.SQL(f"COMMENT ON TABLE {self.name} IS {{}}").format(comment))
-        connection.execute(f"ANALYZE {self.name}")
+        connection.execute(load_extra("psycopg").sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
+        connection.execute(f'ANALYZE "{self.name}"')
+
+    def _drop_old(self, connection: Any) -> None:
+        """Remove the table that `_is_fresh` saw, if it is still nearkin's when nobody else can change it any more."""
+        if _found(connection, self.name) is None:
+            return
+        connection.execute(f'LOCK TABLE "{self.name}" IN ACCESS EXCLUSIVE MODE')
+        if _read_about(_found(connection, self.name)) is None:
+            raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
+        connection.execute(f'DROP TABLE "{self.name}"')
 
 
 def search(connection: Any, table: str, codes: np.ndarray, n_bits: int, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
     """Hamming distances and ids (q, k) of the rows nearest to packed codes (q, bytes), by the HNSW index."""
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(100, 4 * k))}")
-    query = f"SELECT code <~> %s AS far, id FROM {table} ORDER BY far LIMIT {int(k)}"
+    query = f'SELECT code <~> %s AS far, id FROM "{table}" ORDER BY far LIMIT {int(k)}'
     rows = [connection.execute(query, [code], prepare=True).fetchall() for code in _bit_strings(codes, n_bits)]
     text = any(isinstance(row[1], str) for found in rows for row in found)
     far, ids = np.full((len(rows), k), np.inf), np.full((len(rows), k), "" if text else -1, dtype=object)
@@ -107,7 +118,7 @@ def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
     """SQL that fetches candidates by their bits and ranks them by exact vectors: %(code)s is the query's bit string,
     %(vector)s its vector '[1,2,...]'. Candidates must not exceed hnsw.ef_search."""
     return (
-        f"WITH near AS MATERIALIZED (SELECT id, vector FROM {table} ORDER BY code <~> %(code)s LIMIT {candidates}) "
+        f'WITH near AS MATERIALIZED (SELECT id, vector FROM "{table}" ORDER BY code <~> %(code)s LIMIT {candidates}) '
         f"SELECT id, vector <-> %(vector)s AS distance FROM near ORDER BY distance LIMIT {k}"
     )
 
@@ -142,6 +153,13 @@ def _about(source: Source) -> dict[str, Any]:
         "vectors": source.index.kept is not None,
         "fingerprint": source.fingerprint(),
     }
+
+
+def _found(connection: Any, name: str) -> str | None:
+    """The comment of the table (or whatever else) of that name, "" if it has none; None if there is nothing."""
+    sql = "SELECT to_regclass(%s)::oid, obj_description(to_regclass(%s), 'pg_class')"
+    oid, comment = connection.execute(sql, [f'"{name}"'] * 2).fetchone()
+    return None if oid is None else comment or ""
 
 
 def _read_about(comment: str | None) -> dict[str, Any] | None:

@@ -7,6 +7,10 @@ from typing import Any
 from nearkin.export.extras import load_extra
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")
+_UNREADABLE = (
+    "dsn cannot be read; give 'postgresql://user@host:5432/database' (special characters as %XX: @ is %40, / is %2F), "
+    "the password by PGPASSWORD or ~/.pgpass"
+)
 
 
 @contextmanager
@@ -16,10 +20,9 @@ def connecting(dsn: str) -> Iterator[Any]:
     try:
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
-        raise ValueError(
-            "dsn cannot be read; give 'postgresql://user@host:5432/database' (special characters as %XX), the password "
-            "by PGPASSWORD or ~/.pgpass"
-        ) from None  # its text would show the password
+        raise ValueError(_UNREADABLE) from None  # its text would show the password
+    if _may_hide_a_password(dsn, parts):
+        raise ValueError(_UNREADABLE)
     where = " ".join(f"{name}={parts[name]}" for name in _SHOWN if name in parts) or "the PG... variables"
     try:
         connection = psycopg.connect(dsn, autocommit=True, connect_timeout=parts.get("connect_timeout", 10))
@@ -41,6 +44,18 @@ def explained() -> Iterator[None]:
         lost = isinstance(error, psycopg.OperationalError)
         kind = ConnectionError if lost else OSError
         raise kind(f"PostgreSQL: {text[0]}; nothing was changed (the transaction is rolled back)") from error
+
+
+def _may_hide_a_password(dsn: str, parts: dict[str, Any]) -> bool:
+    """Whether libpq may have read a part of an unescaped password as host, port or database, which we would show."""
+    scheme, _, rest = dsn.partition("://")
+    if scheme not in ("postgresql", "postgres"):
+        return False
+    before, at, after = rest.partition("@")
+    ports = str(parts.get("port", "")).split(",")
+    return (
+        "@" in after or (bool(at) and ("/" in before or "?" in before)) or not all(p.isdigit() or not p for p in ports)
+    )
 
 
 def _without(text: str, password: str | None) -> str:

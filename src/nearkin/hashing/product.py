@@ -19,8 +19,16 @@ def affine_values(
 
     A BLAS product rounds a row differently alone, in a batch and with other thread counts, and a code would flip bits
     whose value is near zero. Values within the rounding error of their product, d u |x| |p| with u the unit roundoff,
-    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand.
+    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand. ValueError if the
+    shapes do not fit.
     """
+    _check_product(X, P)
+    d, width = P.shape
+    if mean.shape != (d,) or (intercept is not None and intercept.shape != (width,)):
+        given = None if intercept is None else intercept.shape
+        raise ValueError(
+            f"mean has shape {mean.shape} and intercept {given} for P {P.shape}; they must be ({d},) and ({width},)"
+        )
     dtype = np.result_type(X, P)
     P = np.ascontiguousarray(P, dtype=dtype)
     shift = np.zeros(P.shape[1], dtype) if intercept is None else intercept.astype(dtype)
@@ -69,9 +77,22 @@ def settled_rows(
     return values
 
 
+def steady_products(
+    X: np.ndarray,  # (n, d)
+    P: np.ndarray,  # (d, L)
+) -> np.ndarray:
+    """Return X P (n, L) float64, every value bit for bit that of its row alone; no BLAS."""
+    _check_product(X, P)
+    return _steady_products(X, P)
+
+
+def _check_product(X: np.ndarray, P: np.ndarray) -> None:
+    if X.ndim != 2 or P.ndim != 2 or X.shape[1] != P.shape[0]:
+        raise ValueError(f"X has shape {X.shape} and P {P.shape}; they must be (n, d) and (d, L)")
+
+
 @njit(cache=True)
-def steady_products(X, P):
-    """Return X P (n, L) float64 for X (n, d), P (d, L), every value bit for bit that of its row alone; no BLAS."""
+def _steady_products(X, P):
     out = np.zeros((X.shape[0], P.shape[1]))
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):

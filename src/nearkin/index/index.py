@@ -16,6 +16,7 @@ from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
+from nearkin.index.faiss_file import inverted_file, read_faiss, write_faiss
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 from nearkin.quantization.product import ProductQuantizer
 
@@ -73,7 +74,7 @@ class Index:
             if fast_scan is None:
                 fast_scan = quantizer.codebooks_.shape[1] == 16
             inner = quantizer.to_faiss("l2" if metric == "l2" else "ip", fast_scan=fast_scan)
-            lists = _inverted_file(inner)
+            lists = inverted_file(inner)
             if lists is not None:
                 lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
         return cls(inner, d, metric, quantizer, KeptVectors() if keep_vectors else None)
@@ -176,12 +177,12 @@ class Index:
     @property
     def n_probe(self) -> int | None:
         """Lists of the inverted file that a search visits, None where there is no inverted file; may be set."""
-        lists = None if self.metric == "hamming" else _inverted_file(self.faiss_index)
+        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
         return None if lists is None else int(lists.nprobe)
 
     @n_probe.setter
     def n_probe(self, count: int) -> None:
-        lists = None if self.metric == "hamming" else _inverted_file(self.faiss_index)
+        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
         if lists is None:
             raise ValueError("n_probe is for an inverted file, and this index has none; make it with coarse cells")
         lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
@@ -249,8 +250,7 @@ class Index:
         config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
         arrays = {} if self.ids is None else pack_ids("row", self.ids)
         with saving_folder(path, "index", config) as folder:
-            write = faiss.write_index_binary if self.metric == "hamming" else faiss.write_index
-            write(self._with_integer_ids(), str(folder / "index.faiss"))
+            write_faiss(self._with_integer_ids(), folder / "index.faiss")
             write_arrays(folder / "arrays.safetensors", arrays)
             if self.quantizer is not None:
                 self.quantizer.save(folder / "quantizer")
@@ -279,10 +279,7 @@ class Index:
         path = Path(path)
         config = read_config(path, "index")
         binary = config["metric"] == "hamming"
-        try:
-            inner = (faiss.read_index_binary if binary else faiss.read_index)(str(path / "index.faiss"))
-        except RuntimeError as error:
-            raise ValueError(f"{path / 'index.faiss'} cannot be read; the folder is damaged") from error
+        inner = read_faiss(path / "index.faiss", binary=binary)
         arrays = read_arrays(path / "arrays.safetensors")
         if isinstance(inner, faiss.IndexIDMap | faiss.IndexBinaryIDMap):
             inner = _unwrapped(inner)
@@ -290,7 +287,7 @@ class Index:
             raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {config['n_rows']}; it is damaged")
         quantizer = _read_quantizer(path / "quantizer") if (path / "quantizer").is_dir() else None
         file = path / "vectors.npy"
-        kept = KeptVectors.load(file) if file.is_file() else None
+        kept = KeptVectors.load(file, inner.ntotal, config["n_features"]) if file.exists() else None
         self = cls(inner, config["n_features"], config["metric"], quantizer, kept)
         self.ids = unpack_ids("row", arrays) if arrays else None
         return self
@@ -302,14 +299,6 @@ def _fitted(quantizer: Any, X: np.ndarray) -> Any:
     except NotFittedError:
         return clone(quantizer).fit(X)
     return quantizer
-
-
-def _inverted_file(index: Any) -> Any:
-    """The inverted file inside an index, or None."""
-    index = faiss.downcast_index(index)
-    if isinstance(index, faiss.IndexPreTransform):
-        return _inverted_file(index.index)
-    return index if isinstance(index, faiss.IndexIVF) else None
 
 
 def _unwrapped(wrapped: Any) -> Any:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._storage import open_file
+
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
 
@@ -33,20 +35,29 @@ class KeptVectors:
         return out.reshape(*positions.shape, -1)
 
     def save(self, path: Path) -> None:
-        """Write one float32 .npy file, a chunk at a time."""
-        shape = (len(self), self.blocks[0].shape[1])
-        out = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
-        first = 0
-        for block in self.blocks:
-            for start in range(0, len(block), _CHUNK):
-                chunk = block[start : start + _CHUNK]
-                out[first : first + len(chunk)] = chunk
-                first += len(chunk)
-        out.flush()
+        """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in self.blocks:
+                for start in range(0, len(block), _CHUNK):
+                    file.write(np.ascontiguousarray(block[start : start + _CHUNK], "<f4").data)
 
     @classmethod
-    def load(cls, path: Path) -> "KeptVectors":
-        return cls([np.load(path, mmap_mode="r", allow_pickle=False)])
+    def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
+        """Map the file; ValueError unless it holds float32 rows (n_rows, d)."""
+        with open_file(path):
+            pass
+        try:
+            rows = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+        if rows.dtype != np.float32 or rows.shape != (n_rows, d):
+            raise ValueError(
+                f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
+                "the folder is damaged, or the file is of another index"
+            )
+        return cls([rows])
 
 
 def rescore(

@@ -9,6 +9,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from nearkin.linalg.arguments import check_alike, check_changeable, check_groups, for_kernels, on_cpu
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew, row_entry
 
@@ -22,9 +23,11 @@ def skew_blocks(
     components: Tensor,  # (l, s) integers: disjoint groups of rows
 ) -> Tensor:
     """Return Omega = G X^T - X G^T restricted to each group (l, s, s), in O(l s^2 k)."""
+    check_alike(X, G)
+    _check_components(X, components)
     if _by_loops(X, components):
         blocks = torch.empty(*components.shape, components.shape[1], dtype=X.dtype)
-        _skew_kernel(X.numpy(), G.numpy(), components.numpy(), blocks.numpy())
+        _skew_kernel(X.detach().numpy(), G.detach().numpy(), components.numpy(), blocks.numpy())
         return blocks
     shape, rows = (*components.shape, X.shape[-1]), components.reshape(-1)
     return left_skew(X.index_select(0, rows).view(shape), G.index_select(0, rows).view(shape))
@@ -36,8 +39,17 @@ def turn_blocks(
     turn: Tensor,  # (l, s, s), the rotations minus the identity
 ) -> None:
     """X[c] <- X[c] + turn_c X[c] for the rows X[c] (s, k) of every group c."""
+    check_changeable(X)
+    _check_components(X, components)
+    if turn.shape != (*components.shape, components.shape[-1]) or turn.dtype != X.dtype:
+        raise ValueError(
+            f"turn is {turn.dtype} {tuple(turn.shape)}; it must be {X.dtype}, an (s, s) matrix for each of the "
+            f"components {tuple(components.shape)}"
+        )
+    if on_cpu(turn) and not bool(torch.isfinite(turn).all()):
+        raise ValueError("turn contains NaN or infinity; nothing was turned")
     if _by_loops(X, components):
-        _turn_kernel(X.numpy(), components.numpy(), turn.contiguous().numpy())
+        _turn_kernel(X.detach().numpy(), components.numpy(), turn.detach().contiguous().numpy())
         return
     rows = components.reshape(-1)
     part = X.index_select(0, rows).view(*components.shape, X.shape[-1])
@@ -45,7 +57,16 @@ def turn_blocks(
 
 
 def _by_loops(X: Tensor, components: Tensor) -> bool:
-    return X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64) and components.shape[1] <= SMALL
+    return for_kernels(X) and components.shape[1] <= SMALL
+
+
+def _check_components(X: Tensor, components: Tensor) -> None:
+    if X.ndim != 2 or components.ndim != 2:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)} and components {tuple(components.shape)}; they must be (d, k) and (l, s)"
+        )
+    if on_cpu(X):
+        check_groups(components, len(X), "components")
 
 
 @njit(cache=True)

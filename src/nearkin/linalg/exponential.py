@@ -1,5 +1,7 @@
 """exp(A) - I for matrices near zero, where the identity would swallow the digits that matter."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -10,6 +12,8 @@ _SERIES = {
     torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)),
     torch.float64: ((2, 3e-8), (4, 4e-4), (8, 5e-2)),
 }
+LONG = 8.0  # the norm from which the squarings are corrected
+HUGE = 1e15  # the norm from which A itself is scaled before it is squared
 _ROOT = 177**0.5  # the degree-8 polynomial by two products besides A^2: Bader, Blanes & Casas (2019), Table 2
 _X = (
     (1 + _ROOT) / 132,
@@ -31,6 +35,9 @@ def expm1(A: Tensor) -> Tensor:
     rotation avoids). torch.matrix_exp is off by 1e-11 in float64 besides. Squaring is D <- 2 D + D^2, because
     exp(2 A) - I = 2 D + D^2. The norm that chooses the degree is sqrt(||A^2||_1): for a skew matrix at least the
     spectral norm, and near it where ||A||_1 is sqrt(n) times larger.
+
+    Where the norm exceeds `LONG`, rounding of norm times the unit would leave the rotations; there each squaring is
+    followed by one Newton-Schulz step, D <- D - (I + D) (D + D^T + D^T D) / 2. ValueError if A is not finite.
     """
     if A.shape[-1] == 0:
         return A
@@ -40,12 +47,31 @@ def expm1(A: Tensor) -> Tensor:
         if size <= limit:
             return _series(A, A2, degree)
     degree, limit = _SERIES[A.dtype][-1]
-    halvings = 0
-    while size > limit and halvings < 60:
+    if not size < HUGE:
+        return _squared(*_scaled_down(A, limit), long=True)
+    halvings, long = 0, size > LONG
+    while size > limit:
         size, halvings = size / 2, halvings + 1
-    D = _series(A / 2**halvings, A2 / 4**halvings, degree)
+    return _squared(_series(A / 2.0**halvings, A2 / 4.0**halvings, degree), halvings, long=long)
+
+
+def _scaled_down(A: Tensor, limit: float) -> tuple[Tensor, int]:
+    """Return exp(A / 2^h) - I and h for an A whose square may overflow."""
+    bound = float(A.abs().amax()) * A.shape[-1]
+    if not math.isfinite(bound):
+        raise ValueError("A contains NaN or infinity, or nearly infinity; it has no exponential. Take a shorter step")
+    halvings = max(0, math.ceil(math.log2(bound / limit)))
+    A = A * 2.0**-halvings
+    return _series(A, A @ A, _SERIES[A.dtype][-1][0]), halvings
+
+
+def _squared(D: Tensor, halvings: int, *, long: bool) -> Tensor:
+    """Return exp(2^h A) - I from D = exp(A) - I."""
     for _ in range(halvings):
         D = 2 * D + D @ D
+        if long:
+            E = D + D.mT + D.mT @ D
+            D = D - (E + D @ E) / 2
     return D
 
 

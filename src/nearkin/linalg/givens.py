@@ -10,6 +10,15 @@ import numpy as np
 import torch
 from numba import njit
 
+from nearkin.linalg.arguments import (
+    broadcast,
+    check_alike,
+    check_angles,
+    check_changeable,
+    check_groups,
+    for_kernels,
+    on_cpu,
+)
 from nearkin.linalg.skew import left_skew_entries, row_entry
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
@@ -25,19 +34,23 @@ def rotate_columns(X: Array, pairs: Any, theta: Any) -> Array:
         order; disjoint ones commute.
     theta: (..., p) angles in radians.
 
+    On the CPU ValueError or TypeError, before anything is turned, for axes outside 0..d-1, a pair of one axis with
+    itself, angles that are not finite, and an X that cannot be changed in place. Elsewhere torch checks the axes.
+
     Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
     do not accumulate to a drift of the norm as those of c x - s y do.
     """
-    return _rotate(X, pairs, theta, axis=-1)
+    return _rotate(X, pairs, theta, axis=-1, overlap=True)
 
 
-def rotate_rows(X: Array, pairs: Any, theta: Any) -> Array:
+def rotate_rows(X: Array, pairs: Any, theta: Any, *, in_order: bool = False) -> Array:
     """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
 
-    Arguments as in `rotate_columns`. Rows lie in order in memory, so this is several times faster than columns; a
-    column update of a matrix kept transposed is a row update with the angles' signs turned.
+    Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so
+    this is several times faster than columns; a column update of a matrix kept transposed is a row update with the
+    angles' signs turned. With `in_order`, on the CPU, pairs may overlap and the first turns first: R_2 R_1 X.
     """
-    return _rotate(X, pairs, theta, axis=-2)
+    return _rotate(X, pairs, theta, axis=-2, overlap=in_order)
 
 
 def descend_rows(
@@ -49,10 +62,14 @@ def descend_rows(
     """Turn pairs of rows by theta = length * Omega[i, j], Omega = G X^T - X G^T: entries and rotations in one pass.
 
     Disjoint pairs do not see each other, so this is `left_skew_entries` followed by `rotate_rows`; but each row comes
-    from memory once, which is what such a step costs.
+    from memory once, which is what such a step costs. ValueError where an angle is not finite: that pair and those
+    after it are not turned.
     """
-    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
-        _descend_rows_kernel(X.numpy(), G.numpy(), pairs.numpy(), length)
+    check_alike(X, G)
+    if for_kernels(X):
+        axes = check_groups(pairs, len(X), "pairs", size=2)
+        if not _descend_rows_kernel(X.detach().numpy(), G.detach().numpy(), axes, float(length)):
+            raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
     else:
         rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
 
@@ -66,27 +83,26 @@ def directional_derivatives(G: Array, R: Array) -> Array:
     return P - P.swapaxes(-1, -2)
 
 
-def _rotate(X: Any, pairs: Any, theta: Any, axis: int) -> Any:
+def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int, overlap: bool) -> Any:
     """Choose the way: a numba kernel for float32/float64 in CPU memory, gather and scatter by torch elsewhere."""
-    if isinstance(X, torch.Tensor) and (X.device.type != "cpu" or X.dtype not in (torch.float32, torch.float64)):
+    check_changeable(X)
+    if not on_cpu(X):
         return _rotate_torch(X, torch.as_tensor(pairs, device=X.device), torch.as_tensor(theta, device=X.device), axis)
+    loops = not isinstance(X, torch.Tensor) or for_kernels(X)
+    repeats = "across groups" if loops and overlap else "never"
+    pairs = check_groups(pairs, X.shape[axis], "pairs", size=2, repeats=repeats)
+    theta = check_angles(theta, pairs)
+    batch = tuple(X.shape[:-2])
+    pairs = broadcast(pairs, (*batch, *pairs.shape[-2:]), "pairs")
+    theta = broadcast(theta, (*batch, theta.shape[-1]), "theta")
+    if not loops:
+        return _rotate_torch(X, torch.from_numpy(pairs.copy()), torch.from_numpy(theta.copy()), axis)
     A = X.detach().numpy() if isinstance(X, torch.Tensor) else X
-    pairs, theta = _on_cpu(pairs), _on_cpu(theta).astype(np.float64)
     s, tau = np.sin(theta).astype(A.dtype), np.tan(theta / 2).astype(A.dtype)
     kernel = _rotate_columns_kernel if axis == -1 else _rotate_rows_kernel
-    if A.ndim == 2:
-        kernel(A, pairs, s, tau)
-    else:
-        batch = A.shape[:-2]
-        pairs = np.broadcast_to(pairs, (*batch, *pairs.shape[-2:]))
-        s, tau = (np.broadcast_to(v, (*batch, v.shape[-1])) for v in (s, tau))
-        for b in np.ndindex(batch):
-            kernel(A[b], pairs[b], s[b], tau[b])
+    for b in np.ndindex(batch):
+        kernel(A[b], pairs[b], s[b], tau[b])
     return X
-
-
-def _on_cpu(values: Any) -> np.ndarray:
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else np.asarray(values)
 
 
 @njit(cache=True)
@@ -118,7 +134,10 @@ def _descend_rows_kernel(X, G, pairs, length):
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
         theta = length * row_entry(X[i], X[j], G[i], G[j])
+        if not np.isfinite(theta):
+            return False
         _rotate_pair(X[i], X[j], X.dtype.type(np.sin(theta)), X.dtype.type(np.tan(theta / 2)))
+    return True
 
 
 def _rotate_torch(X: torch.Tensor, pairs: torch.Tensor, theta: torch.Tensor, axis: int) -> torch.Tensor:

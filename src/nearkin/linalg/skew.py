@@ -11,6 +11,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from nearkin.linalg.arguments import check_alike, check_groups, for_kernels
+
 
 def left_skew(
     X: Tensor,  # (..., d, k), orthonormal columns
@@ -36,8 +38,10 @@ def left_skew_entries(
     pairs: Tensor,  # (m, 2) integers: the rows i, j of each entry
 ) -> Tensor:
     """Return Omega[i, j] (m,) of the left form in O(m k), without the d x d matrix."""
-    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
-        return torch.from_numpy(_row_entries(X.detach().numpy(), G.detach().numpy(), pairs.numpy()))
+    check_alike(X, G)
+    if for_kernels(X):
+        axes = check_groups(pairs, len(X), "pairs", size=2, repeats="allowed")
+        return torch.from_numpy(_row_entries(X.detach().numpy(), G.detach().numpy(), axes))
     i, j = pairs.unbind(-1)
     return (G[i] * X[j] - X[i] * G[j]).sum(-1)
 
@@ -48,8 +52,10 @@ def right_skew_entries(
     pairs: Tensor,  # (m, 2) integers: the columns i, j of each entry
 ) -> Tensor:
     """Return Omega[i, j] (m,) of the right form in O(m d), without the product X^T G."""
-    if X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64):
-        return torch.from_numpy(_column_entries(X.detach().numpy(), G.detach().numpy(), pairs.numpy()))
+    check_alike(X, G)
+    if for_kernels(X):
+        axes = check_groups(pairs, X.shape[1], "pairs", size=2, repeats="allowed")
+        return torch.from_numpy(_column_entries(X.detach().numpy(), G.detach().numpy(), axes))
     i, j = pairs.unbind(-1)
     return (X[:, i] * G[:, j] - G[:, i] * X[:, j]).sum(0)
 

@@ -26,14 +26,25 @@ def triplet_error(X: Any, comparisons: Any) -> float:
     indices = comparisons.indices if isinstance(comparisons, Comparisons) else as_indices(comparisons, "comparisons")
     if len(indices) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
-    _check.check_integer(int(indices.max()), "the largest index in comparisons", high=len(X) - 1)
     good = satisfied(X, indices)
     return float(1.0 - (good.mean() if weights is None else np.average(good, weights=weights)))
 
 
+def satisfied(
+    X: np.ndarray,  # (n, p) float64
+    q: np.ndarray,  # (m, 3) or (m, 4) integers
+) -> np.ndarray:
+    """Return whether X satisfies each comparison: bool (m,). ValueError for shapes or indices that do not fit."""
+    if X.ndim != 2 or q.ndim != 2 or q.shape[1] not in (3, 4):
+        raise ValueError(f"X has shape {X.shape} and q {q.shape}; they must be (n, p) and (m, 3) or (m, 4)")
+    if len(q):
+        _check.check_integer(int(q.min()), "the smallest index in comparisons", low=0)
+        _check.check_integer(int(q.max()), "the largest index in comparisons", high=len(X) - 1)
+    return _satisfied(X, q)
+
+
 @njit(cache=True)
-def satisfied(X, q):
-    """Whether X (n, p) float64 satisfies each comparison of q (m, 3) or (m, 4): bool (m,)."""
+def _satisfied(X, q):
     columns = q.shape[1]
     third = 0 if columns == 3 else 2
     out = np.empty(len(q), np.bool_)

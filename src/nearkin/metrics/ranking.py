@@ -25,7 +25,7 @@ def recommend(
     """
     left, right = _two(left, right)
     k = check_integer(k, "k", low=1)
-    rows = np.arange(len(left)) if rows is None else np.asarray(rows, dtype=np.int64)
+    rows = _rows(rows, len(left))
     structure = None if seen is None else _structure(seen, (len(left), len(right)), "seen")
     counts = np.zeros(len(left), dtype=np.int64) if structure is None else np.diff(structure[0])
     scores, numbers = np.empty((len(rows), k), dtype=left.dtype), np.empty((len(rows), k), dtype=np.int64)
@@ -58,7 +58,7 @@ def ranking_metrics(
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
     left, right = _two(left, right)
     indptr, indices = _structure(held_out, (len(left), len(right)), "held_out")
-    rows = np.arange(len(left)) if rows is None else np.asarray(rows, dtype=np.int64)
+    rows = _rows(rows, len(left))
     rows = rows[np.diff(indptr)[rows] > 0]
     if not len(rows):
         raise ValueError("held_out has no pair of the left rows asked for; there is nothing to measure")
@@ -123,6 +123,18 @@ def _member(numbers: np.ndarray, rows: np.ndarray, indptr: np.ndarray, indices: 
         return np.zeros(numbers.shape, dtype=bool)
     found = np.minimum(np.searchsorted(places, asked), len(places) - 1)
     return (places[found] == asked) & (numbers >= 0)
+
+
+def _rows(rows: Any, n: int) -> np.ndarray:
+    """Return the numbers of left rows asked for, all by default; ValueError or TypeError if they are none."""
+    if rows is None:
+        return np.arange(n)
+    asked = np.asarray(rows)
+    if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+        raise TypeError(f"rows has shape {asked.shape} and dtype {asked.dtype}; it must be a list of row numbers")
+    if asked.size and (asked.min() < 0 or asked.max() >= n):
+        raise ValueError(f"rows holds {asked.min()}..{asked.max()}; it must hold row numbers within 0..{n - 1}")
+    return asked.astype(np.int64)
 
 
 def _two(left: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from nearkin._check import check_choice, check_integer
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
-from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.moments import angles, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
 from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
 from nearkin.orthogonal.tournament import uniform_components
@@ -90,7 +90,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         d, k = X.shape[-2:]
         if group["side"] == "right" and d != k:
             raise ValueError(f"side is 'right' for a matrix of shape {(d, k)}; it must be square, type side='left'")
-        if group["angle"] == "exact" and (group["momentum"] or group["betas"]):
+        if group["angle"] == "exact" and (group["momentum"] or group.get("betas")):
             raise ValueError("angle is 'exact' with momentum or betas; it needs the gradient itself, give neither")
         if check_integer(group["n_matchings"], "n_matchings", low=1) > most_matchings(d):
             raise ValueError(
@@ -100,6 +100,11 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
         M = first_moment(G, group, state)
+        if M is not G and group["angle"] == "exact":
+            raise ValueError(
+                "angle is 'exact' and momentum was set after the optimizer was made; give the scheduler "
+                "cycle_momentum=False"
+            )
         if M is G and group["selection"] == "random" and _one_pass(group):
             for b in range(len(X)):
                 descend_rows(X[b], G[b], uniform_components(X.shape[1], 2, self.generator).to(X.device), group["lr"])
@@ -111,11 +116,11 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         chosen = [self._choose(frame, X[b], G[b], M[b], group) for b in range(len(X))]
         length = step_length([raw for _, _, raw in chosen], group, state)
         for b, (matchings, values, _) in enumerate(chosen):
-            theta = values * (length[b] if isinstance(length, Tensor) else length)
-            for pairs, angles in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
-                frame.rotate(X[b], pairs, angles)
+            theta = angles(values, length[b] if isinstance(length, Tensor) else length)
+            for pairs, turns in zip(matchings, theta.split([len(pairs) for pairs in matchings]), strict=True):
+                frame.rotate(X[b], pairs, turns)
                 if M is not G:
-                    frame.rotate(M[b], pairs, angles)
+                    frame.rotate(M[b], pairs, turns)
         return X
 
     def _choose(
@@ -132,7 +137,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
             matchings = heavy_matchings(Omega.abs(), count, group["selection"])
             pairs = torch.cat(matchings)
             values = Omega[pairs[:, 0], pairs[:, 1]]
-        raw = values if M is G or group["betas"] is None else frame.entries(X, G, pairs)
+        raw = values if M is G or group.get("betas") is None else frame.entries(X, G, pairs)
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw

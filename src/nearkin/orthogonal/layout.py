@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 LAYOUTS = ("matrix", "convolution")
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def as_tall(
@@ -40,6 +41,13 @@ def check_layout(p: Tensor, name: str, layout: str) -> None:
         raise TypeError(f"{name} has the complex dtype {p.dtype}; it must be real")
     if not p.is_floating_point():
         raise TypeError(f"{name} has dtype {p.dtype}; it must be floating, pass {name}.float()")
+    if p.dtype not in DTYPES:
+        raise TypeError(f"{name} has dtype {p.dtype}; it must be float16, bfloat16, float32 or float64")
+    if p.is_meta:
+        raise ValueError(
+            f"{name} is on the meta device and has no values; type module.to_empty(device='cpu') and then "
+            "nearkin.orthogonal.orthogonal_(module, name)"
+        )
     least = 3 if layout == "convolution" else 2
     if p.ndim < least or p.numel() == 0:
         need = "a kernel (C_out, C_in, ...)" if least == 3 else "a matrix or a batch of matrices (..., d, k)"

@@ -15,11 +15,11 @@ from torch import Tensor
 
 def first_moment(G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
     """Return the direction-giving matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
-    if group["betas"] is None and not group["momentum"]:
+    if group.get("betas") is None and not group["momentum"]:
         return G
     if "momentum" not in state:
         state["momentum"] = torch.zeros_like(G)
-    if group["betas"] is None:
+    if group.get("betas") is None:
         return state["momentum"].mul_(group["momentum"]).add_(G)
     beta = group["betas"][0]
     return state["momentum"].mul_(beta).add_(G, alpha=1 - beta)
@@ -31,7 +31,7 @@ def step_length(
     state: dict[str, Any],
 ) -> Tensor | float:
     """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections; v averages the entries' squares."""
-    if group["betas"] is None:
+    if group.get("betas") is None:
         return group["lr"]
     beta1, beta2 = group["betas"]
     mean_square = torch.stack([raw.square().mean() for raw in entries])
@@ -40,3 +40,17 @@ def step_length(
     v = state["second_moment"].mul_(beta2).add_(mean_square, alpha=1 - beta2)
     unbiased = v / (1 - beta2 ** state["step"])
     return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])
+
+
+def angles(
+    values: Tensor,  # (p,)
+    length: Tensor | float,  # a number, or a tensor ()
+) -> Tensor:
+    """Return length * values (p,), in float64 where the product is too large for the dtype of the values.
+
+    A rotation by any finite angle is a rotation, so a far too long step stays on the manifold.
+    """
+    theta = values * length
+    if theta.device.type == "cpu" and not bool(torch.isfinite(theta).all()):
+        return values.double() * length
+    return theta

@@ -50,13 +50,16 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Move every parameter that has a gradient; returns the closure's loss.
 
-        ValueError if a gradient is not finite: then no parameter of this step is changed.
+        ValueError if a gradient is not finite, or so large that products with it are not: then no parameter of this
+        step is changed.
         """
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
+        for group in self.param_groups:
+            _check_scheduled(group)
         for number, (_, p) in enumerate(active):
             _check_gradient_of(p, number)
         for group, p in active:
@@ -94,16 +97,44 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         return {**super().state_dict(), "selection": self.generator.get_state(), "steps": self._steps}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped."""
+        """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped.
+
+        State of another precision is converted to this optimizer's. ValueError if it is not an optimizer's of this
+        package.
+        """
+        missing = [name for name in ("state", "param_groups", "selection", "steps") if name not in state_dict]
+        if missing:
+            raise ValueError(
+                f"state_dict lacks {', '.join(map(repr, missing))}; it must come from state_dict() of one of "
+                f"nearkin.orthogonal's optimizers"
+            )
         super().load_state_dict({name: state_dict[name] for name in ("state", "param_groups")})
         saved_ids = [i for group in state_dict["param_groups"] for i in group["params"]]
         params = [p for group in self.param_groups for p in group["params"]]
         for saved, p in zip(saved_ids, params, strict=True):
             for name, value in state_dict["state"].get(saved, {}).items():
                 if isinstance(value, Tensor):  # torch would round a 16-bit parameter's float32 state to 16 bits
-                    self.state[p][name] = value.to(device=p.device, copy=True)
+                    dtype = _working_dtype(p) if value.is_floating_point() else value.dtype
+                    self.state[p][name] = value.to(device=p.device, dtype=dtype, copy=True)
+            if p.dtype == _working_dtype(p):
+                self.state[p].pop("master", None)  # saved by a 16-bit parameter; this one needs no copy
         self.generator.set_state(state_dict["selection"].cpu())
         self._steps = state_dict["steps"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
+        device, state = self.generator.device, self.generator.get_state()
+        own = {"generator": (device, state), "callback": self.callback, "_steps": self._steps}
+        return {**super().__getstate__(), **own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Rebuild from `__getstate__`; torch calls it from `load_state_dict` too, with its own part only."""
+        if "generator" in state:
+            device, generator_state = state["generator"]
+            generator = torch.Generator(device=device)
+            generator.set_state(generator_state)
+            state = {**state, "generator": generator}
+        super().__setstate__(state)
 
 
 def common_defaults(
@@ -115,11 +146,15 @@ def common_defaults(
     stabilize_every: int,
     layout: str,
 ) -> dict[str, Any]:
-    """The options that every optimizer has, as the defaults of its groups."""
+    """The options that every optimizer has, as the defaults of its groups.
+
+    "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down where
+    they find the name, and the momentum where they do not.
+    """
     return {
         "lr": lr,
         "momentum": momentum,
-        "betas": betas,
+        **({} if betas is None else {"betas": betas}),
         "eps": eps,
         "maximize": maximize,
         "stabilize_every": stabilize_every,
@@ -133,15 +168,22 @@ def _check_common(group: dict[str, Any]) -> None:
     check_real(group["eps"], "eps", above=0)
     check_integer(group["stabilize_every"], "stabilize_every", low=0)
     check_choice(group["layout"], "layout", LAYOUTS)
-    if group["betas"] is None:
+    betas = group.get("betas")
+    if betas is None:
         return
-    if not isinstance(group["betas"], tuple | list) or len(group["betas"]) != 2:
-        raise ValueError(f"betas is {group['betas']!r}; it must be None or two numbers such as (0.9, 0.99)")
-    for number, beta in enumerate(group["betas"]):
+    if not isinstance(betas, tuple | list) or len(betas) != 2:
+        raise ValueError(f"betas is {betas!r}; it must be None or two numbers such as (0.9, 0.99)")
+    for number, beta in enumerate(betas):
         check_real(beta, f"betas[{number}]", low=0)
         if beta >= 1:
             raise ValueError(f"betas[{number}] is {beta!r}; it must be less than 1")
-    if group["momentum"]:
+    _check_scheduled(group)
+
+
+def _check_scheduled(group: dict[str, Any]) -> None:
+    """What schedulers change: lr, which may come down to 0, and the momentum."""
+    check_real(group["lr"], "lr", low=0)
+    if group["momentum"] and group.get("betas") is not None:
         raise ValueError(f"momentum is {group['momentum']!r} and betas is {group['betas']!r}; give one of them")
 
 
@@ -164,11 +206,26 @@ def _check_gradient_of(p: Tensor, number: int) -> None:
         return
     if grad.layout != torch.strided:
         raise TypeError(f"the gradient of parameter {number} is sparse ({grad.layout}); it must be dense")
-    if not math.isfinite(grad.sum()) and not bool(torch.isfinite(grad).all()):
+    dtype = _working_dtype(p)
+    if math.isfinite(torch.linalg.vector_norm(grad, dtype=dtype)):
+        return
+    if not bool(torch.isfinite(grad).all()):
         raise ValueError(
             f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "
             "no parameter was changed. Lower lr or skip the batch"
         )
+    largest = float(grad.abs().amax())
+    norm = largest * float(torch.linalg.vector_norm(grad.double() / largest))
+    if not norm <= torch.finfo(dtype).max / 8:  # entries of G X^T - X G^T are at most twice the norm
+        raise ValueError(
+            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, is as large as {largest:.3g}: products "
+            f"with it overflow {dtype}; no parameter was changed. Scale the loss or clip the gradient"
+        )
+
+
+def _working_dtype(p: Tensor) -> torch.dtype:
+    """float64 parameters are moved in float64, all others in float32."""
+    return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
 def _working_copy(p: Tensor, state: dict[str, Any], layout: str) -> Tensor:

@@ -9,6 +9,7 @@ The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows pape
 derivative is -A: its eq. 4 with that map runs the other way than with exp.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -16,11 +17,14 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.products import plus_product
+from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.small_matrices import is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
+LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 
 
 def right_step(
@@ -35,7 +39,8 @@ def right_step(
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
-        return 2 * torch.linalg.solve(identity + half, X, left=False) - X
+        moved = 2 * torch.linalg.solve(identity + half, X, left=False) - X
+        return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
     if retraction == "taylor":
         return taylor_right_step(X, A, t)
     return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
@@ -62,7 +67,10 @@ def taylor_right_step(
     else:
         square = B @ B
         moved = X + X @ (B + square / 2 + square @ (B / 6 + square / 24))
-    return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
+    error = orthogonality_probe(moved)
+    if not math.isfinite(error):  # powers of so long a step overflow
+        return plus_product(X, X, expm1(B))
+    return moved if error <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
 
 
 @lru_cache(maxsize=64)
@@ -91,48 +99,66 @@ def left_step(
     retraction: str = "exp",
 ) -> Tensor:
     """Return f(-t W) X (..., d, k) in O(d k^2 + k^3): `retraction` names f."""
+    if t == 0:
+        return X
     if retraction in ("exp", "taylor"):  # in the span the whole series costs no more than its start
-        return _left_span_step(X, G, t, _phi1)
+        return _left_span_step(X, G, t, exact=True)
     if retraction == "cayley":
-        return _left_span_step(X, G, t, _cayley_phi)
+        return _left_span_step(X, G, t, exact=False)
     moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
     return ORTHONORMALIZE[retraction](moved)
 
 
-def _left_span_step(X: Tensor, G: Tensor, t: float, phi: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], H = (I - X X^T / 2) Omega X.
+def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
+    """Return f(-t W) X, f the exponential or Cayley's map, in the span of [X, H], H = (I - X X^T / 2) Omega X.
 
+    It is X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], phi being (f - 1) / Z.
     H replaces G because W is the same and H has no part normal to the manifold, which may be large and would cancel.
-    The number c balances the blocks of V^T U, whose norm is then about that of t W.
+    The number c balances the blocks of V^T U, whose norm is then about that of t W. A long step goes another way.
     """
     B = X.mT @ G
     skew = (B - B.mT) / 2  # X^T H; G's symmetric part in X^T G drops out of W
     H = G - X @ (B - skew)
     S = H.mT @ H
     c = t * (float(S.diagonal(dim1=-2, dim2=-1).amax()) ** 0.5 or 1.0)
+    if c == 0:  # t is so short that it vanishes
+        return X
     identity = torch.eye(B.shape[-1], dtype=X.dtype, device=X.device).expand_as(B)
     upper, lower = torch.cat([-t * skew, c * identity], -1), torch.cat([(-t * t / c) * S, -t * skew], -1)
-    VtX = torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
-    coefficients = phi(torch.cat([upper, lower], -2), VtX)
-    on_H, on_X = coefficients.chunk(2, -2)
+    Z, VtX = torch.cat([upper, lower], -2), torch.cat([identity, (-t / c) * skew], -2)  # H^T X = skew^T
+    size = float(torch.linalg.vector_norm(Z, dim=(-2, -1)).amax())
+    if not size <= (LONG_EXP if exact else LONG_CAYLEY):
+        return _left_basis_step(X, G, t, exact=exact)
+    on_H, on_X = (_phi1(Z, VtX, size) if exact else _cayley_phi(Z, VtX)).chunk(2, -2)
     return X + (X @ (c * on_X) - H @ (t * on_H))
 
 
-def _phi1(Z: Tensor, Y: Tensor) -> Tensor:
-    """Return ((e^Z - 1) / Z) Y, by its series if Z is small, else as a block of exp([[Z, Y], [0, 0]])."""
-    size = float(torch.linalg.vector_norm(Z, dim=(-2, -1)).amax())
-    if size <= 1:
-        term, total, order, bound = Y, Y.clone(), 1, 1.0
-        while bound > torch.finfo(Y.dtype).eps / 4:
-            order += 1
-            bound *= size / order
-            term = (Z @ term) / order
-            total += term
-        return total
-    n, k = Y.shape[-2:]
-    block = torch.zeros(*Z.shape[:-2], n + k, n + k, dtype=Z.dtype, device=Z.device)
-    block[..., :n, :n], block[..., :n, n:] = Z, Y
-    return torch.matrix_exp(block)[..., :n, n:]
+def _left_basis_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
+    """Return f(-t W) X for a long step, f the exponential or Cayley's map, in an orthonormal basis Q of [X, G].
+
+    There W is the skew matrix Q^T W Q of side 2 k at most, whose f is a rotation whatever its length.
+    """
+    largest = float(G.abs().amax()) or 1.0
+    Q = torch.linalg.qr(torch.cat([X, G / largest], -1)).Q
+    Y, F = Q.mT @ X, Q.mT @ G
+    skew = left_skew(Y, F)
+    if exact:
+        turned = plus_product(Y, expm1(-t * skew), Y)
+    else:
+        identity = torch.eye(Y.shape[-2], dtype=Y.dtype, device=Y.device)
+        turned = 2 * torch.linalg.solve(identity + (t / 2) * skew, Y) - Y
+    return newton_schulz_orthonormalize(Q @ turned)
+
+
+def _phi1(Z: Tensor, Y: Tensor, size: float) -> Tensor:
+    """Return ((e^Z - 1) / Z) Y by its series, for Z of norm `size` <= 1."""
+    term, total, order, bound = Y, Y.clone(), 1, 1.0
+    while bound > torch.finfo(Y.dtype).eps / 4:
+        order += 1
+        bound *= size / order
+        term = (Z @ term) / order
+        total += term
+    return total
 
 
 def _cayley_phi(Z: Tensor, Y: Tensor) -> Tensor:
@@ -151,13 +177,29 @@ def qr_orthonormalize(M: Tensor) -> Tensor:
         factor, failed = torch.linalg.cholesky_ex(gram)
         if not bool(failed.any()):
             return torch.linalg.solve_triangular(factor.mT, M, upper=True, left=False)
+    _check_finite(M)
     Q, R = torch.linalg.qr(M)
     return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
 
 
+def _check_finite(M: Tensor) -> None:
+    if not bool(torch.isfinite(M).all()):
+        raise ValueError(
+            "the step is not finite: lr times the gradient is too large for the parameter's dtype; lower lr or scale "
+            "the loss"
+        )
+
+
 def polar_orthonormalize(M: Tensor) -> Tensor:
-    """Return the polar factor M (M^T M)^(-1/2) (..., d, k), the nearest orthonormal matrix."""
-    values, vectors = torch.linalg.eigh(M.mT @ M)
+    """Return the polar factor M (M^T M)^(-1/2) (..., d, k), the nearest orthonormal matrix.
+
+    By the eigenvectors of M^T M, or for a long step by the singular vectors of M, since M^T M has lost the small ones.
+    """
+    gram = M.mT @ M
+    if not float(gram.diagonal(dim1=-2, dim2=-1).amax()) < 10:
+        _check_finite(M)
+        return nearest_orthogonal(M)
+    values, vectors = torch.linalg.eigh(gram)
     return M @ ((vectors / values.clamp_min(torch.finfo(M.dtype).tiny).sqrt()[..., None, :]) @ vectors.mT)
 
 

@@ -82,7 +82,7 @@ def _descend(X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any])
         return right_step(X, direction, length, group["retraction"])
     M = first_moment(G, group, state)
     batch = (-1, *X.shape[-2:])
-    raw = [] if group["betas"] is None else list(drop_normal(X, G).view(batch))
+    raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
     length = step_length(raw, group, state)
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
@@ -92,7 +92,7 @@ def _descend(X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any])
 def _skew_direction(A: Tensor, group: dict[str, Any], state: dict[str, Any]) -> tuple[Tensor, float]:
     """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
     M = first_moment(A, group, state)
-    if group["betas"] is None:
+    if group.get("betas") is None:
         return M, group["lr"]
     beta1, beta2 = group["betas"]
     if "second_moment" not in state:

@@ -23,6 +23,11 @@ def orthonormalize_small(
 
     The same steps as `newton_schulz_orthonormalize`, with the deviation measured itself where that probes it.
     """
+    if not is_small(M):
+        raise ValueError(
+            f"M is {M.dtype} {tuple(M.shape)} on {M.device}; it must be contiguous float32 or float64 of at most "
+            f"{LARGEST} entries a matrix on the CPU"
+        )
     array = M.detach().numpy().reshape(-1, *M.shape[-2:])
     return bool(_iterate(array, array.dtype.type(tolerance)))
 

@@ -11,7 +11,7 @@ from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
-from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.moments import angles, first_moment, step_length
 from nearkin.orthogonal.noise import measured_component_size
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
 from nearkin.orthogonal.tournament import (
@@ -161,7 +161,7 @@ def _turn_pairs(
     values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
     length = step_length(raw, group, state)
     for b, (pairs, _) in enumerate(drawn):
-        theta = values[b] * (length[b] if isinstance(length, Tensor) else length)
+        theta = angles(values[b], length[b] if isinstance(length, Tensor) else length)
         rotate_rows(X[b], pairs, theta)
         rotate_rows(M[b], pairs, theta)
 

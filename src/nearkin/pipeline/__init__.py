@@ -2,6 +2,7 @@
 
 from nearkin._distributed import PeerError as PeerError
 from nearkin._distributed import joined as joined
+from nearkin.pipeline import sweep as sweep
 from nearkin.pipeline.batch_encoder import BatchEncoder as BatchEncoder
 from nearkin.pipeline.bulk import encode_shards as encode_shards
 from nearkin.pipeline.compress import compress_file as compress_file

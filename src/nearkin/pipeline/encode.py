@@ -5,16 +5,16 @@ written whole or not at all. So a run that was interrupted goes on where it stop
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import faiss
-
 from nearkin._distributed import Group
-from nearkin._storage import read_config, replacing, saving_folder
+from nearkin._storage import read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
 from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.pipeline.steps import Callback
 from nearkin.quantization.product import ProductQuantizer
 
@@ -38,7 +38,7 @@ class WorkFolder:
         self.block_rows = int(self._config()["block_rows"])
 
     def _start(self, job: dict[str, Any]) -> None:
-        if self.path.exists():
+        if self.path.exists() and any(self.path.iterdir()):
             found = read_config(self.path, _KIND)["job"]
             if found != job:
                 key = next(key for key in job if found.get(key) != job[key])
@@ -63,7 +63,7 @@ class WorkFolder:
     def load_quantizer(self) -> Any | None:
         """The quantizer that was learned before the interruption, if it was."""
         path = self.path / "quantizer"
-        if not path.is_dir():
+        if not (path / "config.json").is_file():
             return None
         return (ProductQuantizer.load if read_config(path)["kind"] == "product quantizer" else load_hasher)(path)
 
@@ -85,14 +85,14 @@ class WorkFolder:
                 done += len(chunk)
                 callback(done, {"total": total})
             with replacing(self._file(block)) as fresh:
-                _writer(index)(index.faiss_index, str(fresh))
+                write_faiss(index.faiss_index, fresh)
         self.group.barrier()
 
     def join(self, index: Index, callback: Callback) -> Index:
         """All blocks, in their order, behind each other in `index`."""
         for block in range(-(-self.n_rows // self.block_rows)):
-            read = faiss.read_index_binary if index.metric == "hamming" else faiss.read_index
-            part = Index(read(str(self._file(block))), index.n_features, index.metric, index.quantizer, None)
+            found = read_faiss(self._file(block), binary=index.metric == "hamming")
+            part = Index(found, index.n_features, index.metric, index.quantizer, None)
             index.merge(part)
             callback(len(index), {"total": self.n_rows})
         return index
@@ -104,5 +104,17 @@ class WorkFolder:
         return self.path / f"rows-{block * self.block_rows:013d}.faiss"
 
 
-def _writer(index: Index) -> Any:
-    return faiss.write_index_binary if index.metric == "hamming" else faiss.write_index
+def remove_work(path: Path) -> None:
+    """Remove what a `WorkFolder` wrote, and the folder if nothing else lies in it; any other folder stays as it is."""
+    try:
+        read_config(path, _KIND)
+    except (ValueError, FileNotFoundError):
+        return
+    sweep(path)
+    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
+    config = "config.json"  # first where a part is no longer whole, last where it says what the folder is
+    for file in (quantizer / config, quantizer / "arrays.safetensors", *blocks, path / config):
+        file.unlink(missing_ok=True)
+    for folder in (quantizer, path):
+        with suppress(OSError):  # not there, or not empty: it holds something of the user's
+            folder.rmdir()

@@ -73,10 +73,11 @@ def empty_index(
         kind = faiss.IndexIVFPQFastScan if fast_scan else faiss.IndexIVFPQ
         index = kind(lists, d, len(coarse_centroids), M, bits, code)
         index.own_fields = True
+        index.by_residual = True  # what our codebooks are for; FAISS's fast scan codes whole rows unless told
         lists.this.disown()
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), index.pq.centroids)
     index.is_trained = True
-    if coarse_centroids is not None and not fast_scan and metric == "l2":
+    if coarse_centroids is not None and metric == "l2":
         index.precompute_table()
     if rotation is None:
         return index

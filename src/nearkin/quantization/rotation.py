@@ -46,7 +46,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
             i, j = pairs.T
             a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
             theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
-            rotate_rows(work, pairs, -theta)
+            rotate_rows(work, pairs, -theta, in_order=True)
         return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
 
     return update

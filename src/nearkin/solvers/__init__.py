@@ -2,8 +2,14 @@
 
 from nearkin.solvers.adagrad import AdaGrad as AdaGrad
 from nearkin.solvers.finite_sum import FiniteSum as FiniteSum
+from nearkin.solvers.finite_sum import Objective as Objective
+from nearkin.solvers.finite_sum import Plain as Plain
+from nearkin.solvers.finite_sum import RowScaled as RowScaled
+from nearkin.solvers.finite_sum import Rule as Rule
 from nearkin.solvers.finite_sum import Snapshot as Snapshot
 from nearkin.solvers.finite_sum import Solution as Solution
+from nearkin.solvers.finite_sum import Solver as Solver
+from nearkin.solvers.finite_sum import VarianceReduced as VarianceReduced
 from nearkin.solvers.gradient_descent import GradientDescent as GradientDescent
 from nearkin.solvers.lbfgs import LBFGS as LBFGS
 from nearkin.solvers.relay import Relay as Relay

@@ -1,12 +1,12 @@
 """Row-wise AdaGrad: one step size per row, set by the gradients that the row has seen."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin import _check
-from nearkin.solvers.finite_sum import Callback, FiniteSum, Solution
+from nearkin.contracts import Run
+from nearkin.solvers.finite_sum import FiniteSum, RowScaled, Solution
 from nearkin.solvers.monitor import Monitor
 
 
@@ -24,23 +24,13 @@ class AdaGrad:
         _check.check_real(self.step, "step", above=0.0)
         _check.check_real(self.floor, "floor", above=0.0)
 
-    def minimize(
-        self,
-        problem: FiniteSum,
-        x: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
         """Minimize `problem` from x, which is not changed. An epoch is one pass over the terms."""
         x = x.copy()
-        monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
-        monitor.start(x)
+        monitor = Monitor(problem.value, run, x)
         accumulator = np.full(len(x), self.floor, x.dtype)
-        for epoch in range(1, max_epochs + 1):
-            problem.adagrad_pass(x, accumulator, step=self.step)
+        for epoch in range(1, run.max_iter + 1):
+            problem.walk(x, RowScaled(self.step, accumulator))
             if monitor.stop(epoch, x, self.step):
                 break
         return monitor.finish(x)

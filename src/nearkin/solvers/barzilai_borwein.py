@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearkin.solvers.finite_sum import FiniteSum
+from nearkin.solvers.finite_sum import Objective
 
 
 def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
@@ -20,7 +20,7 @@ def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
     return square / bottom if bottom > 0.0 else float("inf")
 
 
-def probe_step(problem: FiniteSum, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
+def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
     """Algorithm 1's eta_0 from one more gradient: the SBB step between x and a point |x| / 100 down the gradient.
 
     With epsilon = 0 a positive floor keeps this first step finite.

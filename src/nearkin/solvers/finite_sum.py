@@ -1,28 +1,19 @@
-"""What the stochastic solvers minimize: f(x) = (1/m) sum_q F_q(x), given by its passes, and what they return."""
+"""What the solvers minimize: an objective, or a sum f(x) = (1/m) sum_q F_q(x) of many terms, and what they return.
 
-from collections.abc import Callable
+A stochastic solver walks over the terms by a `Rule`. The rules are records, so a sum has one method for all of them,
+which may run gradient and update in one compiled loop.
+"""
+
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-Callback = Callable[[int, dict[str, Any]], None]
+from nearkin.contracts import Run
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A point at which the full gradient is known; `memo` is whatever the sum wants back in its `svrg_pass`."""
-
-    x: np.ndarray
-    gradient: np.ndarray
-    memo: Any = None
-
-
-class FiniteSum(Protocol):
-    """A sum of `n_terms` = m terms. Passes change x in place and walk the terms cyclically, from where they stopped."""
-
-    @property
-    def n_terms(self) -> int: ...
+class Objective(Protocol):
+    """A function of x with its gradient."""
 
     def value(self, x: np.ndarray) -> float:
         """f(x)."""
@@ -32,6 +23,53 @@ class FiniteSum(Protocol):
         """grad f(x), same shape as x."""
         ...
 
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A point at which the full gradient is known; `memo` is whatever the sum wants back when it walks."""
+
+    x: np.ndarray
+    gradient: np.ndarray
+    memo: Any = None
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Per term: x -= step grad F_q(x). One walk is a pass over all terms."""
+
+    step: float
+
+
+@dataclass(frozen=True)
+class RowScaled:
+    """Per term and row r: accumulator[r] += |g_r|^2, x_r -= step g_r / sqrt(accumulator[r]). One walk is a pass."""
+
+    step: float
+    accumulator: np.ndarray
+
+
+@dataclass(frozen=True)
+class VarianceReduced:
+    """Per batch I: x -= step [sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| grad f(snapshot)], n_terms in all.
+
+    Walks go over the terms cyclically, each from where the last one stopped.
+    """
+
+    step: float
+    snapshot: Snapshot
+    batch_size: int
+    n_terms: int
+
+
+Rule: TypeAlias = Plain | RowScaled | VarianceReduced
+
+
+class FiniteSum(Objective, Protocol):
+    """A sum of `n_terms` = m terms."""
+
+    @property
+    def n_terms(self) -> int: ...
+
     def snapshot(self, x: np.ndarray) -> Snapshot:
         """A copy of x with its full gradient."""
         ...
@@ -40,16 +78,8 @@ class FiniteSum(Protocol):
         """The longest step at which a batch of terms does not overshoot by itself; infinity if that is not known."""
         ...
 
-    def svrg_pass(self, x: np.ndarray, snapshot: Snapshot, *, step: float, batch_size: int, n_terms: int) -> None:
-        """Per batch I: x -= step [sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| grad f(snapshot)]."""
-        ...
-
-    def sgd_pass(self, x: np.ndarray, *, step: float) -> None:
-        """Per term: x -= step grad F_q(x)."""
-        ...
-
-    def adagrad_pass(self, x: np.ndarray, accumulator: np.ndarray, *, step: float) -> None:
-        """Per term and row r: accumulator[r] += |g_r|^2, x_r -= step g_r / sqrt(accumulator[r])."""
+    def walk(self, x: np.ndarray, rule: Rule) -> None:
+        """Change x in place, term after term, as the rule says."""
         ...
 
 
@@ -58,7 +88,8 @@ class Solution:
     """Where a solver stopped and why.
 
     `status` is "converged" (the objective no longer falls), "max_epochs", or "diverged" (it became infinite or NaN, or
-    rose a thousandfold); `history` has one record per epoch, `steps` the step size of each.
+    rose a thousandfold). `history` holds the records that a callback is told, each with its "step"; without a callback
+    those of every fifth epoch. `steps` is the step size of each epoch.
     """
 
     x: np.ndarray
@@ -67,3 +98,15 @@ class Solution:
     status: str
     history: list[dict[str, Any]] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)
+
+
+class Solver(Protocol):
+    """What all solvers have in common."""
+
+    def minimize(self, problem: Any, x: np.ndarray, run: Run, /) -> Solution:
+        """Minimize `problem` from x, which is not changed.
+
+        A step of the run is an epoch. The callback's record has "objective", "total", "x", and where there are such
+        "step_size" and "validation".
+        """
+        ...

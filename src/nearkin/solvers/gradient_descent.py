@@ -1,13 +1,13 @@
 """Batch gradient descent with a fixed or a stabilized Barzilai-Borwein step."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin import _check
+from nearkin.contracts import Run
 from nearkin.solvers.barzilai_borwein import probe_step, sbb_step
-from nearkin.solvers.finite_sum import Callback, FiniteSum, Solution
+from nearkin.solvers.finite_sum import Objective, Solution
 from nearkin.solvers.monitor import Monitor
 
 
@@ -23,23 +23,13 @@ class GradientDescent:
             _check.check_real(self.step, "step", above=0.0)
         _check.check_real(self.epsilon, "epsilon", low=0.0)
 
-    def minimize(
-        self,
-        problem: FiniteSum,
-        x: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
+    def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
         """Minimize `problem` from x, which is not changed. An epoch is one full gradient."""
         x = x.copy()
-        monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
-        monitor.start(x)
+        monitor = Monitor(problem.value, run, x)
         old_x = old_gradient = None
         with np.errstate(over="ignore", invalid="ignore"):
-            for epoch in range(1, max_epochs + 1):
+            for epoch in range(1, run.max_iter + 1):
                 gradient = problem.gradient(x)
                 if self.step != "sbb":
                     eta = float(self.step)

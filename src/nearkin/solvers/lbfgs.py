@@ -1,13 +1,13 @@
 """Limited-memory BFGS, by SciPy."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
 
 from nearkin import _check
-from nearkin.solvers.finite_sum import Callback, FiniteSum, Solution
+from nearkin.contracts import Run
+from nearkin.solvers.finite_sum import Objective, Solution
 from nearkin.solvers.monitor import Monitor
 
 
@@ -20,19 +20,9 @@ class LBFGS:
     def __post_init__(self) -> None:
         _check.check_integer(self.memory, "memory", low=1)
 
-    def minimize(
-        self,
-        problem: FiniteSum,
-        x: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
-        """Minimize `problem` from x, which is not changed."""
-        monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
-        monitor.start(x)
+    def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
+        """See `Solver`."""
+        monitor = Monitor(problem.value, run, x)
         state = {"x": x.copy(), "epoch": 0}
 
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -53,8 +43,8 @@ class LBFGS:
             callback=after_iteration,
             options={
                 "maxcor": self.memory,
-                "maxiter": max_epochs,
-                "maxfun": 20 * max_epochs,
+                "maxiter": run.max_iter,
+                "maxfun": 20 * run.max_iter,
                 "ftol": 0.0,
                 "gtol": 1e-9,
             },

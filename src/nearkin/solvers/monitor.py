@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.solvers.finite_sum import Callback, Solution
+from nearkin.contracts import Run
+from nearkin.solvers.finite_sum import Solution
 
 
 class Monitor:
@@ -18,44 +19,31 @@ class Monitor:
     x that is better when smaller, the point returned is the best one that was evaluated.
     """
 
-    def __init__(
-        self,
-        value: Callable[[np.ndarray], float],
-        *,
-        max_epochs: int,
-        tol: float,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-        interval: int = 5,
-    ) -> None:
-        self._value, self._callback, self._validate = value, callback, validate
-        self._max_epochs, self._tol, self._interval = max_epochs, tol, interval
-        self._first = self._last = self._current = math.nan
-        self._best = (math.inf, None)
+    def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray, *, interval: int = 5) -> None:
+        """Evaluate the starting point x."""
+        self._value, self._run, self._interval = value, run, interval
+        self._best: tuple[float, np.ndarray | None] = (math.inf, None)
         self.history: list[dict[str, Any]] = []
         self.steps: list[float] = []
         self.status = ""
-
-    def start(self, x: np.ndarray) -> None:
-        """Evaluate the starting point, which is epoch 0."""
-        self._first = self._last = self._current = self._value(x)
-        self._note(0, x, self._last)
+        self._first = self._last = self._current = value(x)
+        self._validate(x)
 
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
         """Take note of x after `epoch` epochs (1, 2, ...); True when the run is over, with `status` set."""
         self.steps.append(step)
-        due = epoch % self._interval == 0 or epoch == self._max_epochs
-        if due or self._callback is not None:
+        due = epoch % self._interval == 0 or epoch == self._run.max_iter
+        if due or self._run.callback is not None:
             value = self._current = self._value(x)
             self._note(epoch, x, value, step)
             if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
                 self.status = "diverged"
             elif due:
                 epochs = (epoch - 1) % self._interval + 1
-                if abs(self._last - value) <= self._tol * epochs * abs(value):
+                if abs(self._last - value) <= self._run.tol * epochs * abs(value):
                     self.status = "converged"
                 self._last = value
-        if epoch >= self._max_epochs and not self.status:
+        if epoch >= self._run.max_iter and not self.status:
             self.status = "max_epochs"
         return bool(self.status)
 
@@ -67,14 +55,22 @@ class Monitor:
             x, value = best, self._value(best)
         return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
 
-    def _note(self, epoch: int, x: np.ndarray, value: float, step: float = math.nan) -> None:
-        record: dict[str, Any] = {"value": value, "total": self._max_epochs}
+    def _note(self, epoch: int, x: np.ndarray, value: float, step: float) -> None:
+        record: dict[str, Any] = {"objective": value, "total": self._run.max_iter}
         if not math.isnan(step):
-            record["step"] = step
-        if self._validate is not None:
-            record["validation"] = score = self._validate(x)
-            if score < self._best[0]:
-                self._best = (score, x.copy())
-        self.history.append({"epoch": epoch, **record})
-        if self._callback is not None:
-            self._callback(epoch, {**record, "x": x})
+            record["step_size"] = step
+        score = self._validate(x)
+        if score is not None:
+            record["validation"] = score
+        self.history.append({"step": epoch, **record})
+        if self._run.callback is not None:
+            self._run.callback(epoch, {**record, "x": x})
+
+    def _validate(self, x: np.ndarray) -> float | None:
+        """The score of x, where scores are asked for; the best point is kept."""
+        if self._run.validate is None:
+            return None
+        score = self._run.validate(x)
+        if score < self._best[0]:
+            self._best = (score, x.copy())
+        return score

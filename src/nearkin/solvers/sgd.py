@@ -1,13 +1,13 @@
 """Stochastic gradient descent with a step that decays."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin import _check
+from nearkin.contracts import Run
 from nearkin.solvers.barzilai_borwein import probe_step
-from nearkin.solvers.finite_sum import Callback, FiniteSum, Solution
+from nearkin.solvers.finite_sum import FiniteSum, Plain, Solution
 from nearkin.solvers.monitor import Monitor
 
 
@@ -29,29 +29,19 @@ class SGD:
         _check.check_real(self.decay, "decay", low=0.0)
         _check.check_real(self.epsilon, "epsilon", low=0.0)
 
-    def minimize(
-        self,
-        problem: FiniteSum,
-        x: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
         """Minimize `problem` from x, which is not changed. An epoch is one pass over the terms."""
         x = x.copy()
-        monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
-        monitor.start(x)
+        monitor = Monitor(problem.value, run, x)
         if self.step == "auto":
             first = probe_step(problem, x, problem.gradient(x), self.epsilon)
             first = min(first, problem.n_terms * problem.largest_step(1))
         else:
             first = float(self.step)
         with np.errstate(over="ignore", invalid="ignore"):
-            for epoch in range(1, max_epochs + 1):
+            for epoch in range(1, run.max_iter + 1):
                 step = first / (1.0 + self.decay * (epoch - 1))
-                problem.sgd_pass(x, step=step / problem.n_terms)
+                problem.walk(x, Plain(step / problem.n_terms))
                 if monitor.stop(epoch, x, step):
                     break
             return monitor.finish(x)

@@ -1,13 +1,13 @@
 """SVRG with a fixed or a stabilized Barzilai-Borwein step, and mini-batches: SVRG-SBB Algorithm 1."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearkin import _check
+from nearkin.contracts import Run
 from nearkin.solvers.barzilai_borwein import probe_step, sbb_step
-from nearkin.solvers.finite_sum import Callback, FiniteSum, Solution
+from nearkin.solvers.finite_sum import FiniteSum, Solution, VarianceReduced
 from nearkin.solvers.monitor import Monitor
 
 
@@ -47,24 +47,14 @@ class SVRG:
             if getattr(self, name) is not None:
                 _check.check_integer(getattr(self, name), name, low=1)
 
-    def minimize(
-        self,
-        problem: FiniteSum,
-        x: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callback | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
         """Minimize `problem` from x, which is not changed. An epoch is one full gradient and `n_inner` terms."""
         x = x.copy()
         n_inner = self.n_inner or problem.n_terms
-        monitor = Monitor(problem.value, max_epochs=max_epochs, tol=tol, callback=callback, validate=validate)
-        monitor.start(x)
+        monitor = Monitor(problem.value, run, x)
         before = None
         with np.errstate(over="ignore", invalid="ignore"):  # a run that explodes is reported by its status
-            for epoch in range(1, max_epochs + 1):
+            for epoch in range(1, run.max_iter + 1):
                 now = problem.snapshot(x)
                 if self.restart and (epoch - 1) % self.restart == 0:
                     before = None
@@ -76,7 +66,7 @@ class SVRG:
                     eta = sbb_step(now.x - before.x, now.gradient - before.gradient, self.epsilon)
                 if self.step == "sbb" and self.capped:
                     eta = min(eta, n_inner * problem.largest_step(self.batch_size))
-                problem.svrg_pass(x, now, step=eta / n_inner, batch_size=self.batch_size, n_terms=n_inner)
+                problem.walk(x, VarianceReduced(eta / n_inner, now, self.batch_size, n_inner))
                 before = now
                 if monitor.stop(epoch, x, eta):
                     break

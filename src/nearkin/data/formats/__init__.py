@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from nearkin.data.door import reading
 from nearkin.data.formats.npy import open_npy
 from nearkin.data.formats.npz import open_npz
 from nearkin.data.formats.parquet import open_parquet
 from nearkin.data.formats.rows import Rows as Rows
+from nearkin.data.formats.rows import guarded_rows
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
 from nearkin.data.locator import Locator
@@ -23,8 +25,13 @@ FORMATS: dict[str, Callable[[Locator], Rows]] = {
 
 
 def open_rows(where: Locator) -> Rows:
-    """Open the (n, d) array at `where` in the format that its ending names; ValueError for an unknown ending."""
+    """Open the (n, d) array at `where` in the format that its ending names; ValueError for an unknown ending.
+
+    Whatever is wrong with the file is a ValueError, here and while its rows are read.
+    """
     if where.suffix not in FORMATS:
         ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
         raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
-    return FORMATS[where.suffix](where)
+    with reading(where):
+        rows = FORMATS[where.suffix](where)
+    return guarded_rows(rows, lambda: reading(where))

@@ -1,25 +1,31 @@
 """NumPy's .npz: several named arrays. An archive cannot be mapped, so its rows are streamed as they are unpacked."""
 
 import zipfile
-import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
 
 import numpy as np
 
-from nearkin.data.formats.npy import read_header
+from nearkin.data.formats.npy import Header, check_size, read_header
 from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
+_METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # at most so many bytes out of one: deflate's limit
+_ENCRYPTED = 1
+
 
 def archive_keys(where: Locator) -> list[str]:
-    """Names of the arrays in an .npz; ValueError if it is no archive or holds none."""
+    """Names of the arrays in an .npz; ValueError if it is no archive, holds none, or holds two of one name."""
     try:
         with zipfile.ZipFile(where.path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    except zipfile.BadZipFile as error:
+    except Exception as error:  # zipfile raises half a dozen types for a damaged directory
         raise ValueError(f"{where.path} is no .npz archive ({error}); write it with np.savez") from error
     if not names:
         raise ValueError(f"{where.path} holds no arrays; write it with np.savez(file, X=X)")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{where.path} holds two arrays of one name; write it again with np.savez")
     return names
 
 
@@ -38,30 +44,56 @@ def open_npz(where: Locator) -> Rows:
     """Rows of one array of an .npz file, unpacked block by block (a Fortran-ordered array is unpacked whole)."""
     key = choose_key(where)
     name = f"{where.path}:{key}"
-    with zipfile.ZipFile(where.path) as archive, archive.open(key + ".npy") as file:
-        layout, fortran, dtype = read_header(file, name)
-    n, d = check_layout(name, layout, dtype)
+    with _member(where, key) as (_, (layout, fortran, dtype)):
+        n, d = check_layout(name, layout, dtype)
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
         if fortran:
-            with np.load(where.path, allow_pickle=False) as archive:
-                X = archive[key]
+            X = read_npz(where, key)
             yield from (X[start : start + rows].copy() for start in range(0, n, rows))
             return
-        with zipfile.ZipFile(where.path) as archive, archive.open(key + ".npy") as file:
-            read_header(file, name)
+        with _member(where, key) as (file, _):
             for start in range(0, n, rows):
                 count = min(rows, n - start)
-                data = _read_exactly(file, count * d * dtype.itemsize, name)
+                data = _read_exactly(file, count * d * dtype.itemsize, name, last=start + count == n)
                 yield np.frombuffer(data, dtype).reshape(count, d)
 
     return streamed_rows((n, d), dtype, blocks)
 
 
-def _read_exactly(file, size: int, name: str) -> bytes:
+def read_npz(where: Locator, key: str) -> np.ndarray:
+    """One array of an archive, of any shape, numbers or text."""
+    with _member(where, key) as (file, (shape, fortran, dtype)):
+        size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        data = _read_exactly(file, size, f"{where.path}:{key}", last=True)
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+
+
+@contextmanager
+def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
+    """The stream of one array, past its header, and the header; its sizes are checked before anything is allocated."""
+    name = f"{where.path}:{key}"
+    with zipfile.ZipFile(where.path) as archive:
+        info = archive.getinfo(key + ".npy")
+        if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS:
+            raise ValueError(f"{name} is encrypted or compressed in an unknown way; write it again with np.savez")
+        most = _METHODS[info.compress_type] * info.compress_size + 64
+        if info.compress_size > where.path.stat().st_size or info.file_size > most:
+            raise ValueError(
+                f"{name} is damaged: {info.compress_size} bytes cannot hold {info.file_size}; copy it again"
+            )
+        with archive.open(info) as file:
+            header = read_header(file, name)
+            check_size(name, header, file.tell(), info.file_size)
+            yield file, header
+
+
+def _read_exactly(file: IO[bytes], size: int, name: str, *, last: bool) -> bytes:
     try:
         data = file.read(size)
-    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        if last:
+            file.read(1)  # the end of the stream, where its checksum is compared
+    except Exception as error:  # BadZipFile, EOFError, zlib.error
         raise ValueError(f"{name} is damaged ({error}); copy the file again") from error
     if len(data) != size:
         raise ValueError(f"{name} is truncated; copy the file again")

@@ -1,12 +1,15 @@
 """Parquet: a column of lists, or as many numeric columns as the vectors are wide (extra `parquet`)."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
+
+_MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
 
 def import_pyarrow() -> tuple[Any, Any]:
@@ -21,18 +24,83 @@ def import_pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
+def open_file(path: Path) -> Any:
+    """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
+
+    ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are
+    verified where they are written.
+    """
+    pa, parquet = import_pyarrow()
+    size = path.stat().st_size
+    _check_footer(path, size)
+    try:
+        file = parquet.ParquetFile(
+            path,
+            page_checksum_verification=True,
+            thrift_string_size_limit=size,
+            thrift_container_size_limit=size,
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error
+    try:
+        _check_sizes(file.metadata, path, size)
+        names = file.schema_arrow.names
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        file.close()
+        raise error if str(path) in str(error) else ValueError(f"{path} is no Parquet file ({error})") from error
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None or not names:
+        file.close()
+        fault = "no columns" if twice is None else f"two columns called {twice!r}"
+        raise ValueError(f"{path} has {fault}; write it again")
+    return file
+
+
+def _check_footer(path: Path, size: int) -> None:
+    """A Parquet file begins and ends with PAR1; before the end stands the length of its metadata."""
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(max(0, size - 8))
+        tail = file.read(8)
+    length = int.from_bytes(tail[:4], "little")
+    if size < 12 or head != b"PAR1" or tail[4:] != b"PAR1" or not 0 < length <= size - 12:
+        raise ValueError(f"{path} is no Parquet file (its first and last bytes are not those of one); write it again")
+
+
+def _check_sizes(metadata: Any, path: Path, size: int) -> None:
+    """ValueError if rows, values or bytes that the metadata announces cannot be in a file of `size` bytes."""
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        rows += group.num_rows
+        for place in range(group.num_columns):
+            chunk = group.column(place)
+            start = min(
+                offset for offset in (chunk.data_page_offset, chunk.dictionary_page_offset) if offset is not None
+            )
+            sizes = (
+                chunk.total_compressed_size,
+                chunk.total_uncompressed_size,
+                chunk.num_values,
+                group.num_rows,
+                start,
+            )
+            if min(sizes) < 0 or start + chunk.total_compressed_size > size:
+                raise ValueError(f"{path} is damaged: column {place} of row group {number} lies outside the file")
+            if max(chunk.num_values, chunk.total_uncompressed_size) > _MAX_ROWS_A_BYTE * size:
+                raise ValueError(f"{path} is damaged: {size} bytes cannot hold {chunk.num_values} values")
+    if rows != metadata.num_rows or rows > _MAX_ROWS_A_BYTE * size:
+        raise ValueError(f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts hold {rows}")
+
+
 def open_parquet(where: Locator) -> Rows:
     """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
 
     ValueError if it is damaged, has several list columns and none is named, a column that is no number, nulls, or lists
     of different lengths.
     """
-    pa, parquet = import_pyarrow()
-    try:
-        file = parquet.ParquetFile(where.path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{where.path} is no Parquet file ({error}); write it again") from error
-    with file:
+    pa, _ = import_pyarrow()
+    with open_file(where.path) as file:
         names = _columns(pa, file.schema_arrow, where)
         n = file.metadata.num_rows
         first = next(file.iter_batches(1, columns=names), None)
@@ -40,7 +108,7 @@ def open_parquet(where: Locator) -> Rows:
     shape = check_layout(str(where), (n, block.shape[1]), block.dtype)
 
     def blocks(rows: int) -> Iterator[np.ndarray]:
-        with parquet.ParquetFile(where.path) as opened:
+        with open_file(where.path) as opened:
             for batch in opened.iter_batches(rows, columns=names):
                 yield batch_rows(pa, batch, names, shape[1], where)
 
@@ -80,6 +148,8 @@ def batch_rows(pa: Any, batch: Any, names: list[str], d: int | None, where: Loca
     if not _is_list(pa, columns[0].type):
         return np.stack([column.to_numpy(zero_copy_only=False) for column in columns], axis=1)
     values = columns[0].flatten()
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        raise ValueError(f"{where.path}: the lists of {names[0]!r} hold {values.type}; they must hold numbers")
     lengths = np.unique([len(columns[0][0].values), *columns[0].value_lengths().to_numpy(zero_copy_only=False)])
     if len(lengths) != 1 or (d is not None and lengths[0] != d):
         raise ValueError(f"{where.path}: the lists of {names[0]!r} have lengths {lengths}; every row needs the same")

@@ -1,10 +1,12 @@
 """What every format offers: the rows of one 2-D array, in blocks, and by number where the file can be mapped."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
 
+MAX_WIDTH = 1_000_000  # columns; a wider table is one that was written on its side, or is damaged
 _TAKE = 1024  # rows fetched through one memory map: bounds the pages that random access keeps resident
 
 
@@ -18,19 +20,28 @@ class Rows:
     take: Callable[[np.ndarray], np.ndarray] | None = None  # rows by increasing number; None: only a pass finds them
 
 
-def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
-    """Return (n, d) if the array can hold vectors; ValueError for another number of axes or a bad dtype."""
+def check_dtype(name: str, dtype: np.dtype) -> None:
+    """ValueError if an array of `dtype` is neither numbers nor text."""
     if dtype.hasobject:
         raise ValueError(
             f"{name} holds Python objects (dtype object), which are not read because unpickling runs foreign code; "
             "save numbers: np.save(file, np.asarray(X, dtype=np.float32))"
         )
+    if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
+        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text")
+
+
+def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
+    """Return (n, d) if the array can hold vectors; ValueError for another number of axes or a bad dtype."""
+    check_dtype(name, dtype)
     if dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {dtype}; it must be real")
     if len(shape) != 2:
         raise ValueError(f"{name} has shape {shape}; it must be 2-D (n, d), one row a vector")
     if shape[1] == 0:
         raise ValueError(f"{name} has shape {shape}; it needs at least one column")
+    if shape[1] > MAX_WIDTH:
+        raise ValueError(f"{name} has {shape[1]} columns; vectors have at most {MAX_WIDTH}. Is a row one vector?")
     return int(shape[0]), int(shape[1])
 
 
@@ -72,6 +83,25 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
                 return
 
     return Rows(shape, dtype, some)
+
+
+def guarded_rows(rows: Rows, guard: Callable[[], AbstractContextManager[None]]) -> Rows:
+    """The same rows, read under `guard`; ValueError if there are not as many as announced."""
+
+    def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        found = 0
+        with guard():
+            for block in rows.blocks(size, first, stop):
+                found += len(block)
+                yield block
+            if found != stop - first:
+                raise ValueError(f"{found} rows where {stop - first} were announced")
+
+    def take(numbers: np.ndarray) -> np.ndarray:
+        with guard():
+            return rows.take(numbers)  # pyright: ignore[reportOptionalCall]
+
+    return Rows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
 
 
 def joined_rows(names: list[str], parts: list[Rows]) -> Rows:

@@ -5,11 +5,10 @@
 
 import numpy as np
 
-from nearkin.data.formats.rows import Rows, check_layout, mapped_rows
+from nearkin.data.formats.rows import MAX_WIDTH, Rows, check_layout, mapped_rows
 from nearkin.data.locator import Locator
 
 _DTYPE = {".fvecs": np.dtype("<f4"), ".ivecs": np.dtype("<i4"), ".bvecs": np.dtype("u1")}
-_MAX_WIDTH = 1_000_000  # a larger first number means that the file is of another format
 
 
 def open_vecs(where: Locator) -> Rows:
@@ -18,7 +17,7 @@ def open_vecs(where: Locator) -> Rows:
     size = where.path.stat().st_size
     head = np.fromfile(where.path, "<i4", 1)
     d = int(head[0]) if len(head) else 0
-    if not 0 < d <= _MAX_WIDTH:
+    if not 0 < d <= MAX_WIDTH:
         raise ValueError(f"{where} starts with the width {d}; it is no {where.suffix} file (int32 width, then values)")
     record = 4 + d * dtype.itemsize
     if size % record:

@@ -1,12 +1,11 @@
 """The convex door: ordinal embedding over the Gram matrix by projected gradient (the paper's "cvx")."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin.contracts import Run
 from nearkin.embedding.ordinal.compiling import kernel
 from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value
 from nearkin.solvers import Solution
@@ -88,30 +87,14 @@ class ProjectedGram:
 
     epsilon: float = 0.1
 
-    def minimize(
-        self,
-        problem: GramObjective,
-        G: np.ndarray,
-        *,
-        max_epochs: int = 100,
-        tol: float = 1e-4,
-        callback: Callable[[int, dict[str, Any]], None] | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
-    ) -> Solution:
+    def minimize(self, problem: GramObjective, G: np.ndarray, run: Run) -> Solution:
         """Minimize from G (n, n). Raises ValueError for more than `MAX_OBJECTS` objects."""
         _check.check_integer(len(G), "the number of objects for solver='projected-gram'", high=MAX_OBJECTS)
         G = project_gram(G)
         value, gradient = problem.value_and_gradient(G)
-        monitor = Monitor(
-            lambda M: problem.value_and_gradient(M)[0],
-            max_epochs=max_epochs,
-            tol=tol,
-            callback=callback,
-            validate=validate,
-        )
-        monitor.start(G)
+        monitor = Monitor(lambda M: problem.value_and_gradient(M)[0], run, G)
         eta = 1.0
-        for epoch in range(1, max_epochs + 1):
+        for epoch in range(1, run.max_iter + 1):
             old, old_value, old_gradient = G, value, gradient
             for _ in range(40):
                 G = project_gram(old - eta * old_gradient)

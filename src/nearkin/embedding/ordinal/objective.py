@@ -7,7 +7,7 @@ import numpy as np
 from nearkin._distributed import Group, current
 from nearkin.embedding.ordinal import kernels as kernels
 from nearkin.embedding.ordinal.losses import OrdinalLoss
-from nearkin.solvers import Snapshot
+from nearkin.solvers import Plain, RowScaled, Rule, Snapshot, VarianceReduced
 
 BLOCK = 4  # floats per block of a row: `kernels` works on blocks
 
@@ -92,6 +92,16 @@ class OrdinalObjective:
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
         return 1.0 / (12.0 * heaviest * shared * self.n_objects)
+
+    def walk(self, x: np.ndarray, rule: Rule) -> None:
+        """See `FiniteSum`."""
+        match rule:
+            case Plain(step):
+                self.sgd_pass(x, step=step)
+            case RowScaled(step, accumulator):
+                self.adagrad_pass(x, accumulator, step=step)
+            case VarianceReduced(step, snapshot, batch_size, n_terms):
+                self.svrg_pass(x, snapshot, step=step, batch_size=batch_size, n_terms=n_terms)
 
     def svrg_pass(self, x: np.ndarray, snapshot: Snapshot, *, step: float, batch_size: int, n_terms: int) -> None:
         self._position = kernels.svrg_pass(

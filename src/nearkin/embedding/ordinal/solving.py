@@ -1,11 +1,11 @@
 """From comparisons to points with a named solver: one start, one run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from nearkin import _check
+from nearkin import _check, contracts
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -108,18 +108,20 @@ class Run:
         `validate` and the callback's record["embedding"] see points (n, p). Raises FloatingPointError on divergence.
         """
 
-        def report(epoch: int, record: dict[str, Any]) -> None:
+        def report(epoch: int, record: Mapping[str, Any]) -> None:
             if callback is not None:
-                inner = record.pop("x")
-                callback(epoch, {**record, "embedding": self._points(inner)})
+                rest = {name: value for name, value in record.items() if name != "x"}
+                callback(epoch, {**rest, "embedding": self._points(record["x"])})
 
         solution = self._solver.minimize(
             self._problem,
             start @ start.T if self._name == "projected-gram" else pad_rows(start, self._dtype),
-            max_epochs=max_epochs,
-            tol=tol,
-            callback=None if callback is None else report,
-            validate=None if validate is None else lambda x: validate(self._points(x)),
+            contracts.Run(
+                max_iter=max_epochs,
+                tol=tol,
+                callback=None if callback is None else report,
+                validate=None if validate is None else lambda x: validate(self._points(x)),
+            ),
         )
         if solution.status == "diverged":
             raise FloatingPointError(

@@ -71,3 +71,31 @@ def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
         solver = NewtonSteps(pair(rng), loss(), alternating=alternating)
         values = [solver.step() for _ in range(6)]
         assert (np.diff(values) <= 1e-6).all(), values
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator, number: int) -> None:
+    """For linear towers and squares J^T G J + ridge is the Hessian: differences of the gradient."""
+    sides = []
+    for m in (23, 11):
+        features = rng.standard_normal((m, 5)).astype(np.float32)
+        sides.append(Side(torch.nn.Linear(5, 3), m, features))
+    towers = TowerPair(sides[0], sides[1], ridge=(torch.full((23, 1), 4.0), torch.full((11, 1), 3.0)))
+    L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
+    solver = NewtonSteps(towers, L)
+    active = (number == 0, number == 1)
+    weight = towers.sides[number].tower.weight
+    d = torch.tensor(rng.standard_normal(18), dtype=torch.float32)
+    found = solver._product(L.at(*towers.embeddings()), active)(d)[:15]
+
+    def gradient(h: float) -> torch.Tensor:
+        for p in towers.parameters():
+            p.grad = None
+        with torch.no_grad():
+            weight.add_(h * d[:15].reshape(3, 5))
+            towers.sides[number].tower.bias.add_(h * d[15:])
+        towers.value_and_gradient(L, solver.scale)
+        return weight.grad.reshape(-1).clone()
+
+    there = gradient(1.0)
+    torch.testing.assert_close(found, (there - gradient(-2.0)) / 2, rtol=1e-3, atol=1e-4)

@@ -50,10 +50,12 @@ class SOGram(BaseEstimator):
 
 
 class RunningGramians(AbstractBatchLoss):
-    """The observed part on the batch's pairs, the all-pairs part as omega/2 <P_b^T A P_b, Q_c>, Q_c a running average.
+    """The observed part on the batch's pairs; the all-pairs part omega/2 <P_c, Q_c> made linear at running averages.
 
-    The average over batches of uniform rows estimates Q_c = Q^T B Q, so the gradient estimates omega A P Q_c. An
-    imputation is carried along as further columns, [P, Pt] and [Q, -Qt], whose product is the residual itself.
+    P_c = P^T A P and Q_c are estimated by a batch of uniform rows, and <P_c, Q_c> is replaced by <P_c, right> +
+    <left, Q_c> - <left, right>, left and right their averages over batches. Where these are exact, so are the value and
+    the gradient, omega A P Q_c. An imputation is carried along as further columns, [P, Pt] and [Q, -Qt], whose product
+    is the residual itself.
     """
 
     def __init__(self, loss: AllPairsLoss) -> None:
@@ -74,7 +76,7 @@ class RunningGramians(AbstractBatchLoss):
         P_c, Q_c = (X.T @ (w * X) * (total / size) for X, w, total in ((P, c.a[rows], m), (Q, c.b[columns], n)))
         self._average(P_c.detach(), Q_c.detach())
         left, right = self.grams
-        smooth = 0.5 * self.loss.omega * ((P_c * right).sum() + (Q_c * left).sum())
+        smooth = 0.5 * self.loss.omega * ((P_c * right).sum() + (Q_c * left).sum() - (left * right).sum())
         return self.scale * (observed.mean() + smooth / len(self.loss.pairs.indices))
 
     def state(self) -> dict[str, Tensor]:

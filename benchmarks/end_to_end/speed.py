@@ -1,0 +1,47 @@
+"""What a step of the layer costs."""
+
+from typing import Any
+
+import torch
+
+from benchmarks.harness import median_ms
+from nearkin.quantization import IndexingLayer, optimizers
+from nearkin.quantization.straight_through import nearest
+
+
+def speed() -> list[dict[str, Any]]:
+    """CPU milliseconds of a step at batch 1,024: the floor, the layer forward, with backward, with its update."""
+    table = []
+    for d in (64, 128, 512):
+        M, x = d // 8, torch.randn(1024, d)
+        made = {}
+        for name, kind in (("greedy", "givens-greedy"), ("Cayley", "cayley"), ("frozen", "frozen"), ("exact", "exact")):
+            layer = IndexingLayer(d, M, rotation=kind, buffer_size=1024, init_iterations=3)
+            layer.start(torch.randn(2048, d).numpy())
+            made[name] = (layer, optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]))
+        R, C = made["frozen"][0].rotation_matrix, made["frozen"][0].codebooks.detach()
+        rows = x.clone().requires_grad_()
+
+        def floor(R: Any = R, C: Any = C, x: Any = x) -> None:
+            z = x @ R
+            nearest(z, C)
+            z @ R.T
+
+        def forward(layer: Any, rows: Any = rows) -> None:
+            with torch.no_grad():
+                layer(rows)
+
+        def step(layer: Any, moving: list, rows: Any = rows) -> None:
+            for optimizer in moving:
+                optimizer.zero_grad()
+            rows.grad = None
+            T, distortion = layer(rows)
+            (T.sum() + distortion).backward()
+            for optimizer in moving:
+                optimizer.step()
+
+        functions: dict[str, Any] = {"floor": floor, "forward": lambda layer=made["frozen"][0]: forward(layer)}
+        functions |= {name: (lambda pair=pair: step(*pair)) for name, pair in made.items()}
+        table.append({"d": d, "M": M, **median_ms(functions, 5)})
+        print(table[-1], flush=True)
+    return table

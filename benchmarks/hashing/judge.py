@@ -1,0 +1,49 @@
+"""Codes and rankings against labels and exact neighbours."""
+
+import numpy as np
+
+from benchmarks.hashing.problems import Features
+from nearkin.hashing import exact_neighbours
+from nearkin.metrics import RankHistograms, hamming_histograms, spherical_histograms
+
+N_NEIGHBOURS = 100  # exact cosine neighbours, as relevant rows of the second goal
+NEIGHBOUR_QUERIES = 2000  # queries for it
+
+
+class Judge:
+    """Codes or rankings to the four numbers of a row; exact neighbours are found once."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.some = np.random.default_rng(0).permutation(len(features.queries))[:NEIGHBOUR_QUERIES]
+        self.neighbours = exact_neighbours(features.queries[self.some], features.base, N_NEIGHBOURS)
+
+    def codes(self, queries: np.ndarray, base: np.ndarray, spherical: bool = False) -> dict[str, float]:
+        """Measures of packed codes, in percent."""
+        f = self.features
+        histograms = spherical_histograms if spherical else hamming_histograms
+        by_label = histograms(queries, base, f.query_labels, f.base_labels)
+        near = by_label if not spherical else hamming_histograms(queries, base, f.query_labels, f.base_labels)
+        by_neighbour = histograms(queries[self.some], base, neighbours=self.neighbours)
+        return {
+            "map": 100 * float(by_label.average_precision().mean()),
+            "prec@r2": 100 * float(near.precision_within(2).mean()),
+            "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
+            "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
+        }
+
+    def ranking(self, ids: np.ndarray) -> dict[str, float]:
+        """Measures of full rankings (q, n) of the first queries of `some`; ties are in the order given."""
+        rows = self.some[: len(ids)]
+        labels = self.features.base_labels[ids] == self.features.query_labels[rows][:, None]
+        positions = np.argsort(ids, axis=1)
+        near = np.zeros_like(labels)
+        np.put_along_axis(near, np.take_along_axis(positions, self.neighbours[: len(ids)], axis=1), True, axis=1)
+        by_label, by_neighbour = (
+            RankHistograms(np.ones(hits.shape, np.int64), hits.astype(np.int64)) for hits in (labels, near)
+        )
+        return {
+            "map": 100 * float(by_label.average_precision().mean()),
+            "prec@1k": 100 * float(by_label.precision_at(1000).mean()),
+            "neighbour map": 100 * float(by_neighbour.average_precision().mean()),
+        }

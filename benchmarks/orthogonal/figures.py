@@ -1,0 +1,52 @@
+"""Figures from the JSON: a step against its size, loss against time, drift."""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+
+def draw_steps(results: dict, path: Path) -> None:
+    squares = sorted((int(size.split("x")[0]), size) for size in results if len(set(size.split("x"))) == 1)
+    if len(squares) < 2:
+        return
+    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
+    for name in results[squares[0][1]]:
+        points = [(d, results[size][name]["ms"]) for d, size in squares if name in results[size]]
+        axes.loglog(*zip(*points, strict=True), marker="o", ms=3, label=name)
+    axes.set(xlabel="d", ylabel="ms per step, from a given gradient", title="One step on O(d)")
+    axes.legend(fontsize=6, ncols=2)
+    figure.savefig(path, dpi=130)
+
+
+def draw_tasks(results: dict, path: Path) -> None:
+    rows = -(-len(results) // 4)
+    figure, panels = plt.subplots(rows, 4, figsize=(17, 3.8 * rows), layout="constrained", squeeze=False)
+    methods = {method: row["ours"] for record in results.values() for method, row in record["methods"].items()}
+    styles = {
+        method: {"color": plt.cm.tab20(i % 20), "ls": "-" if ours else "--", "lw": 1.2}
+        for i, (method, ours) in enumerate(methods.items())
+    }
+    for axes, (name, record) in zip(panels.flat, results.items(), strict=False):
+        for method, row in record["methods"].items():
+            if row["curve"]:
+                axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
+        axes.axhline(record["target"], color="k", lw=0.5)
+        axes.set(xlabel="CPU seconds", title=name)
+    panels[0][0].set_ylabel("loss")
+    lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
+    figure.legend(handles=lines, loc="outside right center", fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
+def draw_drift(record: dict, path: Path) -> None:
+    plt.close("all")
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for name, row in record["methods"].items():
+        axes.loglog(record["marks"], row["errors"], "o-", ms=3, label=name)
+    axes.axhline(2e-5, color="k", lw=0.6)
+    axes.set(xlabel="steps", ylabel="||R^T R - I||_F / sqrt(d)", title=f"Drift of float32 steps, d = {record['d']}")
+    axes.legend(fontsize=6)
+    figure.savefig(path, dpi=130)

@@ -1,0 +1,139 @@
+"""The tasks of tasks.py: starting points, a stochastic loss for the steps and a full one for the curve."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nearkin.linalg.haar import haar_orthogonal
+
+
+@dataclass
+class Problem:
+    seed: int
+    starts: list[Tensor]  # the orthogonal weights at the start
+    batch_loss: Callable[[list[Tensor]], Tensor]
+    full_loss: Callable[[list[Tensor]], float]
+    target: float
+    lr: float  # where every method's search for a step length begins
+    check_every: int = 10
+    others: list[nn.Parameter] = field(default_factory=list)
+    other_lr: float = 0.05
+    seconds: float = 1.0  # of a run, at most
+
+    def other_parameters(self) -> list[nn.Parameter]:
+        return self.others
+
+
+def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
+    """Find R from streaming batches of (a, a R + noise): ||A X - B||^2 / batch, to 1 % of the gap at the start."""
+    generator = torch.Generator().manual_seed(seed)
+    R = haar_orthogonal(d, d, special=True, random_state=seed)
+    start = haar_orthogonal(d, d, special=True, random_state=seed + 100)
+    noise = 0.01
+
+    def batch_loss(weights: list[Tensor]) -> Tensor:
+        A = torch.randn(batch, d, generator=generator)
+        B = A @ R + noise * torch.randn(batch, d, generator=generator)
+        return ((A @ weights[0] - B) ** 2).sum() / (2 * batch)
+
+    def full_loss(weights: list[Tensor]) -> float:  # the expectation over batches, without the noise's share
+        return float(((weights[0] - R) ** 2).sum()) / 2 / d
+
+    return Problem(seed, [start], batch_loss, full_loss, 0.01, lr=0.5, check_every=5)
+
+
+def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> Problem:
+    """The leading k directions of a spectrum with a gap, from minibatches; the loss is the share of variance missed."""
+    generator = torch.Generator().manual_seed(seed)
+    scales = torch.cat([torch.linspace(1, 0.5, k), 0.1 * torch.linspace(1, 0.1, d - k)])
+    basis = haar_orthogonal(d, d, random_state=seed)
+    start = haar_orthogonal(d, k, random_state=seed + 100)
+    most = float((scales[:k] ** 2).sum())
+    mixing = scales[:, None] * basis.T
+
+    def batch_loss(weights: list[Tensor]) -> Tensor:
+        A = torch.randn(batch, d, generator=generator) @ mixing
+        return -((A @ weights[0]) ** 2).sum() / (2 * batch)
+
+    def full_loss(weights: list[Tensor]) -> float:
+        return 1 - float(((mixing @ weights[0]) ** 2).sum()) / most
+
+    return Problem(seed, [start], batch_loss, full_loss, 0.02, lr=1.0, check_every=5)
+
+
+@lru_cache
+def images(data: Path) -> tuple[Tensor, Tensor]:
+    """MNIST's training images (n, p) in [0, 1] and labels, or scikit-learn's digits if `data` has no mnist.npz."""
+    file = data / "mnist.npz"
+    if file.exists():
+        with np.load(file) as archive:
+            X, y = archive["X_train"][:20000] / np.float32(255), archive["y_train"][:20000].astype(np.int64)
+    else:
+        digits = load_digits()
+        X, y = (digits.data / 16).astype(np.float32), digits.target
+    X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+    return (X - X.mean()) / X.std(), torch.from_numpy(np.asarray(y))
+
+
+def mlp(seed: int, data: Path, width: int = 100, batch: int = 128) -> Problem:
+    """Two hidden layers of 100 tanh units (flows, section 6.2), both weights orthonormal; the head is free."""
+    X, y = images(data)
+    generator = torch.Generator().manual_seed(seed)
+    p = X.shape[1]
+    starts = [
+        haar_orthogonal(max(p, width), min(p, width), random_state=seed),
+        haar_orthogonal(width, width, random_state=seed + 1),
+    ]
+    if p < width:
+        starts[0] = starts[0].T.contiguous()
+    head = nn.Parameter(torch.randn(width, 10, generator=generator) / width**0.5)
+    biases = [nn.Parameter(torch.zeros(width)), nn.Parameter(torch.zeros(width)), nn.Parameter(torch.zeros(10))]
+
+    def logits(weights: list[Tensor], A: Tensor) -> Tensor:
+        hidden = torch.tanh(A @ weights[0] + biases[0])
+        hidden = torch.tanh(hidden @ weights[1] + biases[1])
+        return hidden @ head + biases[2]
+
+    def batch_loss(weights: list[Tensor]) -> Tensor:
+        rows = torch.randint(len(X), (batch,), generator=generator)
+        return F.cross_entropy(logits(weights, X[rows]), y[rows])
+
+    def full_loss(weights: list[Tensor]) -> float:
+        return float(F.cross_entropy(logits(weights, X[:4000]), y[:4000]))
+
+    return Problem(seed, starts, batch_loss, full_loss, 0.25, lr=0.1, others=[head, *biases], seconds=2.0)
+
+
+def conv(seed: int, data: Path, channels: int = 16, layers: int = 3, batch: int = 64) -> Problem:
+    """A plain convolutional net without skips on scikit-learn's 8 x 8 digits, all inner kernels orthonormal."""
+    del data
+    digits = load_digits()
+    X = torch.from_numpy((digits.data / 16).astype(np.float32)).reshape(-1, 1, 8, 8)
+    X, y = (X - X.mean()) / X.std(), torch.from_numpy(digits.target)
+    generator = torch.Generator().manual_seed(seed)
+    starts = [haar_orthogonal(9 * channels, channels, random_state=seed * 10 + layer) for layer in range(layers)]
+    first = nn.Parameter(torch.randn(channels, 1, 3, 3, generator=generator) / 3)
+    head = nn.Parameter(torch.randn(channels, 10, generator=generator) / channels**0.5)
+
+    def logits(weights: list[Tensor], A: Tensor) -> Tensor:
+        hidden = torch.tanh(F.conv2d(A, first, padding=1))
+        for weight in weights:
+            kernel = weight.T.reshape(channels, channels, 3, 3)
+            hidden = torch.tanh(F.conv2d(hidden, kernel, padding=1))
+        return hidden.mean((2, 3)) @ head
+
+    def batch_loss(weights: list[Tensor]) -> Tensor:
+        rows = torch.randint(len(X), (batch,), generator=generator)
+        return F.cross_entropy(logits(weights, X[rows]), y[rows])
+
+    def full_loss(weights: list[Tensor]) -> float:
+        return float(F.cross_entropy(logits(weights, X[:600]), y[:600]))
+
+    return Problem(seed, starts, batch_loss, full_loss, 0.8, lr=0.25, others=[first, head], seconds=3.0)

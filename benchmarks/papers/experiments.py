@@ -1,0 +1,199 @@
+"""What no other benchmark measures and minutes of one core can: one function and one JSON an experiment."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+
+import nearkin as nk
+from benchmarks.harness import limit_threads, median_ms, save
+from benchmarks.ordinal.music import keep_error
+from benchmarks.ordinal.retrieval import images, judge
+from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from examples import evolution_strategies, orthogonal_mlp, sorting_flow
+from examples.eurodist import align, ask, metric_scaling, read_distances
+from nearkin.linalg.skew import right_skew
+
+LOSSES = ("gnmds", "ckl", "ste", "t-ste")
+BUDGETS = (12, 60)  # gradient passes over the answers: few, and so many that flipped answers are learned by heart
+
+
+def published_step(solver: str, loss: str, answers: Any) -> float:
+    """The authors' step per term of f_q, in our units of an epoch on the objective per object."""
+    return PUBLISHED[solver].get(loss, USUAL[solver]) * len(answers) / answers.n_objects
+
+
+def sorting(data: Path) -> list[dict[str, Any]]:
+    """Flows, Table 2: the six longest of its ten step lengths (the others take 300,000 steps), and two more."""
+    del data
+    rows = []
+    for eta in (0.001, 0.0015, 0.01, 0.015, 0.1, 0.15, 0.5, 2.0):
+        for name, step in sorting_flow.INTEGRATORS.items():
+            error, share = sorting_flow.integrate(step, eta, 50.0, 10)
+            rows.append({"integrator": name, "eta": eta, "error": min(error, 1e300), "sorted": share})
+            print(rows[-1], flush=True)
+    return rows
+
+
+def mlp(data: Path) -> list[dict[str, Any]]:
+    """Flows, Figure 4: accuracy on MNIST of a tanh network whose layers are kept orthogonal, or not."""
+    *arrays, name = orthogonal_mlp.read(data)
+    epochs, rows = 6, []
+    for method, build in orthogonal_mlp.METHODS.items():
+        lr = orthogonal_mlp.choose(build, tuple(arrays), epochs)
+        runs = np.array([orthogonal_mlp.train(build, lr, tuple(arrays), epochs, seed) for seed in (1, 2, 3)])
+        row = {"method": method, "data": name, "images": len(arrays[0]), "epochs": epochs, "lr": lr}
+        row |= {"train": runs[:, -1, 0].mean(), "test": runs[:, -1, 1].mean(), "test std": runs[:, -1, 1].std()}
+        rows.append({key: float(value) if isinstance(value, np.floating) else value for key, value in row.items()})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def entries(data: Path) -> dict[str, Any]:
+    """Flows, Figure 6: rho(s) = ||Omega||_1 / (its d/s C(s, 2) largest entries) along evolution strategies, d = 200.
+
+    CartPole from positions in place of Humanoid. Both sums take every pair i < j once.
+    """
+    del data
+    d, generations, sizes = 200, 30, (2, 4, 5, 10, 20, 25, 50)
+    found: dict[int, list[float]] = {s: [] for s in sizes}
+
+    def watched(parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+        optimizer = evolution_strategies.METHODS["stochastic flow, s = 2"](parameters)
+        optimizer.register_step_pre_hook(lambda *_: keep(parameters[0]))
+        return optimizer
+
+    def keep(W: torch.Tensor) -> None:
+        Omega = right_skew(W.detach(), W.grad)
+        magnitudes = Omega[*torch.triu_indices(d, d, 1)].abs().sort(descending=True).values.double()
+        for s in sizes:
+            found[s].append(float(magnitudes.sum() / magnitudes[: d * (s - 1) // 2].sum()))
+
+    environments = gymnasium.make_vec("CartPole-v1", 64, vectorization_mode=gymnasium.VectorizeMode.VECTOR_ENTRY_POINT)
+    reward = evolution_strategies.train(environments, watched, generations, d, 0)
+    print({s: (min(values), max(values)) for s, values in found.items()})
+    return {"d": d, "rho": {str(s): values for s, values in found.items()}, "reward": reward}
+
+
+def eurodist(data: Path) -> list[dict[str, Any]]:
+    """SVRG-SBB, Figure 3: 21 cities from 2,000 of the 3,990 answers, judged by the others and by the road distances."""
+    _, distances = read_distances(data / "eurodist.csv")
+    train, test = np.split(ask(distances), [2000])
+    reference = metric_scaling(distances)
+    rows = [map_row("metric scaling", reference, reference, distances, test)]
+    for loss in LOSSES:
+        for solver in ("svrg-sbb", "gd", "projected-gram"):
+            model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(train)
+            X = align(model.embedding_.astype(float), reference)
+            rows.append(map_row(f"{loss}, {solver}", X, reference, distances, test))
+    return rows
+
+
+def map_row(name: str, X: np.ndarray, reference: np.ndarray, distances: np.ndarray, test: np.ndarray) -> dict[str, Any]:
+    """How well a map of the cities agrees with held-out answers, with the roads and with metric scaling."""
+    upper = np.triu_indices(len(X), 1)
+    apart = np.linalg.norm(X[:, None] - X, axis=2)
+    row = {
+        "method": name,
+        "error": float(nk.metrics.triplet_error(X, test)),
+        "rank correlation": float(spearmanr(apart[upper], distances[upper]).statistic),
+        "km from metric scaling": float(np.linalg.norm(X - reference, axis=1).mean()),
+    }
+    print(row, flush=True)
+    return row
+
+
+def music(data: Path) -> list[dict[str, Any]]:
+    """SVRG-SBB, Figure 4: what `ordinal --music` leaves out: SBB_0, and the rivals with their published steps."""
+    answers = nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
+    rows = []
+    for loss in LOSSES:
+        for solver, passes in (("svrg-sbb", 3), ("svrg-sbb0", 3), ("svrg", 3), ("sgd", 1)):
+            epochs, curves, broken = BUDGETS[-1] // passes, [], 0
+            for seed in range(10):
+                train, test = nk.data.split_comparisons(answers, 0.2, random_state=seed)
+                step = None if "sbb" in solver else published_step(solver, loss, train)
+                curve: list[float] = []
+                model = nk.OrdinalEmbedding(
+                    9, loss=loss, solver=solver, step=step, n_init=1, max_iter=epochs, tol=0.0, random_state=100 + seed
+                )
+                try:
+                    model.fit(train, callback=partial(keep_error, curve, test))
+                except FloatingPointError:
+                    broken += 1
+                curves.append(curve + [0.5] * (epochs + 1 - len(curve)))  # a run that ended early guesses
+            median = [float(value) for value in np.median(curves, axis=0)]
+            rows.append(
+                {"loss": loss, "solver": solver, "passes": passes, "diverged": broken, "of": 10, "median": median}
+            )
+            print(loss, solver, broken, [f"{value:.3f}" for value in median[::4]], flush=True)
+    return rows
+
+
+def retrieval(data: Path) -> list[dict[str, Any]]:
+    """SVRG-SBB, Table II and Figure 5: images ranked by embeddings of every solver after the same gradient passes."""
+    features, y, fresh, fresh_y = images(data / "mnist.npz")
+    solvers = {"cvx": ("projected-gram", 1), "batch": ("gd", 1), "sgd, published step": ("sgd", 1), "sgd": ("sgd", 1),
+               "svrg, published step": ("svrg", 3),
+               "svrg": ("svrg", 3), "svrg-sbb0": ("svrg-sbb0", 3), "svrg-sbb": ("svrg-sbb", 3)}  # fmt: skip
+    rows = []
+    for noise, loss, passes in product((0.05, 0.1), LOSSES, BUDGETS):
+        answers = nk.data.comparisons_from_labels(y, 70_000, noise=noise, random_state=1)
+        for name, (solver, cost) in solvers.items():
+            step = published_step(solver, loss, answers) if "published" in name else None
+            model = nk.OrdinalEmbedding(
+                10, loss=loss, solver=solver, step=step, n_init=1, max_iter=passes // cost, tol=0.0, random_state=2
+            )
+            row: dict[str, Any] = {"loss": loss, "solver": name, "noise": noise, "passes": passes, "map": None}
+            try:
+                model.fit(answers, features=features)
+            except FloatingPointError:
+                rows.append(row)
+            else:
+                row["wrong in training"] = 1 - model.score(answers)
+                rows.append(row | judge(name, noise, model.embedding_, y, model.transform(fresh), fresh_y, 0.0))
+            print({key: rows[-1].get(key) for key in (*row, "precision@60")}, flush=True)
+    return rows
+
+
+def value_and_gradient(data: Path) -> list[dict[str, Any]]:
+    """ESL, eqs. 15 and 28: CPU milliseconds of one function value and of one gradient, 100 pairs a row, k = 64."""
+    del data
+    rows = []
+    for m in (2000, 8000):
+        rng = np.random.default_rng(0)
+        pairs = nk.Interactions.from_pairs(np.repeat(np.arange(m), 100), rng.integers(0, m, 100 * m))
+        loss = nk.embedding.AllPairsLoss(pairs.matrix(), omega=0.01, labels=1.0)
+        P, Q = (torch.from_numpy(rng.standard_normal((n, 64), dtype=np.float32)) / 8 for n in pairs.matrix().shape)
+        functions = {
+            "value": lambda f=loss, P=P, Q=Q: f.at(P, Q).value(),
+            "gradient": lambda f=loss, P=P, Q=Q: f.gradient(P, Q),
+        }
+        rows.append({"m": m, **median_ms(functions, 5)})
+        print(rows[-1], flush=True)
+    return rows
+
+
+RUNS: dict[str, Callable[[Path], Any]] = {
+    "sorting": sorting,
+    "mlp": mlp,
+    "entries": entries,
+    "eurodist": eurodist,
+    "music": music,
+    "retrieval": retrieval,
+    "value_and_gradient": value_and_gradient,
+}
+
+
+def run(names: list[str], data: Path) -> None:
+    """Run the named experiments and save each as results/papers_NAME.json."""
+    limit_threads(1)
+    for name in names:
+        print(f"== {name}")
+        print(save(f"papers_{name}", RUNS[name](data), data=data))

@@ -1,0 +1,78 @@
+"""Which subjects there are, and the commands that a quick and a full pass of each consist of.
+
+A subject is a folder beside this file and a line below. Its commands are `[PART] [options]`: PART is a module of the
+folder with a `main()`, `run` where none is named. A `table.py` with `tables(results)` gives the tables of report,
+README and docs.
+"""
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.table import Results, Table
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A folder, the title of its section in the report, and its commands; --data and --peers are added to each."""
+
+    name: str
+    title: str
+    quick: tuple[str, ...] = ("--quick",)
+    full: tuple[str, ...] = ("",)
+
+    def has_part(self, name: str) -> bool:
+        """Whether a word names a module of the folder that can be run."""
+        file = HERE / self.name / f"{name}.py"
+        return file.is_file() and "\ndef main(" in file.read_text(encoding="utf-8")
+
+    def command(self, words: list[str]) -> list[str]:
+        """The module that a command's words name, and its arguments."""
+        named = bool(words) and self.has_part(words[0])
+        return [f"benchmarks.{self.name}.{words[0] if named else 'run'}", *words[named:]]
+
+    def tables(self, results: Results) -> Iterable[Table]:
+        """The tables of what was measured."""
+        if not (HERE / self.name / "table.py").is_file():
+            return ()
+        return importlib.import_module(f"benchmarks.{self.name}.table").tables(results)
+
+
+_SUBJECTS = (
+    Subject(
+        "quantization",
+        "Rotations and product quantization",
+        ("rotation --quick", "run --quick"),
+        ("rotation", "run"),
+    ),
+    Subject(
+        "orthogonal",
+        "Orthogonal matrices",
+        (
+            "run --quick",
+            "tasks --quick --tasks procrustes,pca --methods riemannian,POGO,Landing,geoopt",
+            "drift --quick",
+        ),
+        ("run", "tasks", "drift"),
+    ),
+    Subject("hashing", "Hashing", ("--quick --part table",)),
+    Subject(
+        "ordinal",
+        "Ordinal embedding",
+        ("--quick --speed",),
+        ("--kernel --speed --scale", "--table1", "--music --retrieval"),
+    ),
+    Subject(
+        "two_tower",
+        "Two towers",
+        ("--quick --sets ml100k", "--quick --scaling"),
+        ("--sets ml100k", "--sets gowalla --seconds 40", "--scaling", "--cold"),
+    ),
+    Subject("end_to_end", "End to end", ("--quick --sets ml100k --parts quality --seeds 1",)),
+    Subject("scale", "Beyond one machine", ("--quick --only rates",), ("", "export")),
+    Subject("papers", "The papers' tables and figures", (), ("--run",)),  # last: it reads what the others wrote
+)
+SUBJECTS = {subject.name: subject for subject in _SUBJECTS}

@@ -1,0 +1,51 @@
+"""What a table is, and how its cells are written."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"  # of the full pass, which README and docs quote
+
+
+@dataclass
+class Table:
+    """Rows of text, ready to be set as HTML or Markdown; `source` names the JSON."""
+
+    name: str
+    title: str
+    columns: list[str]
+    source: str
+    note: str = ""
+    rows: list[list[str]] = field(default_factory=list)
+
+
+class Results:
+    """The JSON of one folder; what was not run is None."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self, name: str) -> Any:
+        file = self.folder / f"{name}.json"
+        if not file.exists():
+            return None
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content["results"] if isinstance(content, dict) and "results" in content else content
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Three figures, and a dash for what was not reached or not measured."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if isinstance(value, str):
+        return value
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.{digits}g}'):g}"
+
+
+def ratio(peer: float | None, ours: float | None) -> str:
+    """How many times faster than the peer we are."""
+    return "-" if not peer or not ours or not math.isfinite(peer) or not math.isfinite(ours) else f"{peer / ours:.3g}x"

@@ -1,0 +1,151 @@
+"""Two-tower learning: every solver and loss, NDCG@100 and Recall@20 against seconds, implicit's ALS beside.
+
+    python -m benchmarks two_tower --sets ml100k gowalla
+    python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
+    python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
+    python -m benchmarks two_tower --figures       docs/figures from the JSON
+
+Results are merged into benchmarks/results/two_tower.json by set. Seconds are CPU seconds of one thread, the choice of
+the regularization included where it is "auto". implicit runs in the peers' environment. Its settings are chosen on
+the validation pairs from 30, those of "als, tuned" from 25, and the seconds of both are those of the one best fit.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import nearkin as nk
+from benchmarks.harness import limit_threads, save
+from benchmarks.options import RESULTS, parser, peer_python
+from benchmarks.two_tower.cold import cold
+from benchmarks.two_tower.figures import draw
+from benchmarks.two_tower.peers import run_peer
+from benchmarks.two_tower.problems import read, test_metrics
+from benchmarks.two_tower.scaling import scaling
+from nearkin.data import Parts
+
+WAYS = {
+    "als": {},
+    "als, lambda given": {"solver": "als", "max_steps": 8},
+    "als, tuned": {"solver": "als", "max_steps": 8},
+    "ials++": {"solver": "ials++"},
+    "adam, from als": {"solver": "adam"},
+    "adam, random start": {"solver": "adam", "start": "random", "learning_rate": 0.01},
+    "gauss-newton, alternating": {"solver": "gauss-newton", "start": "random"},
+    "gauss-newton, joint": {"solver": "gauss-newton-joint", "start": "random"},
+    "sub-blocks": {"solver": "sub-blocks", "start": "random", "learning_rate": 0.01},
+    "sogram": {"solver": "sogram", "start": "random", "learning_rate": 0.01},
+    "l-bfgs": {"solver": "l-bfgs", "start": "random"},
+    "in-batch softmax": {"loss": "in-batch-softmax", "batch_size": 1024, "learning_rate": 0.01},
+    "sampled bce": {"loss": "sampled-bce", "learning_rate": 0.01},
+}
+
+
+def run_way(way: dict, parts: Parts, seed: int, seconds: float) -> dict:
+    """One fit; all but the plain ALS watch the validation pairs."""
+    validation = None if way.get("solver", "als") in ("als", "ials++") else parts.valid
+    start = time.process_time()
+    model = nk.TwoTower(64, random_state=seed, max_seconds=seconds, **way)
+    model.fit(parts.train, validation=validation)
+    used = time.process_time() - start
+    curve = [[round(r["seconds"], 3), r["metric"]] for r in model.history_ if "metric" in r]
+    return test_metrics(model.left_embeddings_, model.right_embeddings_, parts) | {
+        "seconds": used, "steps": len(model.history_), "regularization": model.regularization_, "curve": curve,
+    }  # fmt: skip
+
+
+def tuned(way: dict, parts: Parts, seed: int) -> dict:
+    """The best of 25 weights and strengths around the default ones, by NDCG@100 of the validation pairs."""
+    default = nk.TwoTower(64, random_state=seed, **way).fit(parts.train)
+    model = nk.TwoTower(64, random_state=seed, **way)
+    best = model.tune(
+        parts.train, parts.valid,
+        omegas=[share * default.omega_ for share in (0.125, 0.25, 0.5, 1, 2)],
+        regularizations=[share * default.regularization_ for share in (0.5, 0.7, 1, 1.4, 2)],
+    )[0]  # fmt: skip
+    return {name: best[name] for name in ("omega", "regularization")}
+
+
+def compare(name: str, options: argparse.Namespace, keep: Callable[[dict], None]) -> None:
+    """Every way over the seeds; `keep` gets all means and standard deviations after each fit."""
+    nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
+    rows: dict[str, list[dict]] = {}
+    best: dict = {}
+    peer = peer_python(options.peers)
+    for seed in range(options.seeds):
+        parts = read(name, options.data, seed)
+        popular = np.asarray(parts.train.matrix().sum(axis=0), dtype=np.float32)
+        one = np.ones((parts.train.shape[0], 1), np.float32)
+        rows.setdefault("popularity", []).append(test_metrics(one, popular.T, parts) | {"seconds": 0.0})
+        if peer is not None:
+            fixed = name == "gowalla" and seed > 0  # its split is given, so the settings chosen once are the settings
+            settings = rows["implicit als"][0]["settings"] if fixed else None
+            rows.setdefault("implicit als", []).append(run_peer(peer, parts, seed, settings))
+        strength = None
+        for label, way in WAYS.items():
+            if options.ways and not any(label.startswith(w) for w in options.ways):
+                continue
+            way = dict(way)
+            if "given" in label:
+                if strength is None:
+                    continue
+                way["regularization"] = strength
+            if "tuned" in label:
+                best = best if name == "gowalla" and best else tuned(way, parts, seed)
+                way |= best
+            found = run_way(way, parts, seed, options.seconds)
+            strength = found["regularization"] if label == "als" else strength
+            rows.setdefault(label, []).append(found)
+            keep({label: summary(runs) for label, runs in rows.items()})
+            print(name, seed, label, {k: round(v, 4) for k, v in found.items() if isinstance(v, float)}, flush=True)
+
+
+def summary(runs: list[dict]) -> dict:
+    keys = ("ndcg@100", "recall@20", "seconds")
+    means = {key: float(np.mean([r[key] for r in runs])) for key in keys}
+    spread = {f"{key} std": float(np.std([r[key] for r in runs])) for key in keys}
+    return (
+        means
+        | spread
+        | {"seeds": len(runs), "curve": runs[0].get("curve", []), "runs": [r["ndcg@100"] for r in runs]}
+        | ({"settings": [r["settings"] for r in runs]} if "settings" in runs[0] else {})
+    )
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--sets", nargs="*", default=["ml100k", "gowalla"])
+    options.add_argument("--ways", nargs="*", help="beginnings of the names of the ways to run")
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--seconds", type=float, default=20.0, help="no step begins after so many seconds")
+    for flag in ("scaling", "cold", "figures"):
+        options.add_argument(f"--{flag}", action="store_true")
+    options = options.parse_args()
+    limit_threads(options.threads)
+    path = RESULTS / "two_tower.json"
+    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    if options.quick:
+        options.seeds, options.seconds = 1, min(options.seconds, 3.0)
+    if options.scaling:
+        results["scaling"] = scaling(options)
+    elif options.cold:
+        results["cold"] = cold(options)
+    elif not options.figures:
+        for name in options.sets:
+            before = results.get(name, {})
+
+            def keep(found: dict, name: str = name, before: dict = before) -> None:
+                results[name] = before | found
+                save("two_tower", results, threads=options.threads)
+
+            compare(name, options, keep)
+    if not options.figures:
+        save("two_tower", results, threads=options.threads)
+    draw(results)
+
+
+if __name__ == "__main__":
+    main()

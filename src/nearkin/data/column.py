@@ -1,0 +1,177 @@
+"""One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+_EXACT = 2.0**53  # floats beyond hold no exact integers
+_MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A"))
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?Z?", re.ASCII)
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
+
+    Tables with types of their own also hold float64, bool and datetime64. `missing` (n,) marks nulls, None where there
+    are none; a value under the mark says nothing.
+    """
+
+    name: str
+    values: np.ndarray
+    missing: np.ndarray | None = None
+    source: str = "the table"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def _title(self) -> str:
+        return f"column {self.name!r} of {self.source}"
+
+    @property
+    def is_text(self) -> bool:
+        return self.values.dtype.kind == "O"
+
+    def ids(self) -> np.ndarray:
+        """Text (object of str) or integers; ValueError for missing ids, fractions, and all other types."""
+        values = self.values
+        self._complete("ids", self.missing if not self.is_text else _or(self.missing, self._gaps()))
+        if values.dtype.kind == "f":
+            self._complete("ids", np.isnan(values))
+            if not ((values == np.floor(values)) & (np.abs(values) <= _EXACT)).all():
+                raise ValueError(f"{self._title} has ids that are no exact integers; write them as text")
+            return values.astype(np.int64)
+        if values.dtype.kind not in "Oiu":
+            raise ValueError(f"{self._title} has ids of type {values.dtype}; ids are text or whole numbers")
+        return values
+
+    def _gaps(self) -> np.ndarray:
+        """Empty cells of a text column, and words for a missing value where all other cells are integers."""
+        words = _MISSING_WORDS & set(self.values.tolist())
+        if words:
+            gone = np.isin(self.values, list(words))
+            if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
+                return gone
+        return self.values == ""
+
+    def numbers(self) -> np.ndarray:
+        """Numbers (n,), integers as they are and all others float64; ValueError for what is no number or missing."""
+        found = self.maybe_numbers()
+        if found is None:
+            raise ValueError(
+                f"{self._title} is not numeric: its first value is {str(self.values[0])[:40]!r}; name a column "
+                "of numbers"
+            )
+        self._complete("numbers", _or(self.missing, self.values == "") if self.is_text else self.missing)
+        return found
+
+    def maybe_numbers(self) -> np.ndarray | None:
+        """Numbers (n,), NaN where missing, or None if some value is no number."""
+        if self.values.dtype.kind in "iufb":
+            return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
+        return _floats_with_gaps(self.values) if self.is_text else None
+
+    def times(self) -> np.ndarray:
+        """Numbers, or datetime64 from ISO dates; ValueError for anything else and for missing times."""
+        self._complete("times", _or(self.missing, self.values == "") if self.is_text else self.missing)
+        if self.values.dtype.kind == "M":
+            self._complete("times", np.isnat(self.values))
+            return self.values
+        found = self.maybe_numbers()
+        if found is not None:
+            return found
+        odd = next((value for value in self.values.tolist() if not _DATE.fullmatch(str(value))), None)
+        if odd is None:
+            try:
+                return np.array([value.rstrip("Z") for value in self.values.tolist()], dtype="datetime64[s]")
+            except ValueError as error:
+                odd = str(error)
+        raise ValueError(f"{self._title} holds {odd[:40]!r}, neither a number nor an ISO date; mend it")
+
+    def doubts(self) -> list[str]:
+        """Words for a missing value that stand as names among text, said because they may be neither."""
+        if not self.is_text:
+            return []
+        words = _MISSING_WORDS & set(self.values.tolist())
+        return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
+
+    def take(self, keep: Any) -> "Column":
+        missing = None if self.missing is None else self.missing[keep]
+        return replace(self, values=self.values[keep], missing=missing)
+
+    def _complete(self, what: str, missing: np.ndarray | None) -> None:
+        if missing is not None and missing.any():
+            raise ValueError(
+                f"{self._title} has {int(missing.sum())} missing {what}, the first in row "
+                f"{int(missing.argmax())}; fill them or remove these rows"
+            )
+
+
+def _or(mask: np.ndarray | None, other: np.ndarray) -> np.ndarray:
+    return other if mask is None else mask | other
+
+
+def text_column(name: str, cells: list[str]) -> Column:
+    """The column of the cells of a text file, stripped of spaces."""
+    integers = as_integers(cells)
+    return Column(name, as_text(cells) if integers is None else integers)
+
+
+def as_text(values: Any) -> np.ndarray:
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def as_integers(cells: list[str]) -> np.ndarray | None:
+    """The cells as int64 or uint64 if every one is an integer in canonical decimal ("7", not "07", "+7", "7.0")."""
+    try:
+        if not cells or str(int(cells[0])) != cells[0] or max(map(len, cells)) > 20:
+            return None
+        numbers = list(map(int, cells))
+        if list(map(str, numbers)) != cells:
+            return None
+        return exact_integers(numbers)
+    except ValueError:
+        return None
+
+
+def exact_integers(numbers: list[int]) -> np.ndarray | None:
+    """Integers as int64, or uint64 where int64 is too small; None where both are."""
+    low, high = min(numbers), max(numbers)
+    if low >= -(2**63) and high < 2**63:
+        return np.array(numbers, np.int64)
+    return np.array(numbers, np.uint64) if low >= 0 and high < 2**64 else None
+
+
+def as_floats(values: np.ndarray) -> np.ndarray | None:
+    """Text (n,) as float64, or None if some value is no decimal number (Python's 1_000 is none)."""
+    cells = values.tolist()
+    try:
+        numbers = np.array(list(map(float, cells)))
+    except (ValueError, TypeError):
+        return None
+    joined = "".join(cells)
+    return numbers if "_" not in joined and joined.isascii() else None
+
+
+def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
+    """As `as_floats`, with NaN for empty cells where some cell is a number."""
+    found = as_floats(values)
+    if found is not None:
+        return found
+    empty = values == ""
+    numbers = as_floats(values[~empty]) if empty.any() and not empty.all() else None
+    if numbers is None:
+        return None
+    out = np.full(len(values), np.nan)
+    out[~empty] = numbers
+    return out
+
+
+def is_code(column: Column) -> bool:
+    """Whether a column of digits is a code, such as "007" or a postal code: some cell begins with a needless zero."""
+    return column.is_text and any(cell[:1] == "0" and cell[1:2].isdigit() for cell in column.values.tolist())

@@ -1,0 +1,187 @@
+"""Which columns of a table of comparisons hold objects, and which a response, a rating, a weight or an annotator."""
+
+from dataclasses import dataclass, field
+
+from nearkin.data.column import Column
+from nearkin.data.names import ASIDE, COMPARISONS, OPTIONS, normal
+from nearkin.data.tables import Table
+
+FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")
+_SHARED_ROWS = 10  # rows from which on columns of objects must share some of them
+
+
+@dataclass
+class Roles:
+    """Columns by role: `objects` in the order of the form; `options` says that a response chooses among them."""
+
+    objects: list[Column]
+    form: str
+    options: bool = False
+    response: Column | None = None
+    weight: Column | None = None
+    annotator: Column | None = None
+    rating: Column | None = None
+    aside: list[str] = field(default_factory=list)
+
+
+def assign_roles(
+    table: Table,
+    *,
+    anchor: str | None = None,
+    near: str | None = None,
+    far: str | None = None,
+    response: str | None = None,
+    form: str | None = None,
+) -> Roles:
+    """Give each column its role: by the names given, by usual names, and the objects by position where nothing else is.
+
+    ValueError, with what to type, where the columns leave two readings.
+    """
+    chosen = None if response is None else response.partition("=")[0]  # "column=value" names a value too
+    asked = {"anchor": anchor, "near": near, "far": far, "response": chosen}
+    given = {role: table.column(name, role) for role, name in asked.items() if name is not None}
+    free = {name: column for name, column in table.columns.items() if column not in given.values()}
+    extra = {role: _usual(free, role) for role in ("weight", "annotator")}
+    if "response" not in given and (found := _usual(free, "response")) is not None:
+        given["response"] = found
+    if "anchor" not in given and "near" not in given and form in (None, "rating", "similarity", "dissimilarity"):
+        rating = _usual(free, "rating")
+        if rating is not None and "response" not in given:
+            return _rated(table, rating, extra, form)
+    taken = [*given.values(), *(column for column in extra.values() if column is not None)]
+    rest = {n: c for n, c in free.items() if not any(c is other for other in taken) and normal(n) not in ASIDE}
+    objects, options = _objects(table, given, rest, form)
+    shape = form if form in ("odd-one-out", "most-central") else {3: "triplet", 4: "quadruplet"}.get(len(objects))
+    if shape is None or (form in ("triplet", "quadruplet") and form != shape):
+        raise _too_many(table, [column.name for column in objects], form)
+    used = [*objects, *taken]
+    aside = [name for name, column in table.columns.items() if not any(column is other for other in used)]
+    return Roles(objects, shape, options, given.get("response"), extra["weight"], extra["annotator"], None, aside)
+
+
+def _usual(columns: dict[str, Column], role: str) -> Column | None:
+    names = [name for name in columns if normal(name) in COMPARISONS[role]]
+    return columns[min(names, key=lambda name: COMPARISONS[role].index(normal(name)))] if names else None
+
+
+def _objects(
+    table: Table, given: dict[str, Column], rest: dict[str, Column], form: str | None
+) -> tuple[list[Column], bool]:
+    """The columns of objects, and whether a response must choose between the last two (or among all)."""
+    named = {role: given.get(role) or _usual(rest, role) for role in ("anchor", "near", "far")}
+    if form in ("odd-one-out", "most-central"):
+        return _first_is_odd(table, given, rest), "response" in given
+    odd = _usual(rest, "odd")
+    if odd is not None and form is None and named["near"] is None:
+        raise ValueError(f"{table.name} has a column {odd.name!r}; type form='odd-one-out' (--form odd-one-out)")
+    if all(column is not None for column in named.values()):
+        return [column for column in named.values() if column is not None], False
+    options = _option_pair(rest)
+    if options:
+        others = [column for column in rest.values() if column not in options]
+        first = named["anchor"] or (others[0] if len(others) == 1 else None)
+        if first is None:
+            raise _too_many(table, list(rest), form)
+        if "response" not in given:
+            a, b = (column.name for column in options)
+            raise ValueError(
+                f"{table.name} does not say which of {a!r} and {b!r} is nearer to {first.name!r}; type near={a!r}, "
+                f"far={b!r} (--near {a} --far {b}), or response=... (--response), the column that says it"
+            )
+        return [first, *options], True
+    missing = [role for role, column in named.items() if column is None]
+    by_name = [role for role in ("anchor", "near", "far") if role in given]
+    if by_name:
+        left = [c for c in rest.values() if not any(c is other for other in named.values())]
+        if len(missing) == 1 and len(left) == 1:
+            named[missing[0]] = left[0]
+            return [column for column in named.values() if column is not None], False
+        raise ValueError(
+            f"{table.name}: {', '.join(missing)} cannot be told among {', '.join(rest) or 'no columns'}; type "
+            + ", ".join(f"{role}=..." for role in missing)
+            + f" ({' '.join(f'--{role}' for role in missing)})"
+        )
+    objects = list(rest.values())
+    if len(objects) == 3 and "response" in given and table.header is not False and not _are_ijk(objects):
+        return objects, True
+    if len(objects) in (3, 4):
+        _check_shared(table, objects)
+    return objects, False
+
+
+def _are_ijk(objects: list[Column]) -> bool:
+    return [normal(column.name) for column in objects] == ["i", "j", "k"]
+
+
+def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column]) -> list[Column]:
+    """Three objects, the odd (or the central) one first, unless a response names it."""
+    odd = _usual(rest, "odd")
+    objects = list(rest.values())
+    if odd is not None and len(objects) == 3:
+        return [odd, *(column for column in objects if column is not odd)]
+    if odd is not None and len(objects) == 4:
+        given["response"] = odd
+        return [column for column in objects if column is not odd]
+    if len(objects) != 3:
+        raise _too_many(table, list(rest), None)
+    return objects
+
+
+def _option_pair(columns: dict[str, Column]) -> list[Column]:
+    by_name = {normal(name): column for name, column in columns.items()}
+    return next(([by_name[a], by_name[b]] for a, b in OPTIONS if a in by_name and b in by_name), [])
+
+
+def _check_shared(table: Table, objects: list[Column]) -> None:
+    """Objects of a comparison are of one kind: a column that shares none of its values with another is no object.
+
+    The first may be of a kind of its own (queries among items).
+    """
+    if table.rows < _SHARED_ROWS:
+        return
+    values = [set(map(str, column.values.tolist())) for column in objects]
+    for place, column in enumerate(objects[1:], 1):
+        if not any(values[place] & other for at, other in enumerate(values) if at != place):
+            others = ", ".join(other.name for other in objects if other is not column)
+            raise ValueError(
+                f"{table.name}: column {column.name!r} shares no value with {others}; are these "
+                "comparisons? Type anchor=..., near=..., far=... (--anchor --near --far), or for pairs "
+                "read_interactions (--kind pairs)"
+            )
+
+
+def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: str | None) -> Roles:
+    used = [rating, *(column for column in extra.values() if column is not None)]
+    rest = {
+        name: column
+        for name, column in table.columns.items()
+        if not any(column is other for other in used) and normal(name) not in ASIDE
+    }
+    if len(rest) != 2:
+        if form is None and len(rest) in (3, 4):
+            raise ValueError(
+                f"{table.name} has {len(rest)} columns of objects ({', '.join(rest)}) and a rating {rating.name!r}; "
+                "type form='triplet' (--form triplet) to leave it aside, with anchor=..., near=..., far=..."
+            )
+        raise _too_many(table, list(rest), form or "rating")
+    name = normal(rating.name)
+    words = {"similarity": "similarity", "dissimilarity": "dissimilarity", "distance": "dissimilarity"}
+    shape = form if form in ("similarity", "dissimilarity") else words.get(name)
+    if shape is None:
+        raise ValueError(
+            f"{table.name} rates pairs in {rating.name!r}; type form='similarity' if a high rating means near, or "
+            "form='dissimilarity' if it means far (--form), or read pairs of users and items with read_interactions "
+            "(--kind pairs)"
+        )
+    aside = [name for name in table.columns if name not in {*rest, *(column.name for column in used)}]
+    return Roles(list(rest.values()), shape, False, None, extra["weight"], extra["annotator"], rating, aside)
+
+
+def _too_many(table: Table, names: list[str], form: str | None) -> ValueError:
+    wanted = {"triplet": 3, "quadruplet": 4, "rating": 2, "similarity": 2, "dissimilarity": 2}.get(form or "")
+    needed = f"form {form!r} needs {wanted}" if wanted else "3 mean d(i, j) < d(i, k) and 4 mean d(i, j) < d(l, k)"
+    return ValueError(
+        f"{table.name} has {len(names)} object columns ({', '.join(names) or 'none'}); {needed}. Name their roles: "
+        "anchor=..., near=..., far=..., response=... (--anchor --near --far --response). A header may name further "
+        "columns: weight, annotator, response"
+    )

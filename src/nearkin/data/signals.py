@@ -1,0 +1,65 @@
+"""Which of the two signals a table holds: pairs (who took what) or comparisons (which is nearer)."""
+
+from typing import Any
+
+from nearkin.data.names import COMPARISONS, OPTIONS, PAIRS, normal
+from nearkin.data.tables import Table, read_table
+
+_KEYS = ("triplets", "quadruplets", "comparisons", "indices")
+
+
+def kind_of(source: Any, *, header: bool | None = None, delimiter: str | None = None) -> str:
+    """ "pairs" or "comparisons", by the names and the number of columns; ValueError if it can be either."""
+    table = read_table(source, header=header, delimiter=delimiter)
+    if asks_comparisons(table):
+        return "comparisons"
+    if has_pairs(table):
+        return "pairs"
+    if table.header is not False and len(table.columns) == 2:
+        return "pairs"
+    objects = [column for column in table.columns.values() if column.is_text or column.values.dtype.kind in "iu"]
+    if len(objects) == len(table.columns) and len(objects) in (3, 4) and _one_vocabulary(table):
+        return "comparisons"
+    if len(table.columns) == 2:
+        return "pairs"
+    raise ValueError(
+        f"{table.name} can hold pairs or comparisons (columns {', '.join(table.columns)}); type kind='pairs' with "
+        "left=... and right=..., or kind='comparisons' (on the command line --kind pairs --left --right, or --kind "
+        "comparisons)"
+    )
+
+
+def holds_pairs(path: Any) -> bool:
+    """Whether the table at `path` has columns with the usual names of both sides of a pair, and not of comparisons."""
+    try:
+        table = read_table(path)
+    except ValueError:
+        return False
+    return has_pairs(table) and not asks_comparisons(table)
+
+
+def has_pairs(table: Table) -> bool:
+    names = {normal(name) for name in table.columns}
+    return all(names & set(PAIRS[role]) for role in ("left", "right"))
+
+
+def asks_comparisons(table: Table) -> bool:
+    """Whether the columns' names are those of comparisons: anchor, near, far; options with an answer or an anchor."""
+    if any(key in table.matrices for key in _KEYS):
+        return True
+    names = {normal(name) for name in table.columns}
+    near, far, anchor, response, odd = (
+        names & set(COMPARISONS[role]) for role in ("near", "far", "anchor", "response", "odd")
+    )
+    if {"i", "j", "k"} <= names or (near - {"j"} and far - {"k"}) or odd:
+        return True
+    options = any(first in names and second in names for first, second in OPTIONS)
+    return bool(options and ((response - {"label"}) or (anchor - {"i"})) and len(names) > 2)
+
+
+def _one_vocabulary(table: Table) -> bool:
+    """Whether every column but the first shares values with another one."""
+    values = [set(map(str, column.values.tolist())) for column in table.columns.values()]
+    return all(
+        any(values[place] & other for at, other in enumerate(values) if at != place) for place in range(1, len(values))
+    )

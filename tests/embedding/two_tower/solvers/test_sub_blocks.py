@@ -1,0 +1,55 @@
+"""Sub-blocks: the mean over the cells of a partition is the whole, value and gradient, penalties included."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+import nearkin as nk
+from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.two_tower.objective import AllPairs
+from nearkin.embedding.two_tower.solvers.sub_blocks import CellSteps
+from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
+from nearkin.embedding.two_tower.towers import ResidualTower, Side
+
+M, N = 12, 8  # divisible by the grid: cells of one size, so that the mean is the whole and not only on average
+
+
+class Watch:
+    """In an optimizer's place: adds up the gradients and moves nothing."""
+
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        self.parameters, self.sums, self.count = parameters, [torch.zeros_like(p) for p in parameters], 0
+
+    def step(self) -> None:
+        self.count += 1
+        for total, p in zip(self.sums, self.parameters, strict=True):
+            total += p.grad
+
+
+@pytest.mark.parametrize("grid", [1, 2, 4])
+@pytest.mark.parametrize("loss_name", ["squared", "logistic"])
+def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, loss_name: str) -> None:
+    """ESL, eq. 13 on sub-blocks; the left tower is a module on features, whose penalty falls on its embeddings."""
+    observed = sp.random(M, N, density=0.4, random_state=0, format="csr")
+    pairs = nk.Interactions.from_pairs(*observed.nonzero(), left_ids=range(M), right_ids=range(N))
+    prior = rng.standard_normal((M, 2)), rng.standard_normal((N, 2))
+    loss = AllPairsLoss(pairs, loss=loss_name, omega=0.3, a=rng.random(M), b=rng.random(N), prior=prior)
+    left = Side(torch.nn.Linear(5, 3), M, rng.standard_normal((M, 5)).astype(np.float32))
+    table = torch.tensor(rng.standard_normal((N, 3)), dtype=torch.float32)
+    right = Side(ResidualTower(N, 3, None, table), N, None)
+    ridge = torch.tensor(rng.random((M, 1))), torch.tensor(rng.random((N, 1)))
+    pair = TowerPair(left, right, ridge=ridge)
+    solver = CellSteps(pair, AllPairs().objective(pairs), loss, generator=torch.Generator().manual_seed(0), grid=grid)
+    watch = Watch(solver.parameters)
+    solver.optimizers = [watch]
+    value = solver.step()
+    zero_grad(solver.parameters)
+    whole = pair.value_and_gradient(loss, solver.scale)
+    assert watch.count == grid**2
+    assert value == pytest.approx(whole, rel=1e-5)
+    with torch.no_grad():
+        penalty = float(pair.penalty(*pair.embeddings())) * solver.scale
+    assert penalty > 0.1 * whole, "a penalty that could be missed"
+    for total, p in zip(watch.sums, solver.parameters, strict=True):
+        torch.testing.assert_close(total / watch.count, p.grad, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,137 @@
+"""What is read from an untrusted `index.faiss`: nearkin's own types, whole, and nothing that names another file."""
+
+import os
+import struct
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from nearkin import Index, ProductQuantizer, RandomHyperplanes
+from nearkin.index.faiss_file import read_faiss, write_faiss
+
+X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+CODED = {
+    "pq": ProductQuantizer(4, 32, rotation=None, max_iter=2, random_state=0),
+    "rotated": ProductQuantizer(4, 32, max_iter=2, random_state=0),
+    "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
+    "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
+    "lists": ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0),
+    "sparse lists": ProductQuantizer(4, 32, coarse=60, max_iter=2, random_state=0),
+    "fast-scan lists": ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0),
+}
+KINDS = ["exact", "exact ip", "bits", *CODED]
+
+
+def build(kind: str, ids: np.ndarray | None = None) -> Index:
+    if kind.startswith("exact"):
+        return Index.build(X, ids=ids, metric="ip" if kind == "exact ip" else "l2")
+    if kind == "bits":
+        return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming")
+    some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
+    return Index.build(X[some], CODED[kind].fit(X), None if ids is None else ids[some])
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(300) * 3 + 1], ids=["positions", "ids"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_nearkin_writes_is_read(kind: str, ids: np.ndarray | None, tmp_path: Path) -> None:
+    index = build(kind, ids)
+    index.save(tmp_path / "idx")
+    for found, expected in zip(Index.load(tmp_path / "idx").search(X, 3), index.search(X, 3), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_path: Path) -> None:
+    build(kind).save(tmp_path / "idx")
+    file = tmp_path / "idx" / "index.faiss"
+    whole = file.read_bytes()
+    for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 40))), whole + b"\0"]:
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"index.faiss cannot be read as nearkin's index of (bits|vectors) \("):
+            Index.load(tmp_path / "idx")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_changed_anywhere_never_ends_the_process(kind: str, tmp_path: Path) -> None:
+    index = build(kind)
+    index.save(tmp_path / "idx")
+    file = tmp_path / "idx" / "index.faiss"
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, min(len(whole) - 8, 1500), 25):
+        for value in (-1, 2**31, 2**62, 0):
+            file.write_bytes(whole[:place] + struct.pack("<q", value) + whole[place + 8 :])
+            try:
+                again = Index.load(tmp_path / "idx")
+            except ValueError:
+                continue
+            assert len(again.search(X[:3], 3)[1]) == 3
+
+
+def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path: Path) -> None:
+    """`Index.add` wrote into the unrelated file that "ilod" named."""
+    victim = tmp_path / "victim"
+    index = build("lists")
+    index.save(tmp_path / "idx")
+    inner = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index)
+    lists = faiss.OnDiskInvertedLists(inner.nlist, inner.code_size, str(victim))
+    lists.merge_from_1(inner.invlists)
+    inner.replace_invlists(lists)
+    faiss.write_index(index.faiss_index, str(tmp_path / "idx" / "index.faiss"))
+    before = victim.read_bytes()
+    os.utime(victim, ns=(0, 0))
+    victim.chmod(0)  # FAISS would not even open it
+    with pytest.raises(ValueError, match="it holds the type 'ilod' where nearkin writes ilar"):
+        Index.load(tmp_path / "idx")
+    victim.chmod(0o600)
+    assert victim.read_bytes() == before
+    assert victim.stat().st_mtime == 0
+
+
+def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "x.faiss"
+    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("SQ8", "IxSQ")):
+        made = faiss.index_factory(8, factory)
+        made.train(X)
+        made.add(X)
+        faiss.write_index(made, str(file))
+        with pytest.raises(ValueError, match=f"holds the type '{found}' where nearkin writes"):
+            read_faiss(file)
+
+
+def test_rows_in_two_lists_are_refused(tmp_path: Path) -> None:
+    index = build("lists")
+    lists = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).invlists
+    for row in (5, 300, -1):
+        faiss.rev_swig_ptr(lists.get_ids(1), lists.list_size(1))[0] = row
+        write_faiss(index.faiss_index, tmp_path / "x.faiss")
+        with pytest.raises(ValueError, match=r"rows that stand in two lists|a row that is not there"):
+            read_faiss(tmp_path / "x.faiss")
+
+
+def test_a_fifo_as_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
+    for name in ("index.faiss", "vectors.npy", "arrays.safetensors", "config.json"):
+        folder = tmp_path / name
+        Index.build(X, keep_vectors=True).save(folder)
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        with pytest.raises(ValueError, match=r"is a FIFO|is missing|no config.json"):
+            Index.load(folder)
+
+
+def test_kept_vectors_shorter_than_the_index_are_refused(tmp_path: Path) -> None:
+    """The rows that were missing scored from uninitialised memory."""
+    Index.build(X, keep_vectors=True).save(tmp_path / "idx")
+    for wrong in (X[:200], X[:, :5], X.astype(np.float64), np.zeros(300, np.float32)):
+        np.save(tmp_path / "idx" / "vectors.npy", wrong)
+        with pytest.raises(ValueError, match=r"vectors.npy has float.* the index needs float32 \(300, 8\)"):
+            Index.load(tmp_path / "idx")
+
+
+def test_a_full_disk_is_an_os_error_and_leaves_nothing(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        write_faiss(Index.build(np.tile(X, (40, 1))).faiss_index, Path("/dev/full"))

@@ -1,0 +1,126 @@
+"""Doors of the compiled kernels: an index that points outside is an error, never a write outside."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nearkin.linalg import rotate_columns, rotate_rows
+from nearkin.linalg.blocks import skew_blocks, turn_blocks
+from nearkin.linalg.givens import descend_rows
+from nearkin.linalg.skew import left_skew_entries, right_skew_entries
+
+each_rotation = pytest.mark.parametrize("rotate", [rotate_rows, rotate_columns])
+TAKERS: dict[str, Callable[[Any], Any]] = {  # everything that takes axes of a 4 x 4 matrix
+    "rotate_rows": lambda pairs: rotate_rows(np.eye(4), pairs, np.full(len(pairs), 0.1)),
+    "rotate_columns": lambda pairs: rotate_columns(np.eye(4), pairs, np.full(len(pairs), 0.1)),
+    "rotate_rows in 16 bits": lambda pairs: rotate_rows(torch.eye(4).bfloat16(), pairs, np.full(len(pairs), 0.1)),
+    "descend_rows": lambda pairs: descend_rows(torch.eye(4), torch.ones(4, 4), torch.tensor(pairs), 0.1),
+    "left_skew_entries": lambda pairs: left_skew_entries(torch.eye(4), torch.ones(4, 4), torch.tensor(pairs)),
+    "right_skew_entries": lambda pairs: right_skew_entries(torch.eye(4), torch.ones(4, 4), torch.tensor(pairs)),
+    "skew_blocks": lambda pairs: skew_blocks(torch.eye(4), torch.ones(4, 4), torch.tensor(pairs)),
+    "turn_blocks": lambda pairs: turn_blocks(torch.eye(4), torch.tensor(pairs), torch.zeros(len(pairs), 2, 2)),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("axis", [10**7, 4, -1, -9])
+def test_rotate_rows_with_an_axis_outside_is_an_error_and_no_segfault(taker: str, axis: int) -> None:
+    with pytest.raises(ValueError, match=rf"holds the axis {axis}; it must lie within 0\.\.3"):
+        TAKERS[taker]([[0, axis]])
+
+
+@pytest.mark.parametrize("taker", [name for name in TAKERS if "entries" not in name])
+def test_a_pair_of_one_axis_with_itself_is_refused(taker: str) -> None:
+    with pytest.raises(ValueError, match="holds the axis 2 twice"):
+        TAKERS[taker]([[0, 1], [2, 2]])
+
+
+@pytest.mark.parametrize(
+    "taker", ["rotate_rows", "rotate_rows in 16 bits", "descend_rows", "skew_blocks", "turn_blocks"]
+)
+def test_a_matching_that_repeats_an_axis_is_refused(taker: str) -> None:
+    with pytest.raises(ValueError, match=r"holds the axis 1 twice.*disjoint"):
+        TAKERS[taker]([[0, 1], [1, 2]])
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_axes_are_integers_in_pairs(taker: str) -> None:
+    with pytest.raises(TypeError, match=r"float.*integers"):
+        TAKERS[taker]([[0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"shape"):
+        TAKERS[taker]([0, 1])
+
+
+@each_rotation
+@pytest.mark.parametrize("angle", [np.nan, np.inf])
+def test_angles_that_are_not_finite_turn_nothing(rotate: Callable[..., Any], angle: float) -> None:
+    X = np.eye(4)
+    with pytest.raises(ValueError, match=r"theta contains NaN"):
+        rotate(X, [[0, 1], [2, 3]], [0.1, angle])
+    np.testing.assert_array_equal(X, np.eye(4))
+
+
+@each_rotation
+def test_one_angle_for_each_pair(rotate: Callable[..., Any]) -> None:
+    for theta in (0.1, [0.1], [0.1, 0.2, 0.3]):
+        with pytest.raises(ValueError, match=r"theta has shape"):
+            rotate(np.eye(4), [[0, 1], [2, 3]], theta)
+    with pytest.raises(ValueError, match=r"pairs has shape \(3, 2, 2\); it must broadcast"):
+        rotate(np.eye(4), np.tile([[0, 1], [2, 3]], (3, 1, 1)), [0.1, 0.2])
+
+
+@each_rotation
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.eye(4, dtype=int), TypeError, "int64"),
+        (np.eye(4, dtype=np.float16), TypeError, "float16"),
+        (np.eye(4, dtype=">f8"), TypeError, ">f8"),
+        (torch.eye(4, dtype=torch.int64), TypeError, "int64"),
+        ([[1.0, 0.0], [0.0, 1.0]], TypeError, "list"),
+        (np.ones(4), ValueError, "shape"),
+        (np.broadcast_to(np.ones(4), (4, 4)), ValueError, "read-only"),
+        (torch.ones(4).expand(4, 4), ValueError, "share memory"),
+    ],
+    ids=["int", "half", "byte order", "int tensor", "list", "vector", "read-only", "expanded"],
+)
+def test_what_cannot_be_turned_in_place_is_refused(
+    rotate: Callable[..., Any], X: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        rotate(X, [[0, 1]], [0.1])
+
+
+@each_rotation
+def test_views_that_are_not_contiguous_are_turned_in_place(rotate: Callable[..., Any]) -> None:
+    whole = np.arange(64.0).reshape(8, 8)
+    expected = rotate(whole[::2, 1::2].copy(), [[0, 3], [2, 1]], [0.1, 0.2])
+    rotate(whole[::2, 1::2], [[0, 3], [2, 1]], [0.1, 0.2])
+    np.testing.assert_array_equal(whole[::2, 1::2], expected)
+
+
+@pytest.mark.parametrize("function", [left_skew_entries, right_skew_entries, skew_blocks])
+def test_point_and_gradient_agree(function: Callable[..., Any]) -> None:
+    pairs = torch.tensor([[0, 1]])
+    with pytest.raises(ValueError, match=r"\(4, 4\) and G \(3, 4\)"):
+        function(torch.eye(4), torch.ones(3, 4), pairs)
+    with pytest.raises(TypeError, match=r"float32.*float64"):
+        function(torch.eye(4), torch.ones(4, 4).double(), pairs)
+
+
+def test_blocks_that_are_not_finite_or_of_another_shape_turn_nothing() -> None:
+    X = torch.eye(4)
+    components = torch.tensor([[0, 1], [2, 3]])
+    with pytest.raises(ValueError, match="turn contains NaN"):
+        turn_blocks(X, components, torch.full((2, 2, 2), torch.nan))
+    with pytest.raises(ValueError, match=r"turn is .*\(1, 2, 2\)"):
+        turn_blocks(X, components, torch.zeros(1, 2, 2))
+    assert torch.equal(X, torch.eye(4))
+
+
+def test_descend_rows_refuses_a_length_that_is_not_finite() -> None:
+    with pytest.raises(ValueError, match="length is nan"):
+        descend_rows(torch.eye(4), torch.ones(4, 4).triu(), torch.tensor([[0, 1]]), float("nan"))

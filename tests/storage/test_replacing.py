@@ -1,0 +1,127 @@
+"""A save that is interrupted at any moment leaves the old folder or the new one, and nothing beside it for long."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nearkin._storage import exchange, read_config, recover, replacing, saving_folder
+
+CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
+
+
+def save(path: Path, text: str) -> None:
+    with saving_folder(path, "index", {"text": text}) as folder:
+        (folder / "data").write_text(text)
+
+
+def state(path: Path) -> str:
+    text = read_config(path, "index")["text"]
+    assert (path / "data").read_text() == text
+    return text
+
+
+def test_files_and_folders_appear_whole(tmp_path):
+    with replacing(tmp_path / "deep" / "a.txt") as fresh:
+        fresh.write_text("one")
+        assert not (tmp_path / "deep" / "a.txt").exists()
+    with replacing(tmp_path / "deep" / "a.txt") as fresh:
+        fresh.write_text("two")
+    assert (tmp_path / "deep" / "a.txt").read_text() == "two"
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]
+
+
+def test_an_error_keeps_the_old(tmp_path):
+    save(tmp_path / "x", "old")
+
+    def half_a_save() -> None:
+        with saving_folder(tmp_path / "x", "index", {"text": "new"}) as folder:
+            (folder / "half").write_text("written")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        half_a_save()
+    assert state(tmp_path / "x") == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("way", ["exchange", "renames"])
+@pytest.mark.parametrize("after", [False, True])
+def test_ctrl_c_at_any_moment_leaves_old_or_new(tmp_path, monkeypatch, way, after):
+    """Before, Ctrl-C in the first rename lost old and new."""
+    n, interrupted = -1, True
+    while interrupted:
+        n, interrupted, count, path = n + 1, False, iter(range(1000)), tmp_path / f"{n}" / "idx"
+        save(path, "old")
+        with monkeypatch.context() as patch:
+            if way == "renames":
+                patch.setattr(exchange, "exchange", lambda one, other: False)
+            for place, name in [*((os, name) for name in CALLS), (exchange, "exchange")]:
+                patch.setattr(place, name, interrupting(getattr(place, name), count, n, after))
+            try:
+                save(path, "new")
+            except KeyboardInterrupt:
+                interrupted = True
+        assert state(path) in ("old", "new")
+        save(path, "again")
+        assert [entry.name for entry in path.parent.iterdir()] == ["idx"]
+    assert n > 8
+    assert state(path) == "again"
+
+
+def interrupting(call, count, n, after):
+    def run(*args, **options):
+        if next(count) != n:
+            return call(*args, **options)
+        if after:
+            call(*args, **options)
+        raise KeyboardInterrupt
+
+    return run
+
+
+def test_a_living_writer_is_left_alone(tmp_path):
+    with replacing(tmp_path / "idx") as fresh:
+        fresh.mkdir()
+        recover(tmp_path / "idx")
+        save(tmp_path / "idx", "of another")
+        assert fresh.is_dir()
+        (fresh / "data").write_text("mine")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["idx"]
+    assert (tmp_path / "idx" / "data").read_text() == "mine"
+
+
+def test_folders_that_only_look_alike_are_not_swept(tmp_path):
+    mine = tmp_path / ".idx.notes123"
+    mine.mkdir()
+    (mine / "text").write_text("mine")
+    save(tmp_path / "idx", "new")
+    assert (mine / "text").read_text() == "mine"
+
+
+def test_a_link_goes_on_pointing_to_its_place(tmp_path):
+    save(tmp_path / "disk" / "idx", "old")
+    (tmp_path / "idx").symlink_to(tmp_path / "disk" / "idx")
+    save(tmp_path / "idx", "new")
+    assert (tmp_path / "idx").is_symlink()
+    assert state(tmp_path / "disk" / "idx") == "new"
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="neither a file nor a folder"), replacing(tmp_path / "pipe"):
+        pass
+
+
+def test_a_full_disk_at_the_last_moment_keeps_the_old(tmp_path, monkeypatch):
+    save(tmp_path / "idx", "old")
+
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(tmp_path / "idx", "new")
+    monkeypatch.undo()
+    assert state(tmp_path / "idx") == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["idx"]

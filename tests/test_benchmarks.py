@@ -1,0 +1,90 @@
+"""The benchmarks' one door: which module a command names, and that every subject has what its commands ask for."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as door
+from benchmarks.options import peer_packages, peer_python
+from benchmarks.subjects import HERE, SUBJECTS
+from benchmarks.table import RESULTS, Results
+
+COMMANDS = [
+    pytest.param(subject, command, id=f"{name} {command}")
+    for name, subject in SUBJECTS.items()
+    for command in {*subject.quick, *subject.full}
+]
+
+
+@pytest.mark.parametrize(("subject", "command"), COMMANDS)
+def test_a_command_names_a_module_and_options_that_it_has(subject, command) -> None:
+    module, *arguments = subject.command(command.split())
+    code = (HERE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    known = {"--quick", "--threads", "--data", "--peers"}
+    known |= {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
+    known |= {f"--{name}" for name in known if isinstance(name, str)}
+    assert "def main(" in code
+    assert {word for word in arguments if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("", False),
+        ("two_tower", False),
+        ("hashing ordinal --full", False),
+        ("ordinal scale", False),  # two subjects, though ordinal has a module of this name
+        ("two_tower --quick --data elsewhere", False),
+        ("--pages", False),
+        ("two_tower --scaling", True),
+        ("two_tower --help", True),
+        ("orthogonal tasks --quick", True),
+        ("hashing --part=table", True),
+        ("nothing --scaling", False),
+    ],
+)
+def test_a_subject_by_its_own_options_or_a_pass(words: str, answer: bool) -> None:
+    assert door.asks_one_subject(words.split()) is answer
+
+
+def test_the_module_that_words_name() -> None:
+    orthogonal = SUBJECTS["orthogonal"]
+    assert orthogonal.command(["tasks", "--tasks", "ica"]) == ["benchmarks.orthogonal.tasks", "--tasks", "ica"]
+    assert orthogonal.command(["--sizes", "64x64"]) == ["benchmarks.orthogonal.run", "--sizes", "64x64"]
+    assert orthogonal.command([]) == ["benchmarks.orthogonal.run"]
+    assert not orthogonal.has_part("methods")  # a module without a main
+
+
+def test_every_subject_has_tables_of_the_committed_results() -> None:
+    names = [table.name for subject in SUBJECTS.values() for table in subject.tables(Results(RESULTS))]
+    assert len(names) == len(set(names))
+    assert all(list(subject.tables(Results(RESULTS))) for subject in SUBJECTS.values())
+
+
+def test_a_subject_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["benchmarks", "no_such"])
+    with pytest.raises(SystemExit):
+        door.main()
+    assert "no subject no_such; there are quantization" in capsys.readouterr().err
+
+
+def test_a_pass_goes_through_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr(door, "start", lambda command, variables: started.append((command, variables)) or 0)
+    monkeypatch.setattr("sys.argv", ["benchmarks", "ordinal", "--data", "here", "--peers", "there"])
+    assert door.run(SUBJECTS["ordinal"], door.parse(), tmp_path) == []
+    ((command, variables),) = started
+    assert command == ["benchmarks.ordinal.run", "--quick", "--speed", "--data", "here", "--peers", "there"]
+    assert variables == {"NEARKIN_RESULTS": str(tmp_path)}  # a quick pass leaves the committed results alone
+
+
+def test_where_the_peers_are(tmp_path: Path) -> None:
+    assert peer_python(tmp_path) is None
+    assert peer_packages(tmp_path) is None
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    packages.mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").touch()
+    assert peer_python(tmp_path) == tmp_path / "bin" / "python"
+    assert peer_packages(tmp_path) == packages
