@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq_file
 import pytest
+from filelock import FileLock
 
 import nearkin as nk
 from nearkin.index import Index
@@ -143,6 +145,83 @@ def test_a_folder_of_someone_elses_is_left_alone(model, parts) -> None:
             encode_shards([f"{parts}/*.npy"], model, parts, workers=0, replace=replace)
 
 
+def test_a_web_site_has_a_manifest_too(model, parts, tmp_path) -> None:
+    """Before, --replace removed any folder with a manifest.json."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "manifest.json").write_text('{"name": "my site", "icons": []}')
+    (site / "index.html").write_text("mine")
+    for replace in (False, True):
+        with pytest.raises(ValueError, match=r"manifest.json is damaged or of another program"):
+            encode_shards([f"{parts}/*.npy"], model, site, workers=0, replace=replace)
+    assert {entry.name for entry in site.iterdir()} == {"manifest.json", "index.html"}
+
+
+def test_replace_keeps_what_is_not_codes(model, parts, tmp_path) -> None:
+    out = tmp_path / "out"
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    (out / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match=r"out holds thesis.tex, which is not of its codes"):
+        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
+    assert (out / "thesis.tex").read_text() == "mine"
+
+
+def test_replace_waits_for_no_other_writer_and_removes_nothing(model, parts, tmp_path) -> None:
+    """Before, the folder was removed before the lock was asked for."""
+    out = tmp_path / "out"
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    with FileLock(out / ".lock"), pytest.raises(ValueError, match="is being written by another process"):
+        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
+    assert len(list(out.glob("part-*.npy"))) == 3
+
+
+def test_a_first_run_killed_in_its_first_write_can_be_run_again(model, parts, tmp_path) -> None:
+    """Before, the workspace and the lock that it left counted as other content."""
+    out = tmp_path / "out"
+    (out / ".manifest.json.abcd1234").mkdir(parents=True)
+    for left in (out / ".lock", out / ".manifest.json.abcd1234/lock", out / ".manifest.json.abcd1234/fresh"):
+        left.touch()
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    assert {entry.name for entry in out.iterdir()} == {
+        ".lock",
+        "manifest.json",
+        "part-0.npy",
+        "part-1.npy",
+        "part-2.npy",
+    }
+
+
+def test_shards_must_not_lie_in_out(model, parts, tmp_path) -> None:
+    """Before, the codes took the place of the vectors."""
+    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    np.save(tmp_path / "out" / "part-3.npy", np.load(parts / "part-0.npy"))
+    with pytest.raises(ValueError, match=r"part-3.npy lies in"):
+        encode_shards([str(tmp_path / "out" / "part-3.npy")], model, tmp_path / "out", workers=0)
+
+
+def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
+    """Before, they waited for work for ever, with 950 MB."""
+    np.save(tmp_path / "part-0.npy", np.zeros((300_000, 16), np.float32))
+    np.save(tmp_path / "part-1.npy", np.zeros((300_000, 16), np.float32))
+    command = [sys.executable, "-m", "nearkin", "encode", f"{tmp_path}/part-*.npy", "--model", model]
+    job = subprocess.Popen([*command, "--out", tmp_path / "out", "--workers", "2"], start_new_session=True)
+    while not list(tmp_path.glob("out/.part-*")):
+        assert job.poll() is None
+        time.sleep(0.02)
+    job.kill()
+    job.wait()
+    until = time.monotonic() + 20
+    while members(job.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not members(job.pid)
+
+
+def members(session: int) -> list[str]:
+    """Processes of a session that still run."""
+    listed = subprocess.run(["ps", "-s", str(session), "-o", "pid=,stat="], capture_output=True, text=True, check=False)
+    return [line for line in listed.stdout.splitlines() if "Z" not in line.split()[1]]
+
+
 def test_nan_in_a_later_shard_keeps_the_earlier(model, parts, tmp_path) -> None:
     rows = np.load(parts / "part-2.npy")
     rows[-1, 3] = np.nan
@@ -206,8 +285,6 @@ def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
 
 
 def test_two_jobs_into_one_folder(model, parts, tmp_path) -> None:
-    from filelock import FileLock
-
     encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
     with FileLock(tmp_path / "out" / ".lock"):
         result = run("encode", f"{parts}/*.npy", "--model", model, "--out", tmp_path / "out", "--workers", 0)

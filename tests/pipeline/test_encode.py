@@ -75,3 +75,38 @@ def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) 
         compress(file, tmp_path, after=100)
     with pytest.raises(ValueError, match=r"is of another run .quantizer was ProductQuantizer.*max_iter=2.*max_iter=3"):
         compress(file, tmp_path, learner=quantizer().set_params(max_iter=3))
+
+
+@pytest.mark.parametrize("checkpoint", ["idx", "idx/work", "."])
+def test_checkpoint_and_out_must_lie_apart(tmp_path: Path, file: VectorFile, checkpoint: str) -> None:
+    """Before, the result was deleted, with exit code 0."""
+    with pytest.raises(ValueError, match=r"the same place|lies in"):
+        compress_file(file, quantizer(), tmp_path / "idx", random_state=0, checkpoint=tmp_path / checkpoint)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: VectorFile) -> None:
+    (tmp_path / "work").mkdir()  # empty: fine
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    (tmp_path / "work" / "thesis.tex").write_text("mine")
+    (tmp_path / "work" / "quantizer" / "notes.txt").write_text("mine")
+    compress(file, tmp_path)
+    left = {str(path.relative_to(tmp_path / "work")) for path in (tmp_path / "work").rglob("*") if path.is_file()}
+    assert left == {"thesis.tex", "quantizer/notes.txt"}
+
+
+def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match=r"work has no config.json"):
+        compress(file, tmp_path)
+    assert (tmp_path / "work" / "thesis.tex").read_text() == "mine"
+
+
+def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path, file: VectorFile) -> None:
+    compress_file(file, quantizer(), tmp_path / "idx", random_state=0, keep_vectors=True)
+    kept = open_vectors(tmp_path / "idx" / "vectors.npy")
+    with pytest.raises(ValueError, match=r"vectors.npy lies in .*idx, which would be replaced"):
+        compress_file(kept, quantizer(), tmp_path / "idx", random_state=0)
+    assert (tmp_path / "idx" / "vectors.npy").is_file()

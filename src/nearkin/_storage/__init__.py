@@ -7,9 +7,13 @@ from nearkin._storage.arrays import write_arrays as write_arrays
 from nearkin._storage.files import open_file as open_file
 from nearkin._storage.files import regular_file as regular_file
 from nearkin._storage.folders import FORMAT_VERSION as FORMAT_VERSION
+from nearkin._storage.folders import check_apart as check_apart
+from nearkin._storage.folders import check_inputs as check_inputs
 from nearkin._storage.folders import check_target as check_target
 from nearkin._storage.folders import read_config as read_config
 from nearkin._storage.folders import replacing_folder as replacing_folder
 from nearkin._storage.folders import saving_folder as saving_folder
+from nearkin._storage.replacing import is_workspace as is_workspace
 from nearkin._storage.replacing import recover as recover
 from nearkin._storage.replacing import replacing as replacing
+from nearkin._storage.replacing import sweep as sweep

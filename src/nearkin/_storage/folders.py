@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,24 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
         ) from error
     if found not in KINDS and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
+
+
+def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:
+    """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
+    first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
+    if first == second:
+        raise ValueError(f"{one} and {other} are the same place; give each a folder of its own")
+    for inner, outer, names in ((first, second, (one, other)), (second, first, (other, one))):
+        if outer in inner.parents:
+            raise ValueError(f"{names[0]} lies in {names[1]}; give folders that lie beside each other")
+
+
+def check_inputs(out: str | os.PathLike, inputs: Iterable[str | os.PathLike]) -> None:
+    """Raise ValueError if an input lies in the folder `out`, which will be replaced."""
+    folder = Path(os.path.realpath(out))
+    for name in inputs:
+        if folder in Path(os.path.realpath(name)).parents:
+            raise ValueError(f"{name} lies in {out}, which would be replaced; give another folder to write to")
 
 
 @contextmanager

@@ -55,8 +55,26 @@ def recover(path: str | os.PathLike) -> None:
     """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
     path = Path(os.path.realpath(path))
     for workspace in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        if not _is_workspace(workspace):
-            continue
+        _end_of_the_dead(workspace, path)
+
+
+def sweep(folder: Path) -> None:
+    """`recover` for whatever was being written in a folder."""
+    for place in folder.glob(".?*.????????"):
+        _end_of_the_dead(place, folder / place.name[1:-9])
+
+
+def is_workspace(place: Path) -> bool:
+    """Whether it holds what workspaces hold."""
+    try:
+        names = set(os.listdir(place))
+    except OSError:  # a file, or gone in between
+        return False
+    return names <= _CONTENT and (not names or "lock" in names)
+
+
+def _end_of_the_dead(workspace: Path, path: Path) -> None:
+    if is_workspace(workspace):
         with suppress(Timeout, OSError, NotImplementedError), FileLock(workspace / "lock", timeout=0):
             _settle(workspace, path)
 
@@ -71,15 +89,6 @@ def _workspace(path: Path) -> Iterator[Path]:
                 continue
             yield workspace
             return
-
-
-def _is_workspace(place: Path) -> bool:
-    """Whether it holds what workspaces hold."""
-    try:
-        names = set(os.listdir(place))
-    except OSError:  # a file, or gone in between
-        return False
-    return names <= _CONTENT and (not names or "lock" in names)
 
 
 def _put(fresh: Path, path: Path, old: Path) -> None:

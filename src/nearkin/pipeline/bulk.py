@@ -8,10 +8,11 @@ import glob
 import hashlib
 import multiprocessing
 import os
-import shutil
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
-from nearkin._storage import replacing
+from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
 from nearkin.data import open_vectors
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.batch_encoder import BatchEncoder, binary_column
@@ -29,6 +30,7 @@ from nearkin.pipeline.manifest import MANIFEST, Manifest, file_sha256
 from nearkin.pipeline.steps import Callback, ignore
 
 SUFFIXES = (".npy", ".parquet")
+_LOCK = ".lock"
 
 
 def encode_shards(
@@ -47,33 +49,28 @@ def encode_shards(
     `out` names as finished are checked and skipped. `callback(rows, {"total": n})` follows.
 
     Raises, before any work, FileNotFoundError for a missing shard and ValueError for shards of another width than the
-    model's, of different types, of the same name, or for an `out` that another model made (`replace` starts anew);
-    ChildProcessError if a worker is killed. What is finished stays: run it again to go on.
+    model's, of different types, of the same name, for an `out` that another model made, or that holds anything but
+    codes of ours; ChildProcessError if a worker is killed. What is finished stays: run it again to go on. With
+    `replace` all shards are encoded anew, beside `out`, whose codes stay until the new ones are whole.
     """
     out, encoder = Path(out), BatchEncoder(model)
     check_integer(workers, "workers", low=0)
     sources = _checked_sources(expand(shards), encoder)
-    manifest = _prepared(out, encoder, replace)
-    try:
-        with FileLock(out / ".lock", timeout=0):
-            _sweep(out)
-            todo = [source for source in sources if not manifest.has(out, source)]
-            total = sum(sources.values())
-            done = total - sum(sources[source] for source in todo)
-            skipped = len(sources) - len(todo)
-            callback(done, {"total": total})
-            for source, entry in _worked(todo, encoder, out, workers):
-                manifest.add(source, entry)
-                manifest.save(out)
-                done += entry["rows"]
-                callback(done, {"total": total})
-    except Timeout as error:
-        raise ValueError(f"{out} is being written by another process; wait for it or give another --out") from error
+    recover(out)
+    check_codes_folder(out, sources, replace)
+    check_inputs(out, sources)
+    with _locked(out):
+        sweep(out)
+        check_codes_folder(out, sources, replace)  # again: nobody else writes from here on
+        if not (replace and (out / MANIFEST).is_file()):
+            skipped = _fill(out, sources, encoder, workers, callback)
+        else:
+            skipped = _replace(out, sources, encoder, workers, callback)
     return {
         "out": str(out),
         "shards": len(sources),
         "skipped": skipped,
-        "rows": total,
+        "rows": sum(sources.values()),
         "dimensions": encoder.n_features,
         "bytes_per_vector": encoder.n_bytes,
         "manifest": str(out / MANIFEST),
@@ -110,28 +107,69 @@ def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int
     return rows
 
 
-def _prepared(out: Path, encoder: BatchEncoder, replace: bool) -> Manifest:
-    if replace and (out / MANIFEST).is_file():
-        shutil.rmtree(out)
-    if out.exists() and not (out / MANIFEST).is_file() and any(out.iterdir()):
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make `folder` and keep other processes out of it; ValueError if one is at work there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / _LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise ValueError(f"{folder} is being written by another process; wait for it or give another --out") from error
+
+
+def check_codes_folder(out: Path, sources: Iterable[Path], replace: bool) -> None:
+    """ValueError if `out` holds anything but codes of ours; with `replace` also if a file there is not of this job."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; give the name of a folder")
+    names = {entry.name for entry in out.iterdir() if not is_workspace(entry)} if out.is_dir() else set()
+    if not names - {_LOCK}:
+        return
+    if MANIFEST not in names:
         raise ValueError(f"{out} is a folder with other content; give a new name or an empty folder")
-    out.mkdir(parents=True, exist_ok=True)
-    manifest = Manifest.load(out, model_fingerprint(encoder))
-    manifest.save(out)
-    return manifest
+    ours = {_LOCK, MANIFEST} | Manifest.read(out).files() | {source.name for source in sources}
+    if replace and names - ours:
+        raise ValueError(
+            f"{out} holds {min(names - ours)}, which is not of its codes and which --replace would remove; move it away"
+        )
+
+
+def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
+    """Encode all of it beside `out`, then exchange the folders; returns how many shards an earlier try had finished."""
+    beside = out.with_name(f".{out.name}.fresh")
+    check_codes_folder(beside, sources, True)
+    with _locked(beside):
+        sweep(beside)
+        if (beside / MANIFEST).is_file() and Manifest.read(beside).model != model_fingerprint(encoder):
+            for name in (*sorted(Manifest.read(beside).files()), MANIFEST):  # of a try with yet another model
+                (beside / name).unlink(missing_ok=True)
+        skipped = _fill(beside, sources, encoder, workers, callback)
+        with replacing(out) as fresh:
+            check_codes_folder(out, sources, True)  # the work may have taken hours
+            beside.rename(fresh)
+    return skipped
+
+
+def _fill(folder: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
+    """Encode into `folder` what its manifest does not name as finished; returns how many it did."""
+    manifest = Manifest.load(folder, model_fingerprint(encoder))
+    manifest.save(folder)
+    todo = [source for source in sources if not manifest.has(folder, source)]
+    total = sum(sources.values())
+    done = total - sum(sources[source] for source in todo)
+    callback(done, {"total": total})
+    for source, entry in _worked(todo, encoder, folder, workers):
+        manifest.add(source, entry)
+        manifest.save(folder)
+        done += entry["rows"]
+        callback(done, {"total": total})
+    return len(sources) - len(todo)
 
 
 def model_fingerprint(encoder: BatchEncoder) -> str:
     """Names a model by what it does: the codes that it gives to 256 random rows."""
     rows = np.random.default_rng(0).normal(size=(256, encoder.n_features)).astype(np.float32)
     return hashlib.sha256(encoder.encode(rows).tobytes()).hexdigest()[:16]
-
-
-def _sweep(out: Path) -> None:
-    """Remove what a killed process left half-written: folders that `replacing` works in."""
-    for left in out.glob(".*.*"):
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _worked(
@@ -142,7 +180,7 @@ def _worked(
         for source in todo:
             yield source, encode_file(source, encoder, out)
         return
-    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=_context(), initializer=_one_thread) as pool:
+    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=_context(), initializer=_start_worker) as pool:
         jobs = {pool.submit(encode_file, source, encoder, out): source for source in todo}
         try:
             for job in as_completed(jobs):
@@ -165,12 +203,21 @@ def _context() -> Any:
     return context
 
 
-def _one_thread() -> None:
+def _start_worker() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ["OMP_NUM_THREADS"] = "1"
     import faiss  # before the limit, which holds what is loaded
 
     faiss.omp_set_num_threads(1)
     threadpool_limits(1)
+
+
+def _end_with_parent() -> None:
+    """Without its parent, a worker would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> dict[str, Any]:
@@ -179,11 +226,11 @@ def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> dict[str, Any
     try:
         with replacing(target) as fresh:
             rows = (_encode_parquet if source.suffix.lower() == ".parquet" else _encode_npy)(source, encoder, fresh)
-            with fresh.open("rb+") as file:
-                os.fsync(file.fileno())  # a full disk shows here at the latest, before the name is given
             checksum, size = file_sha256(fresh), fresh.stat().st_size
     except OSError as error:
-        raise OSError(f"{target} could not be written ({error}); finished shards are kept, run it again") from error
+        raise OSError(
+            f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
+        ) from error
     return {
         "file": target.name,
         "rows": rows,

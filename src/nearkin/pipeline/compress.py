@@ -6,7 +6,6 @@ chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, w
 """
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +17,11 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
-from nearkin._storage import check_target
+from nearkin._storage import check_apart, check_inputs, check_target
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
 from nearkin.index.rescoring import normalised
-from nearkin.pipeline.encode import WorkFolder
+from nearkin.pipeline.encode import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
 from nearkin.statistics import block_rows
@@ -52,20 +51,23 @@ def compress_file(
     Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
     history of the training, seconds of every step, and `about`. `train_rows` is by default 65,536, and at least 64 for
     each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer that it had
-    learned and the blocks of rows that it had encoded; it is removed at the end. Raises ValueError before any work if
-    widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is no place for an
-    index, or processes were given different vectors.
+    learned and the blocks of rows that it had encoded; what was written there is removed at the end. Raises ValueError
+    before any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
+    no place for an index, `checkpoint` and `out` are not apart, or processes were given different vectors.
     """
     steps, group = steps or Steps(), current()
     check_target(out)
     source = file if train is None else train
+    check_inputs(out, [*file.files, *source.files])
+    if checkpoint is not None:
+        check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:
         raise ValueError(
             f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
         )
     if ids is not None:
         ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
-    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "coarse", 0) or 0))
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "n_lists", 0) or 0))
     job = {
         "vectors": file.describe(),
         "train": source.describe(),
@@ -166,7 +168,7 @@ def _work_folder(
     target = Path(out).absolute()
     path = Path(checkpoint) if checkpoint is not None else target.with_name(f".{target.name}.parts")
     if checkpoint is None and group.rank == 0:  # left by a run that was killed
-        shutil.rmtree(path, ignore_errors=True)
+        remove_work(path)
     group.barrier()
     done = False
     try:
@@ -174,4 +176,4 @@ def _work_folder(
         done = True
     finally:
         if group.rank == 0 and (done or checkpoint is None):
-            shutil.rmtree(path, ignore_errors=True)
+            remove_work(path)

@@ -5,11 +5,12 @@ written whole or not at all. So a run that was interrupted goes on where it stop
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from nearkin._distributed import Group
-from nearkin._storage import read_config, replacing, saving_folder
+from nearkin._storage import read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
 from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
@@ -37,7 +38,7 @@ class WorkFolder:
         self.block_rows = int(self._config()["block_rows"])
 
     def _start(self, job: dict[str, Any]) -> None:
-        if self.path.exists():
+        if self.path.exists() and any(self.path.iterdir()):
             found = read_config(self.path, _KIND)["job"]
             if found != job:
                 key = next(key for key in job if found.get(key) != job[key])
@@ -62,7 +63,7 @@ class WorkFolder:
     def load_quantizer(self) -> Any | None:
         """The quantizer that was learned before the interruption, if it was."""
         path = self.path / "quantizer"
-        if not path.is_dir():
+        if not (path / "config.json").is_file():
             return None
         return (ProductQuantizer.load if read_config(path)["kind"] == "product quantizer" else load_hasher)(path)
 
@@ -101,3 +102,19 @@ class WorkFolder:
 
     def _file(self, block: int) -> Path:
         return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+
+
+def remove_work(path: Path) -> None:
+    """Remove what a `WorkFolder` wrote, and the folder if nothing else lies in it; any other folder stays as it is."""
+    try:
+        read_config(path, _KIND)
+    except (ValueError, FileNotFoundError):
+        return
+    sweep(path)
+    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
+    config = "config.json"  # first where a part is no longer whole, last where it says what the folder is
+    for file in (quantizer / config, quantizer / "arrays.safetensors", *blocks, path / config):
+        file.unlink(missing_ok=True)
+    for folder in (quantizer, path):
+        with suppress(OSError):  # not there, or not empty: it holds something of the user's
+            folder.rmdir()

@@ -23,19 +23,35 @@ class Manifest:
     @classmethod
     def load(cls, folder: Path, model: str) -> "Manifest":
         """The manifest in `folder`, a new one where there is none; ValueError if it is damaged or another model's."""
-        file = folder / MANIFEST
-        if not file.is_file():
+        if not (folder / MANIFEST).is_file():
             return cls(model)
+        found = cls.read(folder)
+        if found.model != model:
+            raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start anew")
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> "Manifest":
+        """The manifest in `folder`, of whatever model; ValueError if it is damaged or another program's."""
+        file = folder / MANIFEST
         try:
             record = json.loads(file.read_text(encoding="utf-8"))
-            found, version, shards = record["model"], int(record["format_version"]), dict(record["shards"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{file} is damaged ({error}); --replace starts anew") from error
+            kind, version = record["kind"], int(record["format_version"])
+            found = cls(str(record["model"]), {str(name): dict(entry) for name, entry in record["shards"].items()})
+            found.files()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"{file} is damaged or of another program ({error!r}); give another --out, or remove the folder"
+            ) from error
+        if kind != "codes":
+            raise ValueError(f"{file} is of the kind {kind!r}, not nearkin's codes; give another --out")
         if version > _VERSION:
             raise ValueError(f"{file} has format version {version}, this nearkin reads up to {_VERSION}")
-        if found != model:
-            raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start anew")
-        return cls(model, shards)
+        return found
+
+    def files(self) -> set[str]:
+        """Names of the files of codes."""
+        return {str(entry["file"]) for entry in self.shards.values()}
 
     def has(self, folder: Path, source: Path) -> bool:
         """Whether `source` is finished: it has not changed since, and its codes have the checksum that they had."""
