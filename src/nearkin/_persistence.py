@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 
 Estimator = TypeVar("Estimator")
 
@@ -30,13 +30,17 @@ def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: 
 
 def load_estimator(cls: type[Estimator], path: str | os.PathLike, kind: str) -> Estimator:
     """Read the estimator of class `cls` that `save_estimator` wrote; ValueError if the folder holds another."""
+    return one_version(path, lambda folder: _read(cls, folder, kind))
+
+
+def _read(cls: type[Estimator], path: Path, kind: str) -> Estimator:
     config = read_config(path, kind)
     if config["class"] != cls.__name__:
         raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
     estimator = cls(**config["params"])
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in read_arrays(Path(path) / "arrays.safetensors").items():
+    for name, value in read_arrays(path / "arrays.safetensors").items():
         setattr(estimator, name, value)
     return estimator
 
