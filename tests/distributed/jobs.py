@@ -73,7 +73,7 @@ def codes() -> Arrays:
         "greedy": {"rotation": "givens-greedy"},
         "random": {"rotation": "givens-random", "init": "identity"},
         "procrustes": {"init": "random"},
-        "coarse": {"coarse": 5, "init": "pca"},
+        "coarse": {"n_lists": 5, "init": "pca"},
         "few": {"max_points_per_centroid": 20},
     }.items():
         pq = nk.ProductQuantizer(2, 16, max_iter=3, random_state=0, **options).fit(own(X))

@@ -18,9 +18,9 @@ CODED = {
     "rotated": ProductQuantizer(4, 32, max_iter=2, random_state=0),
     "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
-    "lists": ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0),
-    "sparse lists": ProductQuantizer(4, 32, coarse=60, max_iter=2, random_state=0),
-    "fast-scan lists": ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0),
+    "lists": ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0),
+    "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
+    "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 

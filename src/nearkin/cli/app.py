@@ -6,6 +6,7 @@ import typer
 
 import nearkin
 from nearkin._distributed import current
+from nearkin.cli.ask import ask
 from nearkin.cli.check import check
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
@@ -66,7 +67,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
+for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
     app.command()(command)
 
 
