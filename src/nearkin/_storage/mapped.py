@@ -48,7 +48,7 @@ class MappedRows:
 
     def _verify(self, blocks: np.ndarray) -> None:
         for block in blocks[self._unread[blocks]].tolist():
-            if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK]) != self._checksums[block]:
+            if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._checksums[block]:
                 raise ValueError(
                     f"{self._path} has other bytes than {MANIFEST} says, from {block * BLOCK:,} on; it is damaged"
                 )
