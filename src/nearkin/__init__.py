@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> the module that defines it
     **{name: entry.module for name, entry in HASHERS.items()},
     "Index": "nearkin.index",
+    "Comparisons": "nearkin.records",
     "Interactions": "nearkin.records",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions
 
 
