@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
+from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
 Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
@@ -172,6 +173,7 @@ def test_bad_folders(tmp_path):
         Index.build(X[:5]).save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     Index.build(X[:5]).save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"
     text = config.read_text()
     config.write_text(text.replace('"format_version": 1', '"format_version": 99'))
