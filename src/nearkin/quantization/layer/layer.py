@@ -59,7 +59,7 @@ class IndexingLayer(nn.Module):
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline).
     signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
     centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
-        ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on those that a pair says:
+        ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
         ("average", 4096).
     warmup_steps, buffer_size, max_iter (of the start): see above; rows are collected until there are enough
         for every centroid.
