@@ -60,6 +60,26 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     return X
 
 
+def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
+    """Return X (n, d) if float32 holds the squared distances between its rows; ValueError names the first too large.
+
+    Every row must be shorter than 4e18: squares end at 3.4e38. A larger entry is most often a mark for "missing".
+    """
+    limit = 4e18
+    if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
+        return X
+    long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
+    if not long.any():
+        return X
+    row = int(long.argmax())
+    column = int(np.abs(X[row]).argmax())
+    raise ValueError(
+        f"{name}[{row}, {column}] is {X[row, column]:g}; {int(long.sum())} of {len(X)} rows are longer than {limit:g}, "
+        "and squared distances to them exceed float32. If it marks a missing value, remove the row or put a number in "
+        f"its place; else scale the data, for example {name} / np.abs({name}).max()"
+    )
+
+
 def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)
@@ -68,6 +88,15 @@ def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray
             f"{name} has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
         )
     return weights
+
+
+def has_unit_rows(X: np.ndarray) -> bool:
+    """Whether all rows of X (n, d) have length 1, to a thousandth, or are zero: normalised, as metric "cosine" does."""
+    for first in range(0, len(X), 4096):  # most data end with the first rows
+        lengths = np.linalg.norm(X[first : first + 4096].astype(np.float64), axis=1)
+        if not ((np.abs(lengths - 1) <= 1e-3) | (lengths == 0)).all():
+            return False
+    return True
 
 
 def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:

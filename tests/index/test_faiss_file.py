@@ -10,6 +10,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.quantization.scalar import ScalarQuantizer
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 CODED = {
@@ -18,6 +19,9 @@ CODED = {
     "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
     "lists": ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0),
+    "8 bits a column": ScalarQuantizer(8),
+    "6 bits a column": ScalarQuantizer(6),
+    "half floats": ScalarQuantizer(16),
     "sparse lists": ProductQuantizer(4, 32, coarse=60, max_iter=2, random_state=0),
     "fast-scan lists": ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0),
 }
@@ -92,7 +96,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
 
 def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.faiss"
-    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("SQ8", "IxSQ")):
+    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("RQ2x4", "IxRq")):
         made = faiss.index_factory(8, factory)
         made.train(X)
         made.add(X)
