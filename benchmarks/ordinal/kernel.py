@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.ordinal.problems import seconds, synthetic
 from nearkin.embedding.ordinal.losses import LOSSES, get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
+from nearkin.solvers import Plain, RowScaled, VarianceReduced
 
 # The hinge's full gradient in 10 dimensions: sizes known when compiled, no other loss, triplets only.
 C_LOOP = """
@@ -59,9 +60,9 @@ def kernel_nanoseconds(problem: OrdinalObjective, x: np.ndarray) -> dict[str, fl
     accumulator = np.full(len(x), 1.0, np.float32)
     passes = {
         "gradient": lambda: problem.gradient(x),
-        "svrg": lambda: problem.svrg_pass(x.copy(), snapshot, step=1e-9, batch_size=1, n_terms=m),
-        "sgd": lambda: problem.sgd_pass(x.copy(), step=1e-9),
-        "adagrad": lambda: problem.adagrad_pass(x.copy(), accumulator, step=1e-6),
+        "svrg": lambda: problem.walk(x.copy(), VarianceReduced(1e-9, snapshot, 1, m)),
+        "sgd": lambda: problem.walk(x.copy(), Plain(1e-9)),
+        "adagrad": lambda: problem.walk(x.copy(), RowScaled(1e-6, accumulator)),
     }
     return {name: 1e9 * seconds(run) / m for name, run in passes.items()}
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from benchmarks.ordinal.peers import run_peer
 from benchmarks.ordinal.problems import TARGET, synthetic
-from nearkin import contracts
+from nearkin.contracts import Run
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
-from nearkin.embedding.ordinal.solving import Run
+from nearkin.embedding.ordinal.solving import Task
 from nearkin.metrics import triplet_error
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
 
@@ -97,7 +97,7 @@ def time_one(loss: str, name: str, solver: Any, passes: int, seed: int) -> dict[
 
     def run(epochs: int, callback: Any = None) -> None:
         problem = OrdinalObjective(train.indices, N, get_loss(loss, P), dtype=dtype)
-        solver.minimize(problem, start, contracts.Run(epochs, callback=callback))
+        solver.minimize(problem, start, Run(epochs, callback=callback))
 
     short = 60 if "published" not in name else BUDGET
     run(max(1, short // passes), watch)
@@ -122,10 +122,10 @@ def quartiles(curves: list[list[float]], passes: int) -> dict[str, list[float]]:
 def convex(loss: str) -> dict[str, Any]:
     """The paper's "cvx" row: projected gradient on the Gram matrix, one seed and sixty steps."""
     train, test = synthetic(N, M, seed=0)
-    run = Run(train, P, get_loss(loss, P), "projected-gram", {}, np.random.default_rng(0))
+    task = Task(train, P, get_loss(loss, P), "projected-gram", {"epsilon": None}, np.random.default_rng(0))
     start = np.random.default_rng(1).normal(0, 0.1, (N, P))
     began = time.process_time()
-    X, _ = run.solve(start, max_epochs=60, tol=0.0)
+    X, _ = task.solve(start, Run(60))
     ms, error = 1e3 * (time.process_time() - began), triplet_error(X, test)
     row = {"loss": loss, "method": "projected-gram (60 steps)", "reached": int(error <= TARGET), "of": 1}
     return row | {"final_error": error, "min": ms, "mean": ms, "max": ms, "std": 0.0}

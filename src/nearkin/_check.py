@@ -68,7 +68,8 @@ def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
     limit = 4e18
     if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
         return X
-    long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
+    with np.errstate(over="ignore"):
+        long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
     if not long.any():
         return X
     row = int(long.argmax())

@@ -265,7 +265,12 @@ class Comparisons:
 
     def quadruplets(self) -> np.ndarray:
         """The comparisons as (m, 4) rows (i, j, l, k), with l = i for triplets."""
-        return self.indices[:, [0, 1, 0, 2]] if self.n_columns == 3 else self.indices
+        return as_quadruplets(self.indices)
+
+
+def as_quadruplets(rows: np.ndarray) -> np.ndarray:
+    """Rows (i, j, k) or (i, j, l, k) as (m, 4) rows (i, j, l, k) in C order, with l = i for triplets."""
+    return np.ascontiguousarray(rows[:, [0, 1, 0, 2]] if rows.shape[1] == 3 else rows)
 
 
 def as_indices(array: Any, name: str) -> np.ndarray:

@@ -18,7 +18,7 @@ def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
     if kind == "exact":
         return Index.build(X, metric=metric)
     M, K, coarse = {"pq": (4, 256, 0), "ivf": (4, 256, 8), "four-bit": (8, 16, 0)}[kind]
-    quantizer = nk.ProductQuantizer(M, K, coarse=coarse, random_state=0, max_iter=2, init="pca")
+    quantizer = nk.ProductQuantizer(M, K, n_lists=coarse, random_state=0, max_iter=2, init="pca")
     return Index.build(X, quantizer, metric=metric)
 
 
@@ -97,7 +97,7 @@ def test_the_index_itself_is_not_overwritten(bits, tmp_path: Path) -> None:
 
 
 def test_an_inverted_file_of_fast_scan_codes_is_refused(X, tmp_path: Path) -> None:
-    quantizer = nk.ProductQuantizer(4, 16, coarse=4, random_state=0, max_iter=2).fit(X)
+    quantizer = nk.ProductQuantizer(4, 16, n_lists=4, random_state=0, max_iter=2).fit(X)
     with pytest.raises(ValueError, match="fast_scan=False"):
         export_index(Index.build(X, quantizer), FaissShards(tmp_path / "out"))
     export_index(Index.build(X, quantizer, fast_scan=False), FaissShards(tmp_path / "out"))

@@ -26,8 +26,8 @@ KINDS = {
     "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0).fit(UNIT), "cosine"),
     "scalar": (ScalarQuantizer(8).fit(X), "ip"),
     "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X), "l2"),
-    "lists": (ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0).fit(X), "ip"),
-    "fast-scan lists": (ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0).fit(X), "l2"),
+    "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0).fit(X), "ip"),
+    "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0).fit(X), "l2"),
     "bits": (RandomHyperplanes(24, random_state=0).fit(X), "hamming"),
 }
 NAMES = {

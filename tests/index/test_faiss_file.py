@@ -18,12 +18,14 @@ CODED = {
     "rotated": ProductQuantizer(4, 32, max_iter=2, random_state=0),
     "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
-    "lists": ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0),
+    "lists": ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0),
     "8 bits a column": ScalarQuantizer(8),
     "6 bits a column": ScalarQuantizer(6),
     "half floats": ScalarQuantizer(16),
-    "sparse lists": ProductQuantizer(4, 32, coarse=60, max_iter=2, random_state=0),
-    "fast-scan lists": ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0),
+    "padded": ProductQuantizer(3, 32, rotation=None, random_state=0),
+    "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
+    "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
+    "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 

@@ -42,7 +42,7 @@ def test_errors():
 @pytest.mark.parametrize("index", [-1, 4, 10**7])
 def test_satisfied_never_reads_outside(index):
     X = np.zeros((4, 2))
-    with pytest.raises(ValueError, match=rf"index in comparisons is {index}"):
+    with pytest.raises(ValueError, match=rf"comparisons .*is .*{index}"):
         satisfied(X, np.array([[0, 1, index]]))
-    with pytest.raises(ValueError, match=r"q \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"comparisons has shape \(1, 2\)"):
         satisfied(X, np.array([[0, 1]]))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nearkin.embedding.ordinal import kernels as kernels
 from nearkin.embedding.ordinal.losses import LOSSES, get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.solvers import Plain, RowScaled, VarianceReduced
 
 N, P = 7, 5
 
@@ -37,7 +37,7 @@ def test_lazy_svrg_equals_the_dense_form(name, width, batch_size):
     x = pad_rows(X0 + rng.normal(0, 0.1, (N, P)), np.float64)
     X = unpad_rows(x, P).copy()
     for _ in range(2):  # the second pass goes on where the first one stopped
-        problem.svrg_pass(x, snapshot, step=step, batch_size=batch_size, n_terms=30)
+        problem.walk(x, VarianceReduced(step, snapshot, batch_size, n_terms=30))
     g, w = unpad_rows(snapshot.gradient, P), N * weights / weights.mean()
     position = 0
     for _ in range(2):
@@ -61,7 +61,7 @@ def test_sgd_and_adagrad_passes(name, width):
     w = weights / weights.mean()
     x = pad_rows(rng.normal(0, 0.5, (N, P)), np.float64)
     X = unpad_rows(x, P).copy()
-    problem.sgd_pass(x, step=1e-3)
+    problem.walk(x, Plain(1e-3))
     for q, row in enumerate(rows):
         X = X - 1e-3 * term_gradient(X, row, N * w[q], loss)
     np.testing.assert_allclose(unpad_rows(x, P), X, atol=1e-13)
@@ -70,7 +70,7 @@ def test_sgd_and_adagrad_passes(name, width):
         rows, weights = rows[keep], weights[keep]
         problem, w = OrdinalObjective(rows, N, loss, weights, dtype=np.float64), weights / weights.mean()
     accumulator, sums = np.full(N, 1e-8), np.full(N, 1e-8)
-    problem.adagrad_pass(x, accumulator, step=0.1)
+    problem.walk(x, RowScaled(0.1, accumulator))
     for q, row in enumerate(rows):
         g = term_gradient(X, row, w[q], loss)
         sums += (g**2).sum(axis=1)
@@ -87,8 +87,8 @@ def test_padding_stays_zero_and_float32_follows_float64():
         problem = OrdinalObjective(rows, N, get_loss("t-ste", P), dtype=dtype)
         x = pad_rows(X, dtype)
         for _ in range(3):
-            problem.svrg_pass(x, problem.snapshot(x), step=0.01, batch_size=2, n_terms=41)
-            problem.adagrad_pass(x, np.full(N, 1.0, dtype), step=0.1)
+            problem.walk(x, VarianceReduced(0.01, problem.snapshot(x), batch_size=2, n_terms=41))
+            problem.walk(x, RowScaled(0.1, np.full(N, 1.0, dtype)))
         assert (x.reshape(N, -1)[:, P:] == 0).all()
         points[dtype] = unpad_rows(x, P)
     np.testing.assert_allclose(points[np.float32], points[np.float64], atol=1e-5)

@@ -240,6 +240,24 @@ def comparisons_from_array(
     )
 
 
-def as_comparisons(comparisons: Any) -> Comparisons:
-    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it."""
-    return comparisons if isinstance(comparisons, Comparisons) else comparisons_from_array(comparisons)
+def as_comparisons(comparisons: Any, y: Any = None) -> Comparisons:
+    """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
+
+    With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
+    and (i, j, l, k) becomes (l, k, i, j). Raises ValueError if y has another length, or values other than True and
+    False, or 1 and -1.
+    """
+    if not isinstance(comparisons, Comparisons):
+        comparisons = comparisons_from_array(comparisons)
+    if y is None:
+        return comparisons
+    said = np.asarray(y)
+    if said.shape != (len(comparisons),):
+        raise ValueError(f"y has shape {said.shape}; it must be ({len(comparisons)},), one response a comparison")
+    if said.dtype.kind != "b" and not (said.dtype.kind in "iuf" and np.isin(said, (-1, 1)).all()):
+        shown = list(dict.fromkeys(map(repr, said[:100].tolist())))
+        raise ValueError(
+            f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the answer is as the "
+            "row says. For 0 and 1 pass y == 1"
+        )
+    return replace(comparisons, indices=orient(comparisons.indices, said))

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
 
 import nearkin as nk
 from nearkin.data.comparison_synthetic import comparisons_from_labels, comparisons_from_vectors
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
 from nearkin.embedding.ordinal.losses import LOSSES
+from nearkin.embedding.ordinal.solving import SOLVERS
 from nearkin.records import Comparisons
 
 
@@ -126,7 +128,7 @@ def test_partial_fit_drops_the_old_map(points, train):
     model = nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, 500)), features=points)
     model.transform(points[:3])
     model.partial_fit(train.take(slice(500, 600)))
-    with pytest.raises(ValueError, match="fit_transformer"):
+    with pytest.raises(ValueError, match="fit_feature_map"):
         model.transform(points[:3])
 
 
@@ -134,7 +136,7 @@ def test_transform_needs_features(model):
     with pytest.raises(ValueError, match=r"pass features \(n, d\)"):
         model.transform(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="features has 3 rows; it must have one per object, 40"):
-        clone(model).fit(model.comparisons_).fit_transformer(np.zeros((3, 2)))
+        clone(model).fit(model.comparisons_).fit_feature_map(np.zeros((3, 2)))
 
 
 def test_partial_fit_learns_and_keeps_what_it_knew(points, train, test):
@@ -167,6 +169,102 @@ def test_dimension_is_found(train):
     assert model.n_components_ == 2, model.dimension_curve_
     assert model.dimension_curve_["dimension"][:3] == [1, 2, 3]
     assert model.dimension_curve_["error"][0] > 0.15
+
+
+@pytest.mark.parametrize("as_said", ["bool", "list", "int8", "float"])
+@pytest.mark.parametrize("quadruplets", [False, True])
+def test_responses_are_used_as_cblearn_does(points, test, quadruplets, as_said):
+    """`fit(triplets, responses)` used to ignore the responses: an accuracy of .468 where .998 was to be had."""
+    true = comparisons_from_vectors(points, 3000, quadruplets=quadruplets, random_state=22)
+    good = np.random.default_rng(1).random(len(true)) < 0.5
+    turned = true.indices[:, [2, 3, 0, 1] if quadruplets else [0, 2, 1]]
+    rows = np.where(good[:, None], true.indices, turned)
+    y = {"bool": good, "list": good.tolist(), "int8": np.where(good, 1, -1).astype(np.int8), "float": good * 2.0 - 1}
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(rows, y[as_said])
+    assert model.score(test) > 0.95
+    assert model.score(rows, y[as_said]) == pytest.approx(model.score(true))
+    more = nk.OrdinalEmbedding(2, random_state=0).fit(rows[:500], good[:500]).partial_fit(rows[500:], good[500:])
+    np.testing.assert_array_equal(more.comparisons_.indices, true.indices)
+
+
+@pytest.mark.parametrize(
+    ("y", "text"),
+    [
+        ([0, 1, 1], "y holds 0, 1; it must hold True and False, or 1 and -1"),
+        ([1, -1, 2], "y holds 1, -1, 2"),
+        ([1.0, np.nan, 1.0], "y holds 1.0, nan"),
+        (["yes", "no", "yes"], "y holds 'yes', 'no'"),
+        ([True, False], r"y has shape \(2,\); it must be \(3,\)"),
+    ],
+)
+def test_other_responses_are_refused(y, text):
+    rows = [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+    for call in (nk.OrdinalEmbedding(2).fit, nk.OrdinalEmbedding(2, random_state=0).fit(rows).score):
+        with pytest.raises(ValueError, match=text):
+            call(rows, y)
+
+
+def test_cross_validation_by_scikit_learn(train):
+    good = np.random.default_rng(1).random(len(train)) < 0.5
+    rows = np.where(good[:, None], train.indices, train.indices[:, [0, 2, 1]])
+    scores = cross_val_score(nk.OrdinalEmbedding(2, random_state=0), rows, good, cv=3)
+    assert scores.min() > 0.95
+
+
+def test_fit_transform_returns_the_embedding(train):
+    found = nk.OrdinalEmbedding(2, random_state=0).fit_transform(train)
+    np.testing.assert_array_equal(found, nk.OrdinalEmbedding(2, random_state=0).fit(train).embedding_)
+
+
+def test_history_counts_from_one_and_names_the_objective(model):
+    assert model.history_[-1]["step"] == model.n_iter_
+    assert model.history_[0]["step"] >= 1
+    assert model.history_[-1]["objective"] == pytest.approx(model.objective_)
+
+
+def test_the_old_name_of_fit_feature_map(points, train):
+    model = nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, 300)))
+    with pytest.warns(DeprecationWarning, match=r"fit_transformer\(\.\.\.\) is deprecated .* type fit_feature_map"):
+        model.fit_transformer(points)
+    assert model.transform(points[:3]).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "l-bfgs", "epsilon": 0.1},
+        {"step": 1.0},
+        {"solver": "svrg", "epsilon": 0.2},
+        {"solver": "gd", "batch_size": 4},
+    ],
+)
+def test_an_option_that_the_solver_does_not_use_is_an_error(options, train):
+    with pytest.raises(ValueError, match=r"does not use it \(it has .*Leave \w+=None"):
+        nk.OrdinalEmbedding(2, **options).fit(train)
+
+
+def hostile(rows, n_objects=5):
+    """A `Comparisons` changed after its checks."""
+    answers = comparisons_from_array([[0, 1, 2]] * len(rows), objects=np.arange(n_objects))
+    answers.indices[:] = rows
+    return answers
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_kernels_never_read_outside(solver, model):
+    """The compiled kernels do not look at indices: a comparison changed by hand read and wrote outside the points."""
+    for row in ([0, 1, 5], [0, 1, 10**7], [2**32 - 1, 1, 2]):
+        with pytest.raises(ValueError, match=r"comparisons row 0 is .*; there are only 5 objects"):
+            nk.OrdinalEmbedding(2, solver=solver, random_state=0).fit(hostile([row]))
+    with pytest.raises(ValueError, match="index in comparisons is 10000000"):
+        model.score(hostile([[0, 1, 10**7]], 40))
+
+
+def test_nothing_and_one_object():
+    with pytest.raises(ValueError, match="comparisons is empty"):
+        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(5)))
+    with pytest.raises(ValueError, match="1 objects; at least 3 are needed"):
+        nk.OrdinalEmbedding(2).fit(Comparisons(np.empty((0, 3), np.uint32), np.arange(1)))
 
 
 def test_validation_returns_the_best_seen(points, test):

@@ -32,3 +32,18 @@ def test_damage_is_told(model, tmp_path, file):
     (tmp_path / "emb" / file).write_text("{")
     with pytest.raises(ValueError, match="damaged"):
         nk.OrdinalEmbedding.load(tmp_path / "emb")
+
+
+def test_a_folder_of_version_0_1_says_less(model, tmp_path):
+    """It wrote epsilon=0.1 and batch_size=1 for every solver; the solver's own is None now."""
+    model.set_params(solver="l-bfgs", epsilon=0.1, batch_size=1).save(tmp_path / "emb")
+    params = nk.OrdinalEmbedding.load(tmp_path / "emb").get_params()
+    assert (params["epsilon"], params["batch_size"]) == (None, None)
+
+
+def test_fewer_points_than_objects_are_damage(model, tmp_path):
+    """`score` read outside the points of such a folder."""
+    model.embedding_ = model.embedding_[:3]
+    model.save(tmp_path / "emb")
+    with pytest.raises(ValueError, match=r"embedding has shape \(3, 2\); it must be \(20, 2\)"):
+        nk.OrdinalEmbedding.load(tmp_path / "emb")

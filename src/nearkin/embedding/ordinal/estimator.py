@@ -3,16 +3,18 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
+from nearkin._deprecation import renamed
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import saving_folder
+from nearkin.contracts import Callback, Run
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
 from nearkin.embedding.ordinal import queries
@@ -21,31 +23,30 @@ from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
 from nearkin.embedding.ordinal.matching import join, match
 from nearkin.embedding.ordinal.report import count_per_object, describe
-from nearkin.embedding.ordinal.solving import SOLVERS, Run, principal_axes
+from nearkin.embedding.ordinal.solving import Task, principal_axes
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 
-Callback = Callable[[int, dict[str, Any]], None]
-HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
-
 
 class OrdinalEmbedding(BaseEstimator):
-    """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `solvers`).
+    """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `nearkin.solvers`).
 
     n_components: the dimension p, or "auto" for cross-validation (the curve is kept in `dimension_curve_`).
     loss: "gnmds", "ckl", "ckl-printed", "ste", "t-ste" or "soe".
     solver: "auto", "svrg-sbb", "svrg-sbb0", "svrg-sbb-modular", "svrg", "sgd", "adagrad", "gd", "l-bfgs" or
         "projected-gram" (convex, over the n x n Gram matrix; p is cut off at the end).
     loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual one.
-    step, epsilon, batch_size: of the solvers that have them; None for a step means that none needs tuning.
+    step, epsilon, batch_size: of the solvers that have them, None for the solver's own (which needs no tuning; epsilon
+        0.1, batches of one). A ValueError names an option that the solver does not use.
     max_iter, tol: at most so many epochs; stop when the objective falls by less than `tol` per epoch, relatively.
     n_init: starts to try. Each is run for ten epochs and the best one to the end; "auto" tries 4 up to 100,000
         comparisons and 1 above. scale: standard deviation of a start's coordinates.
 
     Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
-    `objective_`, `n_iter_`, `status_` and `history_` of the winning run; `comparisons_`, those learnt from. Objects
-    without a comparison stand at the origin; `report()` lists them, and the groups that nothing connects.
+    `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the winning run;
+    `comparisons_`, those learnt from. Objects without a comparison stand at the origin; `report()` lists them, and the
+    groups that nothing connects.
 
     >>> import nearkin as nk
     >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
@@ -62,8 +63,8 @@ class OrdinalEmbedding(BaseEstimator):
         solver: str = "auto",
         loss_parameter: float | None = None,
         step: float | None = None,
-        epsilon: float = 0.1,
-        batch_size: int = 1,
+        epsilon: float | None = None,
+        batch_size: int | None = None,
         max_iter: int = 100,
         tol: float = 1e-3,
         n_init: int | str = "auto",
@@ -86,21 +87,23 @@ class OrdinalEmbedding(BaseEstimator):
     def fit(
         self,
         comparisons: Any,
-        y: None = None,
+        y: Any = None,
         *,
         features: Any = None,
         validation: Any = None,
         callback: Callback | None = None,
-    ) -> "OrdinalEmbedding":
+    ) -> Self:
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
-        features (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons
-        that are not learnt from; the point returned is then the best validated one. callback(step, record): per epoch,
-        with "value" of the objective, "total" epochs and the "embedding" so far. Raises ValueError for fewer than three
-        objects, and if the answers all cancel out.
+        y (m,): responses as cblearn has them: True or 1 where the row says what was answered, False or -1 where the
+        answer was the other one, so that (i, j, k) is read as (i, k, j) and (i, j, l, k) as (l, k, i, j). features
+        (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons that are
+        not learnt from; the point returned is then the best validated one. callback(step, record): per epoch, from 1,
+        with "objective", "total" epochs, the number of the "start" and the "embedding" so far. Raises ValueError for
+        other responses, for fewer than three objects, and if the answers all cancel out.
         """
         self._check_parameters()
-        comparisons = as_comparisons(comparisons)
+        comparisons = as_comparisons(comparisons, y)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
         rng = self._generator()
@@ -109,35 +112,37 @@ class OrdinalEmbedding(BaseEstimator):
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
         else:
             self.n_components_ = int(self.n_components)
-        starts = self._starts(comparisons, rng)
-        self._run(comparisons, starts, rng, validation=validation, callback=callback)
+        self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
         self.feature_map_: FeatureMap | None = None
         if features is not None:
-            self.fit_transformer(features)
+            self.fit_feature_map(features)
         return self
 
-    def partial_fit(self, comparisons: Any, y: None = None, *, callback: Callback | None = None) -> "OrdinalEmbedding":
+    def fit_transform(self, comparisons: Any, y: Any = None, **options: Any) -> np.ndarray:
+        """`fit`, with the same arguments, and the embedding (n, p): a row an object, as scikit-learn's embeddings."""
+        return self.fit(comparisons, y, **options).embedding_
+
+    def partial_fit(self, comparisons: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
-        Old answers are kept (`comparisons_`) and learnt from again, so the result does not forget them. With more than
-        one of `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A
-        map from features belongs to the old places and is dropped: call `fit_transformer` again.
+        Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
+        forget them. With more than one of `n_init` the standing embedding competes with fresh starts, as a few answers
+        can have led it astray. A map from features belongs to the old places and is dropped: call `fit_feature_map`
+        again.
         """
         if not hasattr(self, "embedding_"):
-            return self.fit(comparisons, callback=callback)
+            return self.fit(comparisons, y, callback=callback)
         self._check_parameters()
         rng = self._generator()
-        joined = join(self.comparisons_, as_comparisons(comparisons))
+        joined = join(self.comparisons_, as_comparisons(comparisons, y))
         starts = self._starts(joined, rng)
         known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
         starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
-        self._run(joined, starts, rng, callback=callback)
+        self._learn(joined, starts, rng, callback=callback)
         self.feature_map_ = None
         return self
 
-    def fit_transformer(
-        self, features: Any, *, gamma: float | None = None, alpha: float | None = None
-    ) -> "OrdinalEmbedding":
+    def fit_feature_map(self, features: Any, *, gamma: float | None = None, alpha: float | None = None) -> Self:
         """Learn the map from features (n, d), one row per entry of `objects_`, to the embedding (SVRG-SBB section 5.4).
 
         gamma of the RBF kernel and the regularisation alpha are chosen on held-out rows if None. Objects without
@@ -153,6 +158,11 @@ class OrdinalEmbedding(BaseEstimator):
         )
         return self
 
+    def fit_transformer(self, features: Any, **options: Any) -> Self:
+        """The old name of `fit_feature_map`."""
+        renamed("fit_transformer(...)", "fit_feature_map(...)")
+        return self.fit_feature_map(features, **options)
+
     def transform(self, features: Any) -> np.ndarray:
         """Place objects that took no part, by their features (m, d): (m, p) float32.
 
@@ -162,7 +172,7 @@ class OrdinalEmbedding(BaseEstimator):
         if self.feature_map_ is None:
             raise ValueError(
                 "transform needs a map from features to the embedding; pass features (n, d) of the objects in "
-                "objects_ to fit(..., features=...) or to fit_transformer"
+                "objects_ to fit(..., features=...) or to fit_feature_map"
             )
         width = self.feature_map_.landmarks.shape[1]
         return self.feature_map_(_check.check_vectors(features, name="features", n_features=width))
@@ -170,8 +180,7 @@ class OrdinalEmbedding(BaseEstimator):
     def predict(self, comparisons: Any) -> np.ndarray:
         """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
         check_is_fitted(self, "embedding_")
-        rows = match(comparisons, self.objects_)
-        return satisfied(self.embedding_.astype(np.float64), rows.indices)
+        return satisfied(self.embedding_, match(comparisons, self.objects_))
 
     def predict_proba(self, comparisons: Any) -> np.ndarray:
         """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
@@ -184,10 +193,10 @@ class OrdinalEmbedding(BaseEstimator):
         near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
         return answer_probability(loss, near, far)
 
-    def score(self, comparisons: Any, y: None = None) -> float:
-        """The share of comparisons (weighted by votes) that the embedding satisfies."""
+    def score(self, comparisons: Any, y: Any = None) -> float:
+        """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
-        return 1.0 - triplet_error(self.embedding_, match(comparisons, self.objects_))
+        return 1.0 - triplet_error(self.embedding_, match(as_comparisons(comparisons, y), self.objects_))
 
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
@@ -231,14 +240,9 @@ class OrdinalEmbedding(BaseEstimator):
         if self.n_components != "auto":
             _check.check_integer(self.n_components, "n_components", low=1)
         _check.check_choice(self.loss, "loss", LOSSES)
-        _check.check_choice(self.solver, "solver", SOLVERS)
         if self.n_init != "auto":
             _check.check_integer(self.n_init, "n_init", low=1)
-        for name in ("max_iter", "batch_size"):
-            _check.check_integer(getattr(self, name), name, low=1)
-        if self.step is not None:
-            _check.check_real(self.step, "step", above=0.0)
-        _check.check_real(self.epsilon, "epsilon", low=0.0)
+        _check.check_integer(self.max_iter, "max_iter", low=1)
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
@@ -258,7 +262,7 @@ class OrdinalEmbedding(BaseEstimator):
 
         return embed
 
-    def _run(
+    def _learn(
         self,
         comparisons: Comparisons,
         starts: list[np.ndarray],
@@ -267,22 +271,15 @@ class OrdinalEmbedding(BaseEstimator):
         validation: Any = None,
         callback: Callback | None = None,
     ) -> None:
-        """Run every start for a while and the best one to the end: by validation if there is any, else by objective."""
+        """Embed from the best of the starts, and keep what was found."""
         loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
         options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-        judge = None if validation is None else partial(_error_on, match(validation, comparisons.objects))
-        run = Run(comparisons, self.n_components_, loss, self.solver, options, rng)
-        heats = len(starts) * HEAT if len(starts) > 1 else 0
-        total = heats + self.max_iter
-        values = []
-        for number, start in enumerate(starts if heats else []):
-            report = None if callback is None else _later(callback, number * HEAT, total, number)
-            X, solution = run.solve(start, max_epochs=HEAT, tol=0.0, callback=report, validate=judge)
-            values.append(solution.value if judge is None else judge(X))
-        best = int(np.argmin(values)) if values else 0
-        report = None if callback is None else _later(callback, heats, total, best)
-        X, solution = run.solve(starts[best], max_epochs=self.max_iter, tol=self.tol, callback=report, validate=judge)
-        suspect = triplet_error(X, comparisons.take(slice(0, 1000))) > 0.3  # the exact look below sorts all answers
+        task = Task(comparisons, self.n_components_, loss, self.solver, options, rng)
+        judge = None
+        if validation is not None:
+            judge = partial(triplet_error, comparisons=match(validation, comparisons.objects))
+        X, solution = task.solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
+        suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact look below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(
                 "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
@@ -292,16 +289,3 @@ class OrdinalEmbedding(BaseEstimator):
         self.comparisons_ = replace(comparisons, annotators=None)
         self.objective_, self.n_iter_ = solution.value, solution.n_epochs
         self.status_, self.history_ = solution.status, solution.history
-
-
-def _error_on(comparisons: Comparisons, X: np.ndarray) -> float:
-    return triplet_error(X, comparisons)
-
-
-def _later(callback: Callback, done: int, total: int, start: int) -> Callback:
-    """`callback`, its steps counted on from `done`, with the number of the start in the record."""
-
-    def report(step: int, record: dict[str, Any]) -> None:
-        callback(done + step, {**record, "total": total, "start": start})
-
-    return report

@@ -1,4 +1,4 @@
-"""The convex door: ordinal embedding over the Gram matrix by projected gradient (the paper's "cvx")."""
+"""Ordinal embedding over the Gram matrix by projected gradient, which is convex (the paper's "cvx")."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,9 @@ import numpy as np
 from nearkin import _check
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.compiling import kernel
+from nearkin.embedding.ordinal.kernels import objects
 from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value
+from nearkin.embedding.ordinal.objective import check_terms
 from nearkin.solvers import Solution
 from nearkin.solvers.barzilai_borwein import sbb_step
 from nearkin.solvers.monitor import Monitor
@@ -21,11 +23,9 @@ def gram_pass(G, q, w, code, parameter, halves, gradient):
 
     W_ij has +1 at (i, i) and (j, j) and -1 at (i, j) and (j, i), so that <W_ij, G> = d_ij^2.
     """
-    columns = q.shape[1]
-    third = 0 if columns == 3 else 2
     total = 0.0
     for t in range(len(q)):
-        i, j, l, k = np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, t)  # noqa: E741
         a = max(G[i, i] + G[j, j] - G[i, j] - G[j, i], 0.0)
         b = max(G[l, l] + G[k, k] - G[l, k] - G[k, l], 0.0)
         weight = w[t] if len(w) else 1.0
@@ -52,10 +52,16 @@ class GramObjective:
     loss: OrdinalLoss
     weights: np.ndarray | None = None
 
+    def __post_init__(self) -> None:
+        self.indices, self._weights = check_terms(self.indices, self.n_objects, self.weights)
+
     def value_and_gradient(self, G: np.ndarray) -> tuple[float, np.ndarray]:
+        """ValueError if G is not (n, n): the kernel does not look."""
+        if G.shape != (self.n_objects, self.n_objects):
+            raise ValueError(f"G has shape {G.shape}; it must be ({self.n_objects}, {self.n_objects})")
         gradient = np.zeros_like(G)
-        w = np.empty(0) if self.weights is None else np.asarray(self.weights / np.mean(self.weights), np.float64)
-        total = gram_pass(G, self.indices, w, self.loss.code, self.loss.parameter, self.loss.halves, gradient)
+        loss = self.loss
+        total = gram_pass(G, self.indices, self._weights, loss.code, loss.parameter, loss.halves, gradient)
         scale = self.n_objects / len(self.indices)
         return total * scale, gradient * scale
 

@@ -1,9 +1,10 @@
 """Passes over comparisons with the loss inlined: full gradient, SVRG, SGD and AdaGrad on points.
 
 Shapes, everywhere: x (n, c, 4) holds the points, each row padded with zeros to c blocks of four (padding stays zero
-because every update is a combination of rows); q (m, 3) or (m, 4) uint32 indices; w (m,) weights or (0,) for none.
-The terms are F_q = w_q f_q; scale factors are left to the caller. The walk is in the order of q, which the caller has
-shuffled once: random access to q would be four times slower at 10^6 rows.
+because every update is a combination of rows); q (m, 3) or (m, 4) uint32 indices; w (m,) weights or (0,) for none. The
+kernels do not look whether indices and shapes fit: `objective` is their door. The terms are F_q = w_q f_q; scale
+factors are left to the caller. The walk is in the order of q, which the caller has shuffled once: random access to q
+would be four times slower at 10^6 rows.
 """
 
 import numpy as np
@@ -12,6 +13,14 @@ from nearkin.embedding.ordinal.compiling import inlined, kernel
 from nearkin.embedding.ordinal.losses import loss_slopes, loss_value
 
 # `np.uintp` indices spare numba's test for negative ones, and constant offsets 0..3 let SLP see four neighbours.
+
+
+@inlined
+def objects(q, t):
+    """The objects (i, j, l, k) of row t, l = i for triplets: `records.as_quadruplets` without a copy of q."""
+    columns = q.shape[1]
+    third = 0 if columns == 3 else 2
+    return np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])
 
 
 @inlined
@@ -61,11 +70,9 @@ def difference(x, i, j, c, s):
 @kernel
 def sum_values(x, q, w, code, parameter):
     """sum_q F_q(x) in float64."""
-    columns = q.shape[1]
-    third = 0 if columns == 3 else 2
     total = 0.0
     for t in range(len(q)):
-        i, j, l, k = np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
         value = loss_value(code, np.float64(a), np.float64(b), np.float64(parameter))
         total += value * w[t] if len(w) else value
@@ -75,11 +82,9 @@ def sum_values(x, q, w, code, parameter):
 @kernel
 def sum_gradients(x, q, w, code, parameter, halves, gradient, slopes):
     """gradient += sum_q grad F_q(x); the slopes of every term are written to `slopes` (m, 2) if it is not empty."""
-    columns = q.shape[1]
-    third = 0 if columns == 3 else 2
     two = x.dtype.type(2)
     for t in range(len(q)):
-        i, j, l, k = np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
         s_a, s_b = loss_slopes(code, a, b, parameter, halves)
         if len(w):
@@ -118,8 +123,7 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
     batch. The dense second part is applied to a row when it is next touched (`catch_up`), which makes batch = 1 as
     cheap as batch = 100. `slopes` are those of `sum_gradients` at the snapshot: they spare its distances and its exp.
     """
-    n, blocks, m, columns = x.shape[0], x.shape[1], len(q), q.shape[1]
-    third = 0 if columns == 3 else 2
+    n, blocks, m = x.shape[0], x.shape[1], len(q)
     two = x.dtype.type(2)
     factor = step * scale
     last = np.zeros(n, np.int64)
@@ -131,7 +135,7 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
         start = t
         for s in range(size):
             row, r = np.uintp(s), np.uintp(t)
-            i, j, l, k = np.uintp(q[r, 0]), np.uintp(q[r, 1]), np.uintp(q[r, third]), np.uintp(q[r, columns - 1])  # noqa: E741
+            i, j, l, k = objects(q, r)  # noqa: E741
             catch_up(x, gradient, last, i, clock, step)
             catch_up(x, gradient, last, j, clock, step)
             catch_up(x, gradient, last, l, clock, step)
@@ -160,12 +164,11 @@ def svrg_pass(x, snapshot, gradient, slopes, q, w, code, parameter, halves, firs
 @inlined
 def apply_moves(x, near, far, q, first, size):
     """x_i -= u, x_j += u, x_l += v, x_k -= v for the `size` comparisons from row `first` on."""
-    m, columns = len(q), q.shape[1]
-    third = 0 if columns == 3 else 2
+    m = len(q)
     t = first
     for s in range(size):
         row, r = np.uintp(s), np.uintp(t)
-        i, j, l, k = np.uintp(q[r, 0]), np.uintp(q[r, 1]), np.uintp(q[r, third]), np.uintp(q[r, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, r)  # noqa: E741
         for c in range(x.shape[1]):
             u0, u1, u2, u3 = near[row, c, 0], near[row, c, 1], near[row, c, 2], near[row, c, 3]
             v0, v1, v2, v3 = far[row, c, 0], far[row, c, 1], far[row, c, 2], far[row, c, 3]
@@ -179,11 +182,9 @@ def apply_moves(x, near, far, q, first, size):
 @kernel
 def sgd_pass(x, q, w, code, parameter, halves, step):
     """x -= step grad F_q(x) for every comparison in turn, in place."""
-    columns = q.shape[1]
-    third = 0 if columns == 3 else 2
     two = x.dtype.type(2)
     for t in range(len(q)):
-        i, j, l, k = np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
         s_a, s_b = loss_slopes(code, a, b, parameter, halves)
         if len(w):
@@ -203,11 +204,9 @@ def sgd_pass(x, q, w, code, parameter, halves, step):
 @kernel
 def adagrad_pass(x, accumulator, q, w, code, parameter, halves, step):
     """Row-wise AdaGrad, in place: accumulator[r] += |g_r|^2, x_r -= step g_r / sqrt(accumulator[r]), per comparison."""
-    columns = q.shape[1]
-    third = 0 if columns == 3 else 2
     two = x.dtype.type(2)
     for t in range(len(q)):
-        i, j, l, k = np.uintp(q[t, 0]), np.uintp(q[t, 1]), np.uintp(q[t, third]), np.uintp(q[t, columns - 1])  # noqa: E741
+        i, j, l, k = objects(q, t)  # noqa: E741
         a, b = squared_distances(x, i, j, l, k)
         s_a, s_b = loss_slopes(code, a, b, parameter, halves)
         if len(w):

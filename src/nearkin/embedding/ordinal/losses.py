@@ -37,14 +37,8 @@ class OrdinalLoss:
     name: str
     code: int
     parameter: float
-    convex_in_gram: bool  # convex as a function of the Gram matrix, where a and b are linear
     has_model: bool  # exp(-f) is the probability of the answer
-
-    @property
-    def halves(self) -> int:
-        """2 x the exponent of t-STE if it is a whole number, so that no logarithm is needed; 0 otherwise."""
-        twice = self.parameter + 1
-        return int(twice) if self.code == T_STE and twice == int(twice) else 0
+    halves: int = 0  # 2 x the exponent of t-STE if it is a whole number, so that no logarithm is needed; 0 otherwise
 
 
 LOSSES = ("gnmds", "ckl", "ckl-printed", "ste", "t-ste", "soe")
@@ -61,11 +55,11 @@ def get_loss(name: str, n_components: int, parameter: float | None = None) -> Or
     if name not in defaults:
         if parameter is not None:
             raise ValueError(f"loss_parameter is {parameter!r}; loss {name!r} has none, pass loss_parameter=None")
-        code, convex = (GNMDS, True) if name == "gnmds" else (STE, True)
-        return OrdinalLoss(name, code, 1.0, convex, has_model=name != "gnmds")
+        return OrdinalLoss(name, GNMDS if name == "gnmds" else STE, 1.0, has_model=name != "gnmds")
     value = defaults[name] if parameter is None else _check.check_real(parameter, "loss_parameter", above=0.0)
     code = {"ckl": CKL, "t-ste": T_STE, "soe": SOE}[name]
-    return OrdinalLoss(name, code, value, convex_in_gram=False, has_model=code != SOE)
+    halves = int(value + 1) if code == T_STE and value == int(value) else 0
+    return OrdinalLoss(name, code, value, code != SOE, halves)
 
 
 @inlined

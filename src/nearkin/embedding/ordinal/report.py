@@ -14,7 +14,7 @@ def count_per_object(comparisons: Comparisons) -> np.ndarray:
     """(n,) the number of comparisons that each object takes part in."""
     flat = comparisons.indices.ravel()
     counts = np.bincount(flat, minlength=comparisons.n_objects)
-    if comparisons.n_columns == 4:  # an object may stand in both pairs of a quadruplet: count the row once
+    if comparisons.indices.shape[1] == 4:  # an object may stand in both pairs of a quadruplet: count the row once
         i, j, l, k = comparisons.indices.T  # noqa: E741  the paper's letters
         for twice in (np.where(i == l, i, k)[(i == l) | (i == k)], np.where(j == l, j, k)[(j == l) | (j == k)]):
             counts -= np.bincount(twice, minlength=comparisons.n_objects)

@@ -1,75 +1,63 @@
-"""From comparisons to points with a named solver: one start, one run."""
+"""From comparisons to points with a named solver, from several starts."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nearkin import _check, contracts
+from nearkin import _check
+from nearkin.contracts import Run
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution
 
-SOLVERS = (
-    "auto",
-    "svrg-sbb",
-    "svrg-sbb0",
-    "svrg-sbb-modular",
-    "svrg",
-    "sgd",
-    "adagrad",
-    "gd",
-    "l-bfgs",
-    "projected-gram",
-)
+HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
 
 
-def choose_solver(name: str, loss: OrdinalLoss) -> str:
-    """What "auto" means for a loss, by measurement (benchmarks/ordinal.py, clean and with 10 % of answers flipped).
+BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's parameters are the options it understands
+    "auto": lambda epsilon=0.1, batch_size=1: Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8),
+    "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
+    "svrg-sbb0": lambda batch_size=1: SVRG(epsilon=0.0, batch_size=batch_size, capped=False),
+    "svrg-sbb-modular": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size, restart=10),
+    "svrg": lambda step=1.0, batch_size=1: SVRG(step=step, batch_size=batch_size),
+    "sgd": lambda step="auto", epsilon=0.1: SGD(step=step, epsilon=epsilon),
+    "adagrad": lambda step=1.0: AdaGrad(step=step),
+    "gd": lambda step="sbb", epsilon=0.1: GradientDescent(step=step, epsilon=epsilon),
+    "l-bfgs": lambda: LBFGS(),
+    "projected-gram": lambda epsilon=0.1: ProjectedGram(epsilon=epsilon),
+}
+SOLVERS = tuple(BUILDERS)
 
-    Eight epochs of AdaGrad, half as dear as SVRG's and needing no first step, come near fastest; SVRG-SBB then ends
-    lower where answers contradict. With the losses that grow slowly ("ckl", "t-ste", "soe"), points stay where
-    AdaGrad's long first steps threw them, and held-out errors are higher: these start with SVRG-SBB.
-    """
-    return "svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name
 
+def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any]) -> Any:
+    """The solver called `name`; an option ("step", "epsilon", "batch_size") that is None is the solver's own.
 
-def build_solver(
-    name: str, *, step: float | None = None, epsilon: float = 0.1, batch_size: int = 1, longest: float = np.inf
-) -> Any:
-    """The solver called `name`. `step` None means the solver's own rule; what a solver has no use for is ignored.
+    What "auto" means was measured (benchmarks/ordinal, clean and with 10 % of answers flipped): eight epochs of
+    AdaGrad, half as dear as SVRG's and needing no first step, come near fastest; SVRG-SBB then ends lower where answers
+    contradict. With the losses that grow slowly ("ckl", "t-ste", "soe"), points stay where AdaGrad's long first steps
+    threw them, and held-out errors are higher: these start with SVRG-SBB.
 
-    "svrg-sbb0" is "svrg-sbb" with epsilon = 0; "svrg-sbb-modular" is SVRG-SBB Algorithm 2 with modules of 10 epochs;
-    "svrg" without a step keeps min(1, longest), `longest` being what single terms bear: on the objective per object 1
-    suits most data. Raises ValueError for another name.
+    Raises ValueError for a name that is none of `SOLVERS`, and for an option that the solver has no use for.
     """
     _check.check_choice(name, "solver", SOLVERS)
-    if name.startswith("svrg-sbb"):
-        restart = 10 if name.endswith("modular") else None
-        if name == "svrg-sbb0":
-            return SVRG(epsilon=0.0, batch_size=batch_size, capped=False)
-        return SVRG(epsilon=epsilon, batch_size=batch_size, restart=restart)
-    if name == "svrg":
-        return SVRG(step=min(1.0, longest) if step is None else step, batch_size=batch_size)
-    if name == "sgd":
-        return SGD(step="auto" if step is None else step, epsilon=epsilon)
-    if name == "adagrad":
-        return AdaGrad(step=1.0 if step is None else step)
-    if name == "auto":
-        return Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8)
-    if name == "gd":
-        return GradientDescent(step="sbb" if step is None else step, epsilon=epsilon)
-    if name == "l-bfgs":
-        return LBFGS()
-    return ProjectedGram(epsilon=epsilon)
+    build = BUILDERS["svrg-sbb" if name == "auto" and loss.code in (CKL, T_STE, SOE) else name]
+    known = inspect.signature(build).parameters
+    given = {option: value for option, value in options.items() if value is not None}
+    for option, value in given.items():
+        if option not in known:
+            has = f"it has {' and '.join(known)}" if known else "it has none of these options"
+            raise ValueError(f"{option} is {value!r}; solver={name!r} does not use it ({has}). Leave {option}=None")
+    return build(**given)
 
 
-class Run:
+class Task:
     """Comparisons made ready for one solver: shuffled once, in its precision, to be solved from several starts.
 
-    `options` are the keywords of `build_solver`.
+    `options` are "step", "epsilon" and "batch_size", None for the solver's own.
     """
 
     def __init__(
@@ -78,60 +66,68 @@ class Run:
         n_components: int,
         loss: OrdinalLoss,
         solver: str,
-        options: dict[str, Any],
+        options: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
-        self._name, self._p = choose_solver(solver, loss), n_components
-        n = comparisons.n_objects
-        if self._name == "projected-gram":
-            self._solver = build_solver(self._name, **options)
-            self._problem: Any = GramObjective(comparisons.indices, n, loss, comparisons.weights)
+        self._p, self._in_gram = n_components, solver == "projected-gram"
+        self._solver = build_solver(solver, loss, options)
+        n, weights = comparisons.n_objects, comparisons.weights
+        if self._in_gram:
+            self._problem: Any = GramObjective(comparisons.indices, n, loss, weights)
             return
         order = rng.permutation(len(comparisons))
-        weights = None if comparisons.weights is None else comparisons.weights[order]
-        self._dtype = np.float64 if self._name == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
+        weights = None if weights is None else weights[order]
+        self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        longest = self._problem.n_terms * self._problem.largest_step(options.get("batch_size", 1))
-        self._solver = build_solver(self._name, **options, longest=longest)
+        if solver == "svrg" and options["step"] is None:  # 1 suits most data, where single terms bear it
+            longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
+            self._solver = replace(self._solver, step=min(1.0, longest))
+
+    def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
+        """Run every start (n, p) for `HEAT` epochs and the best one to the end: by validation if there is any.
+
+        The callback's steps count on from start to start, and its record names the "start".
+        """
+        heats = len(starts) * HEAT if len(starts) > 1 else 0
+        total, heat = heats + run.max_iter, replace(run, max_iter=HEAT, tol=0.0)
+        values = []
+        for number, start in enumerate(starts if heats else []):
+            X, solution = self.solve(start, heat, done=number * HEAT, about={"total": total, "start": number})
+            values.append(solution.value if run.validate is None else run.validate(X))
+        best = int(np.argmin(values)) if values else 0
+        return self.solve(starts[best], run, done=heats, about={"total": total, "start": best})
 
     def solve(
-        self,
-        start: np.ndarray,
-        *,
-        max_epochs: int,
-        tol: float,
-        callback: Callable[[int, dict[str, Any]], None] | None = None,
-        validate: Callable[[np.ndarray], float] | None = None,
+        self, start: np.ndarray, run: Run, *, done: int = 0, about: Mapping[str, Any] | None = None
     ) -> tuple[np.ndarray, Solution]:
         """Embed from `start` (n, p): the points found (n, p) and the solver's report.
 
-        `validate` and the callback's record["embedding"] see points (n, p). Raises FloatingPointError on divergence.
+        `run.validate` and the callback's record["embedding"] see points (n, p); the callback's steps count on from
+        `done`, and its records have `about` too. Raises FloatingPointError if the run diverges.
         """
+        validate, callback = run.validate, run.callback
 
-        def report(epoch: int, record: Mapping[str, Any]) -> None:
+        def report(step: int, record: Mapping[str, Any]) -> None:
             if callback is not None:
                 rest = {name: value for name, value in record.items() if name != "x"}
-                callback(epoch, {**rest, "embedding": self._points(record["x"])})
+                callback(done + step, {**rest, **(about or {}), "embedding": self._points(record["x"])})
 
-        solution = self._solver.minimize(
-            self._problem,
-            start @ start.T if self._name == "projected-gram" else pad_rows(start, self._dtype),
-            contracts.Run(
-                max_iter=max_epochs,
-                tol=tol,
-                callback=None if callback is None else report,
-                validate=None if validate is None else lambda x: validate(self._points(x)),
-            ),
+        inner = replace(
+            run,
+            callback=None if callback is None else report,
+            validate=None if validate is None else lambda x: validate(self._points(x)),
         )
+        x = start @ start.T if self._in_gram else pad_rows(start, self._dtype)
+        solution = self._solver.minimize(self._problem, x, inner)
         if solution.status == "diverged":
             raise FloatingPointError(
-                f"solver={self._name!r} diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
+                f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
                 "use a smaller step, or solver='svrg-sbb' or 'auto' with their bounded steps"
             )
         return np.ascontiguousarray(self._points(solution.x)), solution
 
     def _points(self, x: np.ndarray) -> np.ndarray:
-        return gram_points(x, self._p) if self._name == "projected-gram" else unpad_rows(x, self._p)
+        return gram_points(x, self._p) if self._in_gram else unpad_rows(x, self._p)
 
 
 def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:

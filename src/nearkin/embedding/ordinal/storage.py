@@ -45,15 +45,11 @@ def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = read_arrays(path / "embedding.safetensors")
     try:
         objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
-        comparisons = Comparisons(arrays["comparisons"], objects, arrays.get("weights"))
-        feature_map = None
-        if "landmarks" in arrays:
-            feature_map = FeatureMap(**{name: arrays[name] for name in _MAP}, **config["feature_map"])
         fitted = {
-            "embedding_": arrays["embedding"],
+            "embedding_": _points(arrays["embedding"], len(objects), config["n_components"]),
             "objects_": objects,
-            "comparisons_": comparisons,
-            "feature_map_": feature_map,
+            "comparisons_": Comparisons(arrays["comparisons"], objects, arrays.get("weights")),
+            "feature_map_": _feature_map(arrays, config),
             "n_components_": config["n_components"],
             "dimension_curve_": config["dimension_curve"],
             "objective_": config["objective"],
@@ -61,9 +57,29 @@ def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
             "status_": config["status"],
             "history_": [],
         }
+        params = dict(config["params"])
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
-    return config["params"], fitted
+    for name, usual in (("epsilon", 0.1), ("batch_size", 1)):  # written by version 0.1 for "the solver's own"
+        if params.get(name) == usual:
+            params[name] = None
+    return params, fitted
+
+
+def _points(X: np.ndarray, n: int, p: int) -> np.ndarray:
+    if X.shape != (n, p) or not np.isfinite(X).all():
+        raise ValueError(f"embedding has shape {X.shape}; it must be ({n}, {p}) finite numbers")
+    return X
+
+
+def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> FeatureMap | None:
+    if "landmarks" not in arrays:
+        return None
+    found = FeatureMap(**{name: arrays[name] for name in _MAP}, **config["feature_map"])
+    p = config["n_components"]
+    if found.landmarks.ndim != 2 or found.coefficients.shape != (len(found.landmarks), p) or found.mean.shape != (p,):
+        raise ValueError(f"landmarks has shape {found.landmarks.shape}, coefficients {found.coefficients.shape}")
+    return found
 
 
 def _is_plain(value: Any) -> bool:
