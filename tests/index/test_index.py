@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
 from nearkin._storage import write_arrays
+from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
 Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
@@ -176,6 +177,7 @@ def test_bad_folders(tmp_path):
         Index.build(X[:5]).save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     Index.build(X[:5]).save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"
     text = config.read_text()
     config.write_text(text.replace('"format_version": 1', '"format_version": 99'))
@@ -346,6 +348,7 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
     }
     for name, index in made.items():
         index.save(tmp_path / name)
+        as_version_1(tmp_path / name)  # later ones have a manifest, which tells too
 
     def mixed(target, source, part):
         shutil.rmtree(tmp_path / "mixed", ignore_errors=True)

@@ -1,7 +1,7 @@
 """One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids."""
 
 import os
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, has_unit_rows
-from nearkin._storage import pack_ids, saving_folder, write_arrays
+from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.index import faiss_rows, identifiers, saved
@@ -278,13 +278,16 @@ class Index:
                     self.kept.save(folder / "vectors.npy")
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.
 
-        Raises FileNotFoundError or ValueError for a folder that is missing, damaged, of a newer format, or whose parts
-        do not belong together.
+        All files are compared with the checksums in the folder's manifest, kept vectors block by block when they are
+        first used; `verify=False` compares lengths only. While another process saves there, it is the old index or the
+        new. Raises FileNotFoundError or ValueError for a folder that is missing, damaged, of a newer format, or whose
+        parts do not belong together.
         """
-        parts = saved.read_parts(Path(path))
+        with nullcontext() if verify else without_verification():
+            parts = one_version(path, saved.read_parts)
         self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
         self.ids, self._next_id = parts.ids, parts.next_id
         return self
