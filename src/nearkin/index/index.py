@@ -17,6 +17,7 @@ from nearkin.index import faiss_rows, identifiers, saved
 from nearkin.index.empty import METRICS, empty_faiss
 from nearkin.index.faiss_file import inverted_file, write_faiss
 from nearkin.index.guard import Guard, uninterrupted
+from nearkin.index.merging import Made, check_mergeable
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
@@ -182,9 +183,14 @@ class Index:
             raise ValueError("other is this index itself; give another one")
         first, second = sorted((self, other), key=id)  # the same order in every thread
         with first._guard.writing(), second._guard.writing(), uninterrupted():
-            saved.check_mergeable(self, other)
+            if any(index.ids is not None or index.kept is not None for index in (self, other)):
+                raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
+            check_mergeable(self._made(), other._made())
             faiss_rows.move(other.faiss_index, self.faiss_index)
         return self
+
+    def _made(self) -> Made:
+        return Made(self.metric, self.n_features, self.faiss_index, self.quantizer)
 
     @property
     def n_probe(self) -> int | None:
@@ -270,7 +276,7 @@ class Index:
             if self._next_id is not None:
                 config["next_id"] = self._next_id
             with saving_folder(path, "index", config) as folder:
-                write_faiss(saved.with_integer_ids(self), folder / "index.faiss")
+                write_faiss(saved.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
                 write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
                 if self.quantizer is not None:
                     self.quantizer.save(folder / "quantizer")

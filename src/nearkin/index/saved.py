@@ -1,8 +1,8 @@
-"""The parts of a saved index: read, compared with each other, and wrapped for plain FAISS; and which indexes merge."""
+"""The parts of a saved index: read, compared with each other, and wrapped for plain FAISS."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import faiss
 import numpy as np
@@ -17,9 +17,6 @@ from nearkin.index.faiss_file import read_faiss
 from nearkin.index.faiss_rows import innermost
 from nearkin.index.rescoring import KeptVectors
 from nearkin.index.saved_quantizer import load_quantizer
-
-if TYPE_CHECKING:
-    from nearkin.index.index import Index
 
 
 @dataclass(frozen=True)
@@ -93,39 +90,17 @@ def _unwrapped(wrapped: Any) -> Any:
     return faiss.clone_index(faiss.downcast_index(wrapped.index))
 
 
-def with_integer_ids(index: "Index") -> Any:
+def with_integer_ids(inner: Any, ids: np.ndarray | None) -> Any:
     """The FAISS index, under the users' ids where they are integers."""
-    inner = index.faiss_index
-    if index.ids is None or index.ids.dtype.kind != "i":
+    if ids is None or ids.dtype.kind != "i":
         return inner
-    if index.metric == "hamming":  # a map wants an empty index at first: it gets a stand-in, then the real one
+    if isinstance(
+        inner, faiss.IndexBinary
+    ):  # a map wants an empty index at first: it gets a stand-in, then the real one
         wrapped = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
     else:
         wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))
     wrapped.index = inner
-    faiss.copy_array_to_vector(index.ids, wrapped.id_map)
+    faiss.copy_array_to_vector(ids, wrapped.id_map)
     wrapped.ntotal = inner.ntotal
     return wrapped
-
-
-def check_mergeable(one: "Index", other: "Index") -> None:
-    """ValueError unless the rows of `other` mean the same in `one`."""
-    if any(index.ids is not None or index.kept is not None for index in (one, other)):
-        raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
-    for what, own, its in (
-        ("metric", one.metric, other.metric),
-        ("number of columns", one.n_features, other.n_features),
-        ("kind", *(type(innermost(index.faiss_index)).__name__ for index in (one, other))),
-    ):
-        if own != its:
-            raise ValueError(f"indexes of another {what} cannot be merged: {its!r} into {own!r}")
-    if one.quantizer is not other.quantizer and not _same_codes(one.quantizer, other.quantizer, one.n_features):
-        raise ValueError("indexes of different quantizers cannot be merged; build both with the same fitted quantizer")
-
-
-def _same_codes(one: Any, other: Any, d: int) -> bool:
-    """Whether two quantizers give the same codes, by what they are made of."""
-    if isinstance(one, BitCodes):
-        probes = np.random.default_rng(0).normal(size=(8, d))
-        return isinstance(other, BitCodes) and np.array_equal(one.project(probes), other.project(probes))
-    return np.array_equal(*(faiss.serialize_index(quantizer.to_faiss()) for quantizer in (one, other)))
