@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from nearkin.data.comparison_synthetic import distinct_rows
-from nearkin.records import Comparisons
+from nearkin.embedding.ordinal.posterior import answer_information, coin_entropy, place_covariances
+from nearkin.records import Comparisons, as_quadruplets
 
 Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
 
@@ -13,16 +14,30 @@ Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2)
 def uncertain_queries(
     X: np.ndarray, comparisons: Comparisons, probability: Probability, k: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(k, 3) questions whose answer is least certain, among 50 k random ones that were not asked yet.
+    """(k, 3) questions: half those whose margin is least certain, half drawn at random.
 
-    Between equally uncertain ones, heads with fewer answers come first: closeness to 1/2 is divided by the square root
-    of 1 + the answers known of the head.
+    Among 25 k random questions that were not asked yet, the informed half has the answers that tell most about the
+    places, given how well the answers so far determine these (`posterior`), each head once before any head twice. That
+    alone would ask only what the embedding itself brings up, and with many wrong answers it is then never found out
+    that the embedding is wrong (error .39 where random questions reached .19); the random half keeps it honest.
     """
-    rows = _fresh(distinct_rows(len(X), 50 * k, 3, rng), _triplets(comparisons), len(X))
-    p = probability(_squared(X, rows[:, 0], rows[:, 1]), _squared(X, rows[:, 0], rows[:, 2]))
-    known = np.bincount(comparisons.indices[:, 0], minlength=len(X))[rows[:, 0]]
-    score = p * (1 - p) / np.sqrt(1 + known)
-    return rows[np.argsort(-score, kind="stable")[:k]]
+    del probability  # the posterior is STE's
+    n = len(X)
+    asked = _triplets(comparisons)
+    informed = _fresh(distinct_rows(n, 25 * k, 3, rng), asked, n)
+    covariances = place_covariances(X, comparisons.quadruplets().astype(np.int64), comparisons.weights)
+    gains = answer_information(X, covariances, as_quadruplets(informed))
+    informed = informed[_head_by_head(informed[:, 0], gains)][: k // 2]
+    drawn = _fresh(distinct_rows(n, 4 * k, 3, rng), np.concatenate([asked, informed]), n)
+    return np.concatenate([informed, drawn[: k - len(informed)]])
+
+
+def _head_by_head(heads: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """An order of questions: the best one of every head, then the second best of every head, and so on."""
+    order = np.lexsort((-gains, heads))
+    _, starts, counts = np.unique(heads[order], return_index=True, return_counts=True)
+    rank = np.arange(len(order)) - np.repeat(starts, counts)
+    return order[np.lexsort((-gains[order], rank))]
 
 
 def informative_queries(
@@ -86,17 +101,7 @@ def information_gain(
     tau = np.exp(likelihood - likelihood.max())
     tau /= tau.sum()
     p = chance(rows[:, 1], rows[:, 2])
-    return _coin_entropy(p @ tau) - _coin_entropy(p) @ tau
-
-
-def _coin_entropy(p: np.ndarray) -> np.ndarray:
-    p = np.clip(p, 1e-300, 1.0)
-    q = np.clip(1.0 - p, 1e-300, 1.0)
-    return -(p * np.log(p) + q * np.log(q))
-
-
-def _squared(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return ((X[a] - X[b]) ** 2).sum(axis=-1)
+    return coin_entropy(p @ tau) - coin_entropy(p) @ tau
 
 
 def _triplets(comparisons: Comparisons) -> np.ndarray:
