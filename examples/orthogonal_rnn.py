@@ -23,11 +23,12 @@ from torch.nn import functional as F
 
 import nearkin as nk
 
+ADAM = nk.orthogonal.Adam()
 METHODS: dict[str, Callable | None] = {
     "unconstrained": None,
-    "Riemannian, taylor": lambda p: nk.orthogonal.RiemannianDescent(p, 3e-4, "taylor", betas=(0.9, 0.99)),
-    "Givens, 8 matchings": lambda p: nk.orthogonal.GivensDescent(p, 0.01, "random", n_matchings=8, betas=(0.9, 0.99)),
-    "flow, s = d / log d": lambda p: nk.orthogonal.StochasticFlow(p, 0.01, "d/log d", scale="none", betas=(0.9, 0.99)),
+    "Riemannian, taylor": lambda p: nk.orthogonal.RiemannianDescent(p, 3e-4, "taylor", momentum=ADAM),
+    "Givens, 8 matchings": lambda p: nk.orthogonal.GivensDescent(p, 0.01, "random", n_matchings=8, momentum=ADAM),
+    "flow, s = d / log d": lambda p: nk.orthogonal.StochasticFlow(p, 0.01, "d/log d", scale="none", momentum=ADAM),
 }
 
 

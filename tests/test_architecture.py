@@ -17,7 +17,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "embedding": 4, "quantization": 4, "hashing": 4,
     "index": 5,
     "export": 6,
-    "plots": 7, "report": 8, "pipeline": 9,
+    "plots": 7, "report": 8, "pipeline": 9, "web": 9.5,
     "cli": 10, "__main__": 11,
 }  # fmt: skip
 MAX_FILE, MAX_FUNCTION = 400, 60

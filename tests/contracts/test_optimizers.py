@@ -1,6 +1,7 @@
 """The contract of every optimizer on the manifold, run over optimizers x shapes x dtypes."""
 
 import copy
+import inspect
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch.optim import lr_scheduler, swa_utils
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
-from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, is_orthogonal
+from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow, is_orthogonal
 
 Build = Callable[..., Any]
 
@@ -34,7 +35,7 @@ OPTIMIZERS: dict[str, Build] = {
     "flow-square": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="square", **o),
     "flow-importance": lambda p, lr, **o: StochasticFlow(p, lr / 6, sampling="importance", **o),
     "flow-importance-greedy": lambda p, lr, **o: StochasticFlow(
-        p, lr / 6, sampling="importance", family="greedy", rebuild_every=5, **o
+        p, lr / 6, sampling=Importance("greedy", rebuild_every=5), **o
     ),
     "riemannian-exp": lambda p, lr, **o: RiemannianDescent(p, lr, "exp", **o),
     "riemannian-cayley": lambda p, lr, **o: RiemannianDescent(p, lr, "cayley", **o),
@@ -46,7 +47,7 @@ OPTIMIZERS: dict[str, Build] = {
 MOMENTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "momentum": {"momentum": 0.7},
-    "adam": {"betas": (0.8, 0.95)},
+    "adam": {"momentum": Adam((0.8, 0.95))},
 }
 SHAPES = [(6, 6), (7, 7), (9, 4), (8, 5), (4, 9), (2, 6, 6), (2, 3, 7, 3)]
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
@@ -245,9 +246,9 @@ def test_integer_parameters(name: str) -> None:
         ({"lr": float("nan")}, r"lr is nan|lr is .*nan"),
         ({"lr": float("inf")}, "lr is inf"),
         ({"lr": 0.1, "momentum": 1.5}, "momentum is 1.5"),
-        ({"lr": 0.1, "betas": (0.9, 1.0)}, r"betas\[1\] is 1.0"),
-        ({"lr": 0.1, "betas": 0.9}, "betas is 0.9"),
-        ({"lr": 0.1, "betas": (0.9, 0.9), "momentum": 0.5}, "give one of them"),
+        ({"lr": 0.1, "momentum": Adam((0.9, 1.0))}, r"betas\[1\] is 1.0"),
+        ({"lr": 0.1, "momentum": Adam(0.9)}, "betas is 0.9"),
+        ({"lr": 0.1, "momentum": Adam(eps=0.0)}, "eps is 0"),
         ({"lr": 0.1, "layout": "image"}, "layout is 'image'"),
         ({"lr": 0.1, "stabilize_every": -1}, "stabilize_every is -1"),
     ],
@@ -259,9 +260,38 @@ def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
 
 
 @each_optimizer
+def test_old_spellings_work_with_a_warning(name: str) -> None:
+    target, params = point((6, 6), 2), [nn.Parameter(point((6, 6), 1)) for _ in range(2)]
+    new = OPTIMIZERS[name]([params[0]], 0.05, momentum=Adam((0.8, 0.95), eps=1e-6))
+    with pytest.warns(DeprecationWarning, match=r"type momentum=nearkin.orthogonal.Adam"):
+        old = OPTIMIZERS[name]([params[1]], 0.05, betas=(0.8, 0.95), eps=1e-6)
+    for optimizer, p in zip((new, old), params, strict=True):
+        train(optimizer, [p], [target], 3)
+    assert torch.equal(*params)
+    with pytest.warns(DeprecationWarning, match="generator"):
+        OPTIMIZERS[name](params, 0.05, generator=3)
+    with pytest.warns(DeprecationWarning, match="betas"), pytest.raises(ValueError, match="give one of them"):
+        OPTIMIZERS[name](params, 0.05, betas=(0.9, 0.9), momentum=0.5)
+
+
+def test_groups_may_have_moments_of_their_own() -> None:
+    params = [nn.Parameter(point((6, 6), seed)) for seed in (1, 2)]
+    groups = [{"params": params[:1], "momentum": Adam((0.8, 0.95))}, {"params": params[1:], "momentum": 0.5}]
+    optimizer = GivensDescent(groups, 0.1)
+    assert optimizer.param_groups[0]["betas"] == (0.8, 0.95)
+    assert (optimizer.param_groups[1]["momentum"], "betas" in optimizer.param_groups[1]) == (0.5, False)
+    train(optimizer, params, params, 2)
+
+
+@pytest.mark.parametrize("optimizer", [GivensDescent, StochasticFlow, RiemannianDescent])
+def test_at_most_twelve_parameters(optimizer: Any) -> None:
+    assert len(inspect.signature(optimizer).parameters) <= 12
+
+
+@each_optimizer
 def test_state_survives_a_file_without_pickle_and_schedulers_work(name: str, tmp_path: Path) -> None:
     p = nn.Parameter(point((6, 6), 1))
-    optimizer = OPTIMIZERS[name]([p], 0.1, betas=(0.9, 0.99))
+    optimizer = OPTIMIZERS[name]([p], 0.1, momentum=Adam())
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
     train(optimizer, [p], [point((6, 6), 2)], 3)
     lr = optimizer.param_groups[0]["lr"]
@@ -316,7 +346,7 @@ def test_every_scheduler_runs(name: str, scheduler: str) -> None:
 
 @each_optimizer
 def test_one_cycle_turns_the_momentum_or_the_first_beta(name: str) -> None:
-    for moments, key in (({}, "momentum"), ({"momentum": 0.5}, "momentum"), ({"betas": (0.8, 0.95)}, "betas")):
+    for moments, key in (({}, "momentum"), ({"momentum": 0.5}, "momentum"), ({"momentum": Adam((0.8, 0.95))}, "betas")):
         optimizer = OPTIMIZERS[name]([nn.Parameter(point((6, 6), 1))], 0.1, **moments)
         lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=6)
         value = optimizer.param_groups[0][key]

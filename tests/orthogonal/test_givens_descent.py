@@ -43,7 +43,7 @@ def test_one_step_is_algorithm_2(selection: str, d: int) -> None:
 def test_random_selection_draws_from_its_generator(side: str) -> None:
     X, G = problem(6)
     pairs = random_matching(6, torch.Generator().manual_seed(5))
-    found = stepped(X, G, 0.1, selection="random", side=side, generator=torch.Generator().manual_seed(5))
+    found = stepped(X, G, 0.1, selection="random", side=side, random_state=torch.Generator().manual_seed(5))
     rotation = found @ X.T if side == "left" else X.T @ found
     mask = torch.eye(6, dtype=torch.bool)
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
@@ -132,4 +132,4 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="angle is 'exact' with momentum"):
         GivensDescent(square, 0.1, angle="exact", momentum=0.5)
     with pytest.raises(TypeError, match="random_state is 'seed'"):
-        GivensDescent(square, 0.1, generator="seed")
+        GivensDescent(square, 0.1, random_state="seed")

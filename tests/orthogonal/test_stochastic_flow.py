@@ -6,7 +6,7 @@ from torch import nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal import RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import Importance, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.tournament import uniform_components, uniform_scale
 
 
@@ -33,7 +33,7 @@ def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale
         kept[part[:, None], part[None, :]] = Omega[part[:, None], part[None, :]]
     factor = uniform_scale(7, s) if scale == "unbiased" else 1.0
     expected = torch.matrix_exp(-0.01 * factor * kept) @ X
-    found = stepped(X, G, 0.01, component_size=s, scale=scale, generator=torch.Generator().manual_seed(4))
+    found = stepped(X, G, 0.01, component_size=s, scale=scale, random_state=torch.Generator().manual_seed(4))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)  # torch.matrix_exp is good to 3e-11
 
 
@@ -53,7 +53,7 @@ def test_one_component_is_the_exact_method() -> None:
         {"component_size": 3, "sampling": "abs"},
         {"component_size": 2, "sampling": "square"},
         {"component_size": 2, "sampling": "importance"},
-        {"component_size": 2, "sampling": "importance", "family": "greedy"},
+        {"component_size": 2, "sampling": Importance("greedy")},
     ],
     ids=str,
 )
@@ -63,7 +63,7 @@ def test_the_mean_step_is_the_exact_one(options: dict) -> None:
     generator = torch.Generator().manual_seed(0)
     mean = torch.zeros_like(X)
     for _ in range(n):
-        mean += stepped(X, G, lr, generator=generator, **options) / n
+        mean += stepped(X, G, lr, random_state=generator, **options) / n
     exact = -lr * left_skew(X, G) @ X
     assert float((mean - X - exact).norm()) < 0.2 * float(exact.norm())
 
@@ -71,7 +71,7 @@ def test_the_mean_step_is_the_exact_one(options: dict) -> None:
 def test_families_are_kept_and_rebuilt() -> None:
     X, G = problem(6, 6)
     p = nn.Parameter(X.clone())
-    optimizer = StochasticFlow([p], 1e-3, sampling="importance", family="greedy", rebuild_every=3)
+    optimizer = StochasticFlow([p], 1e-3, sampling=Importance("greedy", rebuild_every=3))
     seen = []
     for step in range(6):
         p.grad = G * (1 if step < 3 else torch.linspace(-1, 1, 6, dtype=torch.float64))
@@ -95,6 +95,6 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="scale is 'mean'"):
         StochasticFlow(params, 0.1, scale="mean")
     with pytest.raises(ValueError, match="family is 'all'"):
-        StochasticFlow(params, 0.1, family="all")
+        StochasticFlow(params, 0.1, sampling=Importance("all"))
     with pytest.raises(ValueError, match="rebuild_every is 0"):
-        StochasticFlow(params, 0.1, rebuild_every=0)
+        StochasticFlow(params, 0.1, sampling=Importance(rebuild_every=0))

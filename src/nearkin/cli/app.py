@@ -6,6 +6,7 @@ import typer
 
 import nearkin
 from nearkin._distributed import current
+from nearkin.cli.ask import ask
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
@@ -64,7 +65,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, embed, sweep, compress, train, search, evaluate, report, encode, export):
+for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export):
     app.command()(command)
 
 

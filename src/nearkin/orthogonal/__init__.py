@@ -1,6 +1,7 @@
 """Optimization on O(d), SO(d) and the Stiefel manifold: one engine for rotations and projections."""
 
 from nearkin.orthogonal.auto import orthogonal_optimizer as orthogonal_optimizer
+from nearkin.orthogonal.colouring import Importance as Importance
 from nearkin.orthogonal.diagnostics import History as History
 from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
 from nearkin.orthogonal.diagnostics import is_orthogonal as is_orthogonal
@@ -10,5 +11,6 @@ from nearkin.orthogonal.matching import greedy_matching as greedy_matching
 from nearkin.orthogonal.matching import max_weight_matching as max_weight_matching
 from nearkin.orthogonal.matching import random_matching as random_matching
 from nearkin.orthogonal.matching import two_opt_matching as two_opt_matching
+from nearkin.orthogonal.moments import Adam as Adam
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow

@@ -40,7 +40,7 @@ def orthogonal_optimizer(
     lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
     method: "auto", or "riemannian" (newton-schulz), "flow" (s = d / log d), "givens" (greedy).
     cheap_gradients: see above.
-    options: momentum, betas, maximize, stabilize_every, generator, callback and the method's own.
+    options: momentum, maximize, stabilize_every, random_state, callback and the method's own.
 
     Examples
     --------
@@ -59,6 +59,7 @@ def orthogonal_optimizer(
         return StochasticFlow(groups, lr, **{"component_size": "d/log d", "scale": "none", **options})
     if method == "givens":
         return GivensDescent(groups, lr, **options)
+    options.pop("random_state", None)  # nothing is drawn
     return RiemannianDescent(groups, lr, **{"retraction": "newton-schulz", **options})
 
 

@@ -8,12 +8,33 @@ norm. With both counted twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K th
 e's matching.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice
 from nearkin.orthogonal.matching import greedy_matching, max_weight_matching
+
+FAMILIES = ("round-robin", "greedy", "max-weight")
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Importance sampling of matchings, for `sampling=` of `StochasticFlow`.
+
+    family: "round-robin", or heavy matchings by "greedy" or "max-weight" (`heavy_colouring`).
+    rebuild_every: for heavy matchings: after how many steps of a parameter its family is built anew from |Omega|.
+    """
+
+    family: str = "round-robin"
+    rebuild_every: int = 50
+
+    def group_options(self) -> dict[str, Any]:
+        """As flat entries of a parameter group, which `state_dict` saves."""
+        return {"sampling": "importance", "family": self.family, "rebuild_every": self.rebuild_every}
 
 
 def round_robin(d: int) -> Tensor:

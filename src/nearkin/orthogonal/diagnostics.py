@@ -1,12 +1,13 @@
 """Diagnostics for users: is it orthogonal, is the gradient right, what happened during training."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nearkin._check import check_real
+from nearkin._deprecation import renamed
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
@@ -77,15 +78,18 @@ def _automatic_gradient(f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
 
 
 class History:
-    """A callback that keeps what it is told: pass it as `callback=` and read `history["loss"]` afterwards."""
+    """A callback that keeps what it is told: pass it as `callback=` and read `history["objective"]` afterwards."""
 
     def __init__(self) -> None:
-        self.records: list[dict[str, float]] = []
+        self.records: list[dict[str, Any]] = []
 
-    def __call__(self, step: int, record: dict[str, float]) -> None:
+    def __call__(self, step: int, record: Mapping[str, Any]) -> None:
         self.records.append({"step": step, **record})
 
-    def __getitem__(self, name: str) -> list[float]:
+    def __getitem__(self, name: str) -> list[Any]:
+        if name == "loss":
+            renamed('history["loss"]', 'history["objective"]')
+            name = "objective"
         return [record[name] for record in self.records]
 
     def __len__(self) -> int:

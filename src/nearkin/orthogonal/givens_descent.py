@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin._deprecation import accepts_old
+from nearkin.contracts import Callback
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
-from nearkin.orthogonal.moments import angles, first_moment, step_length
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
+from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
 from nearkin.orthogonal.tournament import uniform_components
 
@@ -37,14 +39,15 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
         circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
         objective (PCA, sorting) decreases in every step without a step length to choose.
-    momentum: heavy ball, in [0, 1]; the buffer is turned with the point.
-    betas: None, or two numbers in [0, 1) that turn on the Adam-like step (one second moment per matrix).
+    momentum: heavy ball, in [0, 1], the buffer being turned with the point; or `Adam()` for the Adam-like step, which
+        has one second moment per matrix.
     maximize: ascend instead.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
     layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
-    generator: seed, numpy or torch generator of the selection. The default is a fixed seed, so that the replicas of
+    random_state: seed, NumPy or torch generator of the selection. The default is a fixed seed, so that the replicas of
         data-parallel training turn the same pairs.
-    callback: called after each step with (step, {"loss", "orthogonality_error", "gradient_norm"}).
+    callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and,
+        where `step` was given a closure, its value as "objective".
 
     Examples
     --------
@@ -61,6 +64,8 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     (True, True)
     """
 
+    @accepts_old(generator="random_state")
+    @accepts_old_moments
     def __init__(
         self,
         params: Any,
@@ -70,18 +75,16 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         n_matchings: int = 1,
         side: str = "auto",
         angle: str = "gradient",
-        momentum: float = 0.0,
-        betas: tuple[float, float] | None = None,
-        eps: float = 1e-8,
+        momentum: float | Adam = 0.0,
         maximize: bool = False,
         stabilize_every: int = 0,
         layout: str = "matrix",
-        generator: Any = 0,
+        random_state: Any = 0,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, betas, eps, maximize, stabilize_every, layout)
+        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         own = {"selection": selection, "n_matchings": n_matchings, "side": side, "angle": angle}
-        super().__init__(params, {**defaults, **own}, generator, callback)
+        super().__init__(params, {**defaults, **own}, random_state, callback)
 
     def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
         check_choice(group["selection"], "selection", SELECTIONS)

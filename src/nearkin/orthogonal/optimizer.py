@@ -3,18 +3,27 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
+from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, write_back
+from nearkin.orthogonal.moments import Adam
 
-Callback = Callable[[int, dict[str, float]], None]
+
+@runtime_checkable
+class GroupOptions(Protocol):
+    """A small object given for several options of a group, such as `Adam`."""
+
+    def group_options(self) -> dict[str, Any]:
+        """The options by their names."""
+        ...
 
 
 class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
@@ -25,15 +34,15 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
     """
 
-    def __init__(self, params: Any, defaults: dict[str, Any], generator: Any, callback: Callback | None) -> None:
-        self.generator = torch_generator(generator)
+    def __init__(self, params: Any, defaults: dict[str, Any], random_state: Any, callback: Callback | None) -> None:
+        self.generator = torch_generator(random_state)
         self.callback = callback
         self._steps = 0
-        super().__init__(params, defaults)
+        super().__init__(params, _flat(defaults))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own; each is checked to be orthogonal now."""
-        super().add_param_group(param_group)
+        super().add_param_group(_flat(param_group))
         group = self.param_groups[-1]
         try:
             _check_common(group)
@@ -138,13 +147,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
 
 def common_defaults(
-    lr: float,
-    momentum: float,
-    betas: tuple[float, float] | None,
-    eps: float,
-    maximize: bool,
-    stabilize_every: int,
-    layout: str,
+    lr: float, momentum: float | Adam, maximize: bool, stabilize_every: int, layout: str
 ) -> dict[str, Any]:
     """The options that every optimizer has, as the defaults of its groups.
 
@@ -153,13 +156,21 @@ def common_defaults(
     """
     return {
         "lr": lr,
+        "eps": 1e-8,
         "momentum": momentum,
-        **({} if betas is None else {"betas": betas}),
-        "eps": eps,
         "maximize": maximize,
         "stabilize_every": stabilize_every,
         "layout": layout,
     }
+
+
+def _flat(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with those that stand for several spread out: plain values can be saved without pickle."""
+    flat = {name: value for name, value in options.items() if not isinstance(value, GroupOptions)}
+    for value in options.values():
+        if isinstance(value, GroupOptions):
+            flat |= value.group_options()
+    return flat
 
 
 def _check_common(group: dict[str, Any]) -> None:
@@ -247,4 +258,4 @@ def _record(active: list[tuple[dict[str, Any], Tensor]], loss: Any) -> dict[str,
     }
     if loss is None:
         return record
-    return {"loss": float(loss.detach() if isinstance(loss, Tensor) else loss), **record}
+    return {"objective": float(loss.detach() if isinstance(loss, Tensor) else loss), **record}

@@ -1,15 +1,32 @@
 """Riemannian gradient descent: the whole skew gradient in every step, five retractions."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice
+from nearkin._deprecation import renamed
+from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.moments import first_moment, step_length
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
+from nearkin.orthogonal.moments import Adam, accepts_old_moments, first_moment, step_length
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step
+
+
+def _ignores_generator(function: Callable[..., None]) -> Callable[..., None]:
+    """Nothing is drawn here: an old `generator=` is dropped with a warning."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> None:
+        if "generator" in kwargs:
+            renamed("RiemannianDescent(generator=)", "nothing in its place: this optimizer draws nothing", stacklevel=3)
+            del kwargs["generator"]
+        function(*args, **kwargs)
+
+    return call
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -29,10 +46,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
         notice. The fastest on square parameters; on tall ones it is "exp".
-    momentum: heavy ball, in [0, 1].
-    betas: None, or two numbers in [0, 1) that turn on the Adam-like step.
+    momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
-    maximize, layout, callback, generator: see `GivensDescent`.
+    maximize, layout, callback: see `GivensDescent`.
 
     Examples
     --------
@@ -49,23 +65,22 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     True
     """
 
+    @_ignores_generator
+    @accepts_old_moments
     def __init__(
         self,
         params: Any,
         lr: float,
         retraction: str = "exp",
         *,
-        momentum: float = 0.0,
-        betas: tuple[float, float] | None = None,
-        eps: float = 1e-8,
+        momentum: float | Adam = 0.0,
         maximize: bool = False,
         stabilize_every: int = 100,
         layout: str = "matrix",
-        generator: Any = 0,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, betas, eps, maximize, stabilize_every, layout)
-        super().__init__(params, {**defaults, "retraction": retraction}, generator, callback)
+        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
+        super().__init__(params, {**defaults, "retraction": retraction}, 0, callback)
 
     def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", RETRACTIONS)

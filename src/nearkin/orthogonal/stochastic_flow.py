@@ -1,19 +1,23 @@
 """Stochastic flows: the exponential of an unbiased, block-sparse estimate of the skew gradient (flows, section 3)."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
+from nearkin._deprecation import accepts_old, renamed
+from nearkin.contracts import Callback
 from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
-from nearkin.orthogonal.colouring import draw_matching, heavy_colouring, round_robin_colouring
-from nearkin.orthogonal.moments import angles, first_moment, step_length
+from nearkin.orthogonal.colouring import FAMILIES, Importance, draw_matching, heavy_colouring, round_robin_colouring
+from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
 from nearkin.orthogonal.noise import measured_component_size
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Callback, common_defaults
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
     direct_components,
@@ -24,7 +28,22 @@ from nearkin.orthogonal.tournament import (
 )
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
-FAMILIES = ("round-robin", "greedy", "max-weight")
+
+
+def _accepts_old_family(function: Callable[..., None]) -> Callable[..., None]:
+    """`family=` and `rebuild_every=` are taken as `sampling=Importance(...)`, with a warning."""
+
+    @wraps(function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        old = {name: kwargs.pop(name) for name in ("family", "rebuild_every") if name in kwargs}
+        if old:
+            renamed("family= and rebuild_every=", "sampling=nearkin.orthogonal.Importance(family, rebuild_every)")
+            sampling = Importance(**old)
+            if kwargs.get("sampling") == "importance":
+                kwargs["sampling"] = sampling
+        function(self, *args, **kwargs)
+
+    return call
 
 
 class StochasticFlow(AbstractOrthogonalOptimizer):
@@ -40,15 +59,13 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     lr: step length, > 0.
     component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets), or "noise": grown and shrunk
         so that sampling adds as much variance as the gradients show over the last steps (`noise.py`; not the paper's).
-    sampling: "uniform" (the default: by Lemmas 9.5 and 9.6 "square" gains nothing, and "abs" gained under 1 % at d =
-    256),
-        "abs" and "square" (h-regular, by the direct sampler: no rejection), or "importance": matchings (s = 2) of a
-        non-intersecting family drawn with the probabilities of least variance. All but "uniform" form Omega, O(d^2 k).
+    sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection); "importance"
+        or `Importance(...)`: matchings (s = 2) of a non-intersecting family, drawn with the probabilities of least
+        variance. All but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained
+        under 1 % at d = 256.
     scale: "unbiased" multiplies the sampled entries so that their mean is Omega: at s = 2 by d - 1, and then the stable
         lr is about 1/d of the exact method's. "none" leaves them as they are, so that lr means the same for every s.
-    family: for "importance": "round-robin", or heavy matchings by "greedy" or "max-weight".
-    rebuild_every: for heavy matchings: after how many steps of a parameter its family is built anew from |Omega|.
-    momentum, betas, maximize, stabilize_every, layout, generator, callback: see `GivensDescent`.
+    momentum, maximize, stabilize_every, layout, random_state, callback: see `GivensDescent`.
 
     Examples
     --------
@@ -65,29 +82,27 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     True
     """
 
+    @accepts_old(generator="random_state")
+    @accepts_old_moments
+    @_accepts_old_family
     def __init__(
         self,
         params: Any,
         lr: float,
         component_size: int | str = 2,
-        sampling: str = "uniform",
+        sampling: str | Importance = "uniform",
         *,
         scale: str = "unbiased",
-        family: str = "round-robin",
-        rebuild_every: int = 50,
-        momentum: float = 0.0,
-        betas: tuple[float, float] | None = None,
-        eps: float = 1e-8,
+        momentum: float | Adam = 0.0,
         maximize: bool = False,
         stabilize_every: int = 0,
         layout: str = "matrix",
-        generator: Any = 0,
+        random_state: Any = 0,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, betas, eps, maximize, stabilize_every, layout)
-        own = {"component_size": component_size, "sampling": sampling, "scale": scale}
-        own |= {"family": family, "rebuild_every": rebuild_every}
-        super().__init__(params, {**defaults, **own}, generator, callback)
+        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
+        own = {"component_size": component_size, "scale": scale, **Importance().group_options(), "sampling": sampling}
+        super().__init__(params, {**defaults, **own}, random_state, callback)
 
     def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.orthogonal.givens_descent import GivensDescent
+from nearkin.orthogonal.moments import Adam
 
 BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-random": "random",
@@ -61,4 +62,4 @@ class LayerRotation(nn.Module):
         """
         if self.kind not in BY_GRADIENT:
             return None
-        return GivensDescent([self.base], lr, BY_GRADIENT[self.kind], betas=MOMENTS, stabilize_every=1000)
+        return GivensDescent([self.base], lr, BY_GRADIENT[self.kind], momentum=Adam(MOMENTS), stabilize_every=1000)

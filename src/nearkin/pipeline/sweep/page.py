@@ -26,10 +26,12 @@ def sweep_page(sweep: Sweep, vectors: str) -> Page:
 
 def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
     names = dict.fromkeys(trial.method for trial in sweep.trials)
-    alone = {name: {t.n_bytes: t.mean() for t in sweep.trials if t.method == name} for name in names}
+    alone = {name: {float(t.n_bytes): t.mean() for t in sweep.trials if t.method == name} for name in names}
     deepest = max(o for trial in sweep.trials for o in trial.recall)
     rescored = {
-        f"{name}, rescored {o} x": {t.n_bytes: t.mean(o) for t in sweep.trials if t.method == name and o in t.recall}
+        f"{name}, rescored {o} x": {
+            float(t.n_bytes): t.mean(o) for t in sweep.trials if t.method == name and o in t.recall
+        }
         for name in names
         for o in (4, deepest)
         if len(alone[name]) > 1 and o > 1

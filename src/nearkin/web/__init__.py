@@ -1,0 +1,12 @@
+"""Pages for people: `ask` collects comparisons. They need the extra web: pip install 'nearkin[web]'."""
+
+from importlib import import_module
+from types import ModuleType
+
+
+def load(page: str) -> ModuleType:
+    """The package of a page ("ask"); ImportError that says what to install."""
+    try:
+        return import_module(f"nearkin.web.{page}")
+    except ImportError as error:
+        raise ImportError(f"pages need the extra web ({error}): pip install 'nearkin[web]'") from error

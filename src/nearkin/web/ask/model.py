@@ -1,0 +1,82 @@
+"""The model behind a survey: learned again now and then in a process of its own, so that no question waits for it."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import numpy as np
+
+from nearkin.embedding.ordinal import OrdinalEmbedding
+from nearkin.metrics.ordinal import triplet_error
+from nearkin.records import Comparisons
+
+FEWEST = 10  # answers before the first fit
+_GROWTH = 1.05  # a fit is due when there are this many times the answers of the last one
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one fit is made from: n items, comparisons (m, 4) to learn, and others to be judged by."""
+
+    n_items: int
+    learned: np.ndarray
+    held_out: np.ndarray
+    n_components: int
+    n_questions: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A finished fit: places (n, p), the error on the answers held out (None where there are none), next questions."""
+
+    embedding: np.ndarray
+    n_answers: int
+    error: float | None
+    questions: list[tuple[int, ...]]
+
+
+def fit(job: Job) -> Fitted:
+    """Learn places from the answers, and choose what to ask next; runs in the model's own process."""
+    names = np.arange(job.n_items)
+    model = OrdinalEmbedding(job.n_components, random_state=job.seed).fit(Comparisons(job.learned, names))
+    places = model.embedding_
+    error = triplet_error(places, Comparisons(job.held_out, names)) if len(job.held_out) else None
+    asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
+    return Fitted(places, len(job.learned), error, [tuple(map(int, row)) for row in asked])
+
+
+class Learner:
+    """Runs `fit` in a process of its own; `take` gives what it finished, once."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._running: Future[Fitted] | None = None
+        self._last = 0
+
+    def offer(self, make: Callable[[], Job], n_answers: int) -> None:
+        """Begin a fit if none runs and there are enough new answers."""
+        if self._running is not None or n_answers < max(FEWEST, _GROWTH * self._last, self._last + 1):
+            return
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        self._last, self._running = n_answers, self._pool.submit(fit, make())
+
+    def take(self) -> Fitted | None:
+        """The fit that has finished since the last call, None if there is none.
+
+        A fit that failed (answers that all cancel out) is left out; more answers bring the next.
+        """
+        if self._running is None or not self._running.done():
+            return None
+        running, self._running = self._running, None
+        try:
+            return running.result()
+        except ValueError:
+            return None
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,243 @@
+"""A survey: who has been asked what, what they said, and what to ask next. Every change is in the journal first."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin._check import check_choice, check_integer, check_real
+from nearkin.web.ask.items import Items
+from nearkin.web.ask.journal import Journal
+from nearkin.web.ask.model import Fitted, Job, Learner
+from nearkin.web.ask.questions import FORMS, Form, Question, Shown, answers_of
+from nearkin.web.ask.raters import Rater
+from nearkin.web.ask.table import AnswerTable
+from nearkin.web.serving import new_token
+
+_KEPT_QUESTIONS = 400  # that the model chooses at once: as many as may be answered until its next fit
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How questions are chosen.
+
+    form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
+    that its error is measured honestly. repeat_share: questions that a rater has answered before, for consistency.
+    catch: (c, 3) numbers of items (anchor, near, far) whose answer is known, and catch_share how often they are asked.
+    active: whether the model chooses the others; without it all are random.
+    """
+
+    form: str = "triplet"
+    random_share: float = 0.2
+    repeat_share: float = 0.05
+    catch: tuple[tuple[int, int, int], ...] = ()
+    catch_share: float = 0.03
+    active: bool = True
+    n_components: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.form, "form", FORMS)
+        for name in ("random_share", "repeat_share", "catch_share"):
+            check_real(getattr(self, name), name, low=0, high=1)
+        if self.random_share + self.repeat_share + self.catch_share > 1:
+            raise ValueError("random_share, repeat_share and catch_share add up to more than 1")
+        if self.catch and self.form != "triplet":
+            raise ValueError(f"catch questions are triplets, and the form is {self.form!r}; leave them out")
+        check_integer(self.n_components, "n_components", low=1)
+
+
+@dataclass
+class Survey:
+    """Questions and answers about `items`, kept in `journal`; safe for several threads.
+
+    ValueError if the journal belongs to other items or another form.
+    """
+
+    items: Items
+    plan: Plan
+    out: Path
+    raters: dict[str, Rater] = field(default_factory=dict)  # by key, the secret of a rater's address
+    questions: list[Question] = field(default_factory=list)
+    fitted: Fitted | None = None
+    curve: list[tuple[int, float]] = field(default_factory=list)  # answers learned from, error on those held out
+
+    def __post_init__(self) -> None:
+        self._lock = threading.RLock()
+        self._rng = np.random.default_rng(self.plan.seed)
+        self._learner, self._pool, self._n_learnable = Learner(), deque[Shown](), 0
+        self._number_of = {name: number for number, name in enumerate(self.items.ids)}
+        self.form: Form = FORMS[self.plan.form]
+        self.journal = Journal(self.out.with_name(self.out.name + ".journal"))
+        self._replay()
+        self.table = AnswerTable(self.out, self.items, self.form)
+        self.table.rewrite(self.answered())
+
+    # ---- raters ----------------------------------------------------------------------------------------------------
+
+    def join(self, name: str = "") -> Rater:
+        """A new rater under a name (or an anonymous number), or the one of that name."""
+        name = " ".join(name.split())[:60]
+        with self._lock:
+            known = next((rater for rater in self.raters.values() if rater.name == name), None) if name else None
+            if known is not None:
+                return known
+            rater = Rater(new_token(), name or f"rater {len(self.raters) + 1}")
+            self._note({"event": "join", "key": rater.key, "name": rater.name})
+            return rater
+
+    def rater(self, key: str) -> Rater:
+        """The rater of an address; ValueError for an unknown one."""
+        if key not in self.raters:
+            raise ValueError("this link is not known here; open the survey's own link again")
+        return self.raters[key]
+
+    # ---- asking ----------------------------------------------------------------------------------------------------
+
+    def ask(self, key: str) -> Question:
+        """The open question of a rater: the one that waits for an answer, or a new one."""
+        with self._lock:
+            rater = self.rater(key)
+            if rater.open is not None:
+                return self.questions[rater.open]
+            self._look_at_model()
+            reason, shown, of = self._choose(rater)
+            event = {
+                "event": "asked", "question": len(self.questions), "rater": key, "reason": reason,
+                "shown": [self.items.ids[item] for item in self.form.shuffled(shown, self._rng)], "of": of,
+            }  # fmt: skip
+            self._note(event, durable=False)  # a question that a power cut takes away is asked again
+            return self.questions[-1]
+
+    def answer(self, key: str, number: int, choice: int, seconds: float = 0.0) -> None:
+        """Keep a rater's answer, on disk when this returns; the same answer sent twice is one.
+
+        `choice` counts the page's choices from 0; -1 is "can't say". ValueError for a question of another rater, one
+        that was answered otherwise, or a choice that there is not.
+        """
+        with self._lock:
+            question = self._of(key, number)
+            if not isinstance(choice, int) or not -1 <= choice < self.form.n_choices:
+                raise ValueError(f"choice is {choice!r}; it must be -1 to {self.form.n_choices - 1}")
+            if question.choice == choice:
+                return
+            if question.choice is not None:
+                raise ValueError("this question was answered already; undo that first")
+            spent = min(max(float(seconds), 0.0), 86_400.0)
+            self._note({"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent})
+            self.table.append(question, self.raters[key].name)
+            self._offer()
+
+    def undo(self, key: str) -> Question | None:
+        """Take the rater's last answer back and open its question again; None if there is none."""
+        with self._lock:
+            rater = self.rater(key)
+            if not rater.answered:
+                return None
+            number = rater.answered[-1]
+            self._note({"event": "undo", "question": number})
+            self.table.rewrite(self.answered())
+            return self.questions[number]
+
+    def answered(self) -> list[tuple[Question, str]]:
+        """All answers in force, those of "can't say" too, with the rater's name."""
+        return [(q, self.raters[q.rater].name) for q in self.questions if q.choice is not None]
+
+    def close(self) -> None:
+        """End the model's process and close the files."""
+        self._learner.close()
+        self.journal.close()
+
+    # ---- inner parts -----------------------------------------------------------------------------------------------
+
+    def _choose(self, rater: Rater) -> tuple[str, Shown, int | None]:
+        """Reason and items of the next question, and the one that it repeats."""
+        draw, plan = float(self._rng.random()), self.plan
+        if draw < plan.repeat_share and (old := rater.to_repeat(self.questions)) is not None:
+            return "repeat", self.questions[old].shown, old
+        draw -= plan.repeat_share
+        if 0 <= draw < plan.catch_share and plan.catch:
+            return "catch", plan.catch[int(self._rng.integers(len(plan.catch)))], None
+        draw -= plan.catch_share
+        if draw >= plan.random_share and plan.active and self.form.name != "pairs":
+            while self._pool:
+                shown = self._pool.popleft()
+                if not rater.has_seen(self.form.key(shown)):
+                    return "active", shown, None
+        for _ in range(20):
+            shown = self.form.random(len(self.items), self._rng)
+            if not rater.has_seen(self.form.key(shown)):
+                break
+        return ("random" if draw < plan.random_share else "start"), shown, None
+
+    def _look_at_model(self) -> None:
+        found = self._learner.take()
+        if found is not None:
+            self.fitted = found
+            self._pool = deque(found.questions)
+            if found.error is not None:
+                self.curve.append((found.n_answers, found.error))
+
+    def _offer(self) -> None:
+        """Let the model learn again if there are enough new answers."""
+        self._learner.offer(self._job, self._n_learnable)
+
+    def _job(self) -> Job:
+        held_out = [q for q in self.questions if q.reason == "random" and q.choice is not None and q.choice >= 0]
+        return Job(
+            len(self.items), self._comparisons([q for q in self.questions if q.teaches]), self._comparisons(held_out),
+            self.plan.n_components, _KEPT_QUESTIONS, self.plan.seed,
+        )  # fmt: skip
+
+    def _comparisons(self, questions: list[Question]) -> np.ndarray:
+        return answers_of([row for q in questions for row in self.form.implied(q.shown, q.choice or 0)])
+
+    def _of(self, key: str, number: int) -> Question:
+        self.rater(key)
+        if not isinstance(number, int) or not 0 <= number < len(self.questions) or self.questions[number].rater != key:
+            raise ValueError("this question was asked of somebody else; reload the page")
+        return self.questions[number]
+
+    def _note(self, event: dict[str, Any], *, durable: bool = True) -> None:
+        self.journal.append(event, durable=durable)
+        self._apply(event)
+
+    def _replay(self) -> None:
+        head = {"event": "survey", "version": 1, "form": self.form.name, "items": list(self.items.ids)}
+        if not self.journal.events:
+            self.journal.append(head)
+            return
+        if self.journal.events[0] != head:
+            self.journal.close()
+            raise ValueError(
+                f"{self.journal.path} belongs to other items or another form of question; give another --out"
+            )
+        for event in self.journal.events[1:]:
+            self._apply(event)
+        self.journal.events.clear()
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        """Change the state as an event says: while it happens, and again when a survey is taken up."""
+        kind = event["event"]
+        if kind == "join":
+            self.raters[event["key"]] = Rater(event["key"], event["name"])
+            return
+        if kind == "asked":
+            shown = tuple(self._number_of[name] for name in event["shown"])
+            self.questions.append(Question(event["question"], event["rater"], event["reason"], shown, of=event["of"]))
+            self.raters[event["rater"]].asked(event["question"], self.form.key(shown))
+            return
+        question = self.questions[event["question"]]
+        if kind == "answer":
+            question.choice, question.time, question.seconds = event["choice"], event["time"], event["seconds"]
+            self.raters[question.rater].closed(question.number)
+            self._n_learnable += question.teaches
+        else:
+            self._n_learnable -= question.teaches
+            question.choice = None
+            self.raters[question.rater].reopened(question.number)

@@ -1,0 +1,114 @@
+"""The survey over HTTP: who may do what, what the pages may load, and that nothing of an item becomes code."""
+
+import re
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from nearkin.web.ask import Plan, Survey, Texts, ask_app
+from nearkin.web.ask.items import Items, named_items
+
+HOSTILE = '<script>alert("x")</script>'
+NAMES = ["a", "b", HOSTILE, "d"]
+
+
+@pytest.fixture
+def client(tmp_path: Path):
+    survey = Survey(named_items(NAMES), Plan(active=False, repeat_share=0), tmp_path / "answers.csv")
+    with TestClient(
+        ask_app(survey, "token", "admin", Texts(consent="I agree", goal=5)), raise_server_exceptions=True
+    ) as made:
+        yield made
+    survey.close()
+
+
+def join(client: TestClient, name: str = "anna") -> str:
+    return client.post("/token/api/join", json={"name": name}).json()["key"]
+
+
+def test_a_rater_joins_answers_takes_back_and_goes_on(client: TestClient) -> None:
+    key = join(client)
+    assert join(client) == key  # the same name is the same rater
+    shown = client.get(f"/token/api/r/{key}/question").json()
+    assert shown["answered"] == 0
+    assert len(shown["items"]) == 3
+    after = client.post(
+        f"/token/api/r/{key}/answer", json={"question": shown["question"], "choice": 0, "seconds": 1}
+    ).json()
+    assert after["answered"] == 1
+    back = client.post(f"/token/api/r/{key}/undo", json={}).json()
+    assert (back["question"], back["answered"]) == (shown["question"], 0)
+
+
+def test_without_the_token_there_is_nothing(client: TestClient) -> None:
+    for path in (
+        "/",
+        "/wrong/",
+        "/token/results/",
+        "/token/results/state",
+        "/admin/",
+        "/admin/api/about",
+        "/wrong/media/0",
+    ):
+        assert client.get(path).status_code == 404, path
+    assert client.post("/wrong/api/join", json={}).status_code == 404
+    assert client.get("/admin/results/state").json()["answers"] == 0
+
+
+def test_every_answer_forbids_foreign_and_inline_code(client: TestClient) -> None:
+    for path in ("/token/", "/token/api/about", "/static/ask.js", "/nowhere", "/admin/results/"):
+        policy = client.get(path).headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+    for page in ("/token/", "/admin/results/"):
+        assert not re.search(r"<script>|<style|\bon\w+=|style=", client.get(page).text)
+
+
+def test_other_hosts_long_bodies_and_strange_paths_are_refused(client: TestClient) -> None:
+    assert client.get("/token/", headers={"host": "evil.example"}).status_code == 400
+    assert client.post("/token/api/join", json={"name": "x" * 70_000}).status_code == 413
+    assert client.post("/token/api/join", content=b"name=x").status_code == 415
+    assert client.post("/token/api/join", json=["x"]).status_code == 400
+    for path in (
+        "/static/../serving.py",
+        "/static/%2e%2e%2fserving.py",
+        "/static/nothing.js",
+        "/token/media/../1",
+        "/token/media/99",
+    ):
+        assert client.get(path).status_code == 404, path
+
+
+def test_texts_of_items_go_out_as_data_only(client: TestClient) -> None:
+    key = join(client, HOSTILE)
+    seen = set()
+    for _ in range(12):
+        shown = client.get(f"/token/api/r/{key}/question")
+        assert shown.headers["content-type"] == "application/json"
+        seen |= {item["text"] for item in shown.json()["items"]}
+        client.post(f"/token/api/r/{key}/answer", json={"question": shown.json()["question"], "choice": 0})
+    assert HOSTILE in seen
+    state = client.get("/admin/results/state")
+    assert state.json()["raters"][0]["name"] == HOSTILE
+    assert client.get("/admin/results/map.png").headers["content-type"] == "image/png"
+
+
+def test_bad_answers_are_one_sentence(client: TestClient) -> None:
+    key = join(client)
+    client.get(f"/token/api/r/{key}/question")
+    said = client.post(f"/token/api/r/{key}/answer", json={"question": 0, "choice": 9})
+    assert said.status_code == 400
+    assert "choice is 9" in said.json()["error"]
+    assert client.get("/token/api/r/nobody/question").status_code == 400
+
+
+def test_files_are_served_by_number_only(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    picture.write_bytes(b"\x89PNG....")
+    items = Items(["a", "b", "c"], ["", "b", "c"], [picture, None, None], [None] * 3)
+    survey = Survey(items, Plan(active=False), tmp_path / "answers.csv")
+    with TestClient(ask_app(survey, "token", "admin")) as client:
+        assert client.get("/token/media/0").content == b"\x89PNG...."
+        assert client.get("/token/media/1").status_code == 404
+    survey.close()
