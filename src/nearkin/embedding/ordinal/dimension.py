@@ -23,8 +23,9 @@ def choose_dimension(
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve.
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
-    best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...], "standard_error": [...]}. Raises ValueError if there are
-    fewer comparisons than 2 n_folds, or fewer questions than n_folds.
+    best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...],
+    "standard_error": [...]}. Raises ValueError if there are fewer comparisons than 2 n_folds, or fewer questions than
+    n_folds.
     """
     if len(comparisons) < 2 * n_folds:
         raise ValueError(
