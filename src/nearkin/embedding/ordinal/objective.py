@@ -98,11 +98,13 @@ class OrdinalObjective:
         return Snapshot(x.copy(), gradient, slopes)
 
     def largest_step(self, batch_size: int) -> float:
-        """1 / (12 n w): a term's Hessian is at most 2 s M with a slope s <= 1 and |M| = 3 (SVRG-SBB eqs. 53-57).
+        """1 / (12 n w), w the largest weight: what the slopes of a term allow, and a rule of thumb for some losses.
 
-        Half of what that allows, because of the steps 2 / 6, 1 / 6 and 1 / 12 only the last never ran away with five
-        answers per object, and none is felt with thirty. A batch adds up the 3 batch_size / n terms that share an
-        object.
+        The slopes' part of a term's Hessian is at most 2 s M with |M| = 3 (SVRG-SBB eqs. 53-57). Slopes are s <= 1 for
+        GNMDS, STE and t-STE with alpha >= 1; CKL's reach 1 / mu and SOE's grow without bound where two points coincide,
+        so that single terms of these two may overshoot at this step too. It is half of what s = 1 allows: of the steps
+        2 / 6, 1 / 6 and 1 / 12 only the last never ran away with five answers per object, and none is felt with
+        thirty. A batch adds up the 3 batch_size / n terms that share an object.
         """
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)

@@ -1,0 +1,171 @@
+"""Mutants: one small error planted in a module at a time; its tests must notice.
+
+    python tests/mutants.py --count 8 --seed 0                        of every numerical room's modules
+    python tests/mutants.py solvers/svrg.py orthogonal --count 20     of some modules or rooms
+
+A mutant changes an operator, a comparison, a sign or a number, drops a term of a sum, or drops a call whose result is
+not used. Error messages, annotations and defaults are left alone. A mutant is first tried on the tests of its folder
+that name the module, and what is alive then on the room's contract tests. It runs in a copy of the tree; a test that
+takes longer than --limit seconds counts as failed. "alive" is for a person to read: some mutants are equivalent.
+"""
+
+import argparse
+import ast
+import copy
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ROOMS = {  # room of src/nearkin: its contract tests
+    "linalg": (),
+    "orthogonal": ("tests/contracts/test_optimizers.py",),
+    "solvers": ("tests/contracts/test_ordinal_solvers.py",),
+    "hashing": ("tests/contracts/test_hashers.py",),
+    "embedding/all_pairs": ("tests/contracts/test_pair_losses.py", "tests/contracts/test_tower_solvers.py"),
+    "embedding/ordinal": ("tests/contracts/test_ordinal_solvers.py", "tests/embedding/ordinal"),
+    "embedding/two_tower": ("tests/contracts/test_tower_solvers.py", "tests/embedding/two_tower"),
+    "quantization": ("tests/quantization",),
+}
+_PAIRS = [
+    *((ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.FloorDiv, ast.Mult), (ast.Mod, ast.FloorDiv)),
+    *((ast.Pow, ast.Mult), (ast.MatMult, ast.Mult), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE)),
+    *((ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.And, ast.Or), (ast.BitAnd, ast.BitOr)),
+]
+SWAPS = {b: a for a, b in _PAIRS} | dict(_PAIRS)
+LEFT_ALONE = {"annotation", "returns", "defaults", "kw_defaults"}
+
+
+def places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
+    """(parent, field, number in the field's list) of every node that may change."""
+    for field, value in ast.iter_fields(node):
+        if field in LEFT_ALONE:
+            continue
+        for i, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.Raise | ast.JoinedStr):
+                yield node, field, i
+                yield from places(child)
+
+
+def variants(node: ast.AST) -> Iterator[ast.AST]:
+    """What may stand in a node's place."""
+    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPS:
+        yield _with(node, op=SWAPS[type(node.op)]())
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        yield from (node.left, node.right)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in SWAPS:
+        yield _with(node, ops=[SWAPS[type(node.ops[0])]()])
+    if isinstance(node, ast.UnaryOp):
+        yield node.operand
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        yield ast.Constant(node.value + 1 if isinstance(node.value, int) else 2 * node.value + (node.value == 0))
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        yield ast.Pass()
+
+
+def mutants(code: str) -> Iterator[tuple[str, str]]:
+    """(description, code) of every mutant of a module."""
+    tree = ast.parse(code)
+    for parent, field, i in list(places(tree)):
+        node = getattr(parent, field) if i is None else getattr(parent, field)[i]
+        for new in variants(node):
+            _put(parent, field, i, ast.copy_location(copy.copy(new), node))
+            after = ast.unparse(ast.fix_missing_locations(tree))
+            _put(parent, field, i, node)
+            yield f"{node.lineno}: {_short(node)}  ->  {_short(new)}", after
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    new = copy.copy(node)
+    for name, value in fields.items():
+        setattr(new, name, value)
+    return new
+
+
+def _put(parent: ast.AST, field: str, i: int | None, node: ast.AST) -> None:
+    if i is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[i] = node
+
+
+def _short(node: ast.AST) -> str:
+    return ast.unparse(node).replace("\n", " ")[:60]
+
+
+def modules(asked: list[str]) -> Iterator[tuple[str, Path]]:
+    """(room, file) of the modules asked for; all rooms without a name."""
+    for room in ROOMS:
+        for file in sorted((ROOT / "src" / "nearkin" / room).rglob("*.py")):
+            name = file.relative_to(ROOT / "src" / "nearkin").as_posix()
+            if file.stem != "__init__" and (not asked or any(name == a or name.startswith(f"{a}/") for a in asked)):
+                yield room, file
+
+
+def near_tests(room: str, file: Path) -> list[str]:
+    """The tests of the room's folder that name the module or one of its public names, the module's own first."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    public = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    words = re.compile(rf"\b({'|'.join([file.stem, *(name for name in public if name[0] != '_')])})\b")
+    tests = [t for t in (ROOT / "tests" / room).rglob("test_*.py") if words.search(t.read_text(encoding="utf-8"))]
+    tests.sort(key=lambda t: (t.stem != f"test_{file.stem}", t))
+    return [t.relative_to(ROOT).as_posix() for t in tests]
+
+
+def passes(tree: Path, tests: Iterable[str], limit: float) -> bool:
+    """Whether the tests pass in the copied tree."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    variables = {"PYTHONPATH": f"{tree / 'src'}:{tree}", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, cwd=tree, env=os.environ | variables, capture_output=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def killed_by(tree: Path, room: str, file: Path, code: str, limit: float) -> str | None:
+    """Which tests notice the mutant: the near ones, the contract's, or none."""
+    target = tree / file.relative_to(ROOT)
+    original = target.read_text(encoding="utf-8")
+    target.write_text(code, encoding="utf-8")
+    try:
+        for name, tests in {"near": near_tests(room, file), "contract": ROOMS[room]}.items():
+            if tests and not passes(tree, tests, limit):
+                return name
+    finally:
+        target.write_text(original, encoding="utf-8")
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="MODULE", help="solvers/svrg.py, or a folder: solvers")
+    parser.add_argument("--count", type=int, default=8, help="mutants of each module")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=120, help="seconds of one run of tests")
+    options = parser.parse_args()
+    tried = alive = 0
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "results", "_build"))
+        for room, file in modules([name.removesuffix("/") for name in options.names]):
+            whole = ast.unparse(ast.parse(file.read_text(encoding="utf-8")))
+            if by := killed_by(tree, room, file, whole, options.limit):
+                raise SystemExit(f"{file}: its {by} tests fail without a mutant; mend them first")
+            found = list(mutants(file.read_text(encoding="utf-8")))
+            draw = random.Random(f"{options.seed} {file.name}")
+            for text, mutant in draw.sample(found, min(options.count, len(found))):
+                by = killed_by(tree, room, file, mutant, options.limit)
+                tried, alive = tried + 1, alive + (by is None)
+                print(f"{by or 'ALIVE':9}{file.relative_to(ROOT / 'src/nearkin')}:{text}", flush=True)
+    print(f"tried {tried}, killed {tried - alive}, alive {alive}")
+
+
+if __name__ == "__main__":
+    main()
