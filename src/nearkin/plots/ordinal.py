@@ -26,7 +26,7 @@ def plot_map(
 ) -> Axes:
     """Draw the objects at the first two coordinates of X (n, p); a line of text says so if there are more.
 
-    names: all are written if there are at most 50, else those for which there is room, the objects of drawn answers
+    names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
     first. comparisons: those that X violates most, `n_crossing` of them, are drawn: a full line between the two that
     were said to be nearer, a dotted one between the two that were said to be farther. reference (n, 2): where the
     objects truly are, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p), of
@@ -55,7 +55,7 @@ def plot_map(
     if ax.get_legend_handles_labels()[0]:
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
     if names is not None:
-        label_points(ax, at, names, np.unique(worst).tolist())
+        label_points(ax, at, names, np.unique(worst[:5]).tolist())
     return ax
 
 

@@ -3,41 +3,17 @@
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import xlogy
 
 from nearkin.data.comparison_synthetic import distinct_rows
-from nearkin.embedding.ordinal.posterior import answer_information, coin_entropy, place_covariances
-from nearkin.records import Comparisons, as_quadruplets
+from nearkin.records import Comparisons
 
 Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
 
 
-def uncertain_queries(
-    X: np.ndarray, comparisons: Comparisons, probability: Probability, k: int, rng: np.random.Generator
-) -> np.ndarray:
-    """(k, 3) questions: half those whose margin is least certain, half drawn at random.
-
-    Among 25 k random questions that were not asked yet, the informed half has the answers that tell most about the
-    places, given how well the answers so far determine these (`posterior`), each head once before any head twice. That
-    alone would ask only what the embedding itself brings up, and with many wrong answers it is then never found out
-    that the embedding is wrong (error .39 where random questions reached .19); the random half keeps it honest.
-    """
-    del probability  # the posterior is STE's
-    n = len(X)
-    asked = _triplets(comparisons)
-    informed = _fresh(distinct_rows(n, 25 * k, 3, rng), asked, n)
-    covariances = place_covariances(X, comparisons.quadruplets().astype(np.int64), comparisons.weights)
-    gains = answer_information(X, covariances, as_quadruplets(informed))
-    informed = informed[_head_by_head(informed[:, 0], gains)][: k // 2]
-    drawn = _fresh(distinct_rows(n, 4 * k, 3, rng), np.concatenate([asked, informed]), n)
-    return np.concatenate([informed, drawn[: k - len(informed)]])
-
-
-def _head_by_head(heads: np.ndarray, gains: np.ndarray) -> np.ndarray:
-    """An order of questions: the best one of every head, then the second best of every head, and so on."""
-    order = np.lexsort((-gains, heads))
-    _, starts, counts = np.unique(heads[order], return_index=True, return_counts=True)
-    rank = np.arange(len(order)) - np.repeat(starts, counts)
-    return order[np.lexsort((-gains[order], rank))]
+def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
+    """(at most k, 3) questions drawn at random among those about n objects that were not asked yet."""
+    return _fresh(distinct_rows(n, 4 * k, 3, rng), _triplets(comparisons), n)[:k]
 
 
 def informative_queries(
@@ -101,7 +77,12 @@ def information_gain(
     tau = np.exp(likelihood - likelihood.max())
     tau /= tau.sum()
     p = chance(rows[:, 1], rows[:, 2])
-    return coin_entropy(p @ tau) - coin_entropy(p) @ tau
+    return _coin_entropy(p @ tau) - _coin_entropy(p) @ tau
+
+
+def _coin_entropy(p: np.ndarray) -> np.ndarray:
+    """In nats, of coins that fall on one side with probability p."""
+    return -(xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
 
 
 def _triplets(comparisons: Comparisons) -> np.ndarray:
