@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.embed_comparisons import embed_comparisons
 from nearkin.data.comparison_synthetic import comparisons_from_vectors
+from nearkin.pipeline.embed.comparisons import embed_comparisons
 
 
 @pytest.fixture
