@@ -161,6 +161,8 @@ def _arrow_values(column) -> np.ndarray:
                 return numbers.to_numpy()
         except pa.ArrowInvalid:
             pass
-    cells = column.to_pylist()
-    found = as_integers(cells)
-    return as_text(cells) if found is None else found
+    encoded = column.combine_chunks().dictionary_encode()  # equal cells become one object, which later steps hash once
+    names = encoded.dictionary.to_pylist()
+    values = as_text(names)[encoded.indices.to_numpy()]
+    whole = as_integers(names)
+    return values if whole is None else whole[encoded.indices.to_numpy()]
