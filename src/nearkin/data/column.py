@@ -130,9 +130,8 @@ def text_column(name: str, cells: list[str]) -> Column:
 
 
 def as_text(values: Any) -> np.ndarray:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    """Python values as an array of objects, (n,) whatever they are."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def as_integers(cells: list[str]) -> np.ndarray | None:

@@ -111,7 +111,13 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
 
 def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    if b'"' in data or delimiter == " " or data.count(b"\r") != data.count(b"\r\n") or not delimiter.isascii():
+    if (
+        len(data) >= 2**31
+        or b'"' in data
+        or delimiter == " "
+        or data.count(b"\r") != data.count(b"\r\n")
+        or not delimiter.isascii()
+    ):
         return None
     try:
         import pyarrow as pa  # an optional peer
