@@ -12,11 +12,10 @@ from typing import Any
 from nearkin._distributed import Group
 from nearkin._storage import read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
-from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.saved_quantizer import load_quantizer
 from nearkin.pipeline.steps import Callback
-from nearkin.quantization.product import ProductQuantizer
 
 _KIND = "compress checkpoint"
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
@@ -49,7 +48,7 @@ class WorkFolder:
             return
         parts = _BLOCKS_PER_RANK * self.group.size
         rows = min(_MOST, max(_FEWEST, -(-self.n_rows // parts)))
-        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}):
+        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
             pass
 
     def _config(self) -> dict[str, Any]:
@@ -65,7 +64,7 @@ class WorkFolder:
         path = self.path / "quantizer"
         if not (path / "config.json").is_file():
             return None
-        return (ProductQuantizer.load if read_config(path)["kind"] == "product quantizer" else load_hasher)(path)
+        return load_quantizer(path)
 
     def save_quantizer(self, quantizer: Any) -> None:
         if self.group.rank == 0:
@@ -112,8 +111,10 @@ def remove_work(path: Path) -> None:
         return
     sweep(path)
     quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
-    config = "config.json"  # first where a part is no longer whole, last where it says what the folder is
-    for file in (quantizer / config, quantizer / "arrays.safetensors", *blocks, path / config):
+    config, others = "config.json", ("arrays.safetensors", "manifest.json")
+    # config.json first where the rest is no longer whole, and last where it says what the folder is
+    ours = (quantizer / config, *(quantizer / n for n in others), *blocks, *(path / n for n in others), path / config)
+    for file in ours:
         file.unlink(missing_ok=True)
     for folder in (quantizer, path):
         with suppress(OSError):  # not there, or not empty: it holds something of the user's
