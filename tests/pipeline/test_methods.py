@@ -6,7 +6,6 @@ import pytest
 import nearkin as nk
 from nearkin.pipeline.methods import CodeSize, choose_metric, find_method, methods, subspaces
 
-
 FIXED = {"int4": 8, "int6": 12, "int8": 16, "float16": 32}  # bytes of 16 columns: their size follows from d
 
 
