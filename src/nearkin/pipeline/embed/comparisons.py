@@ -1,7 +1,6 @@
 """`nearkin embed` on comparisons: read, judge on held-out answers, embed all of them, write a folder with a map."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
+from nearkin.contracts import Callback
 from nearkin.data.comparison_split import split_comparisons
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.plots.ordinal import plot_error, plot_map
 from nearkin.plots.style import dress
 from nearkin.records import Comparisons
 
-Callback = Callable[[int, dict[str, Any]], None]
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the curve; the whole is the main run
 DIMENSIONS = (1, 2, 3, 5, 8, 12)
 MAX_CURVE = 200_000  # comparisons above which the curves' ten further fits are left out

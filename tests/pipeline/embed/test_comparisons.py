@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.embed_comparisons import embed_comparisons
 from nearkin.data.comparison_synthetic import comparisons_from_vectors
+from nearkin.pipeline.embed.comparisons import embed_comparisons
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
         answers, out=out, dim=2, callback=lambda step, record: steps.append((step, record["total"]))
     )
     assert {file.name for file in out.iterdir()} == {
-        *("config.json", "embedding.safetensors", "objects.json"),
+        *("config.json", "embedding.safetensors", "manifest.json", "objects.json"),
         *("map.png", "map.svg", "error.png", "error.svg"),
     }
     assert record["dropped"] == 1
