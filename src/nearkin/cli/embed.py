@@ -49,6 +49,10 @@ def embed(
     kind: Annotated[
         str, typer.Option(help="pairs, comparisons, or auto: pairs if the columns have the usual names of pairs.")
     ] = "auto",
+    next_queries: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
+    ] = 0,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -63,6 +67,7 @@ def embed(
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
     - nearkin embed pairs.csv --right-features items.csv --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
+    - nearkin embed answers.csv --next-queries 20 --out map
     """
     del threads  # its callback has set them
     screen = Screen(as_json)
@@ -75,6 +80,7 @@ def embed(
             loss=loss,
             solver=solver,
             seed=seed,
+            next_queries=next_queries,
             callback=callback,
             left=left,
             right=right,
@@ -84,9 +90,12 @@ def embed(
     pairs_given = record["signals"] == "pairs"
     following = f"nk.TwoTower.load({out!r}).recommend(...)" if pairs_given else f"open {out}/map.png"
     shown = {
-        name.replace("_", " "): v for name, v in record.items() if not isinstance(v, dict | list) and v is not None
+        name.replace("_", " "): v
+        for name, v in record.items()
+        if name != "understood" and not isinstance(v, dict | list) and v is not None
     }
-    notes = [f"Note: {note}" for note in record.get("notes", [])]
+    notes = [f"Read {record['understood']}"] if "understood" in record else []
+    notes += [f"Note: {note}" for note in record.get("notes", [])]
     screen.finish(record, pairs(out, shown), *notes, f"Next: {following}")
 
 
