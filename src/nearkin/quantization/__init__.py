@@ -5,6 +5,7 @@ from typing import Any
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer as ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
+from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
 
 
 def __getattr__(name: str) -> Any:
