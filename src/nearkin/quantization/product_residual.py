@@ -95,16 +95,16 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
 
         `beam_size` and the least and largest norm are those of the index.
         """
-        R, index = front_rotation(index)
-        if not isinstance(index, faiss.IndexProductResidualQuantizer):
-            raise TypeError(f"index is a faiss.{type(index).__name__}; it must be an IndexProductResidualQuantizer")
-        parts = [faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(m)) for m in range(index.prq.nsplits)]
+        R, inner = front_rotation(index)
+        if not isinstance(inner, faiss.IndexProductResidualQuantizer):
+            raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an IndexProductResidualQuantizer")
+        parts = [faiss.downcast_AdditiveQuantizer(inner.prq.subquantizer(m)) for m in range(inner.prq.nsplits)]
         M, bits = parts[0].M, int(faiss.vector_to_array(parts[0].nbits)[0])
         rotation = None if R is None else "procrustes"
         made = cls(len(parts), M, 2**bits, rotation, beam_size=parts[0].max_beam_size)
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, 2**bits, -1) for part in parts])
-        made.rotation_ = np.eye(index.d, dtype=np.float32) if R is None else R
-        made.norms_ = np.array([index.prq.norm_min, index.prq.norm_max], np.float32)
+        made.rotation_ = np.eye(inner.d, dtype=np.float32) if R is None else R
+        made.norms_ = np.array([inner.prq.norm_min, inner.prq.norm_max], np.float32)
         made.n_features_in_, made.history_ = len(made.rotation_), []
         return made
 

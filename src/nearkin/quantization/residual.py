@@ -68,20 +68,20 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     @classmethod
     def from_faiss(cls, index: Any) -> Self:
         """The quantizer inside a trained `faiss.IndexResidualQuantizer`; TypeError for another index."""
-        index = faiss.downcast_index(index)
-        if not isinstance(index, faiss.IndexResidualQuantizer):
-            raise TypeError(f"index is a faiss.{type(index).__name__}; it must be an IndexResidualQuantizer")
-        bits = set(faiss.vector_to_array(index.rq.nbits).tolist())
+        inner = faiss.downcast_index(index)  # `index` stays: it owns what `inner` reads
+        if not isinstance(inner, faiss.IndexResidualQuantizer):
+            raise TypeError(f"index is a faiss.{type(inner).__name__}; it must be an IndexResidualQuantizer")
+        bits = set(faiss.vector_to_array(inner.rq.nbits).tolist())
         if len(bits) != 1:
             raise ValueError(f"index has codebooks of {sorted(bits)} bits; they must be of one size")
-        made = cls(index.rq.M, 2 ** bits.pop(), beam_size=index.rq.max_beam_size)
-        codebooks = faiss.vector_to_array(index.rq.codebooks)
-        made.codebooks_ = codebooks.reshape(1, made.n_codebooks, made.n_centroids, index.d).copy()
+        made = cls(inner.rq.M, 2 ** bits.pop(), beam_size=inner.rq.max_beam_size)
+        codebooks = faiss.vector_to_array(inner.rq.codebooks)
+        made.codebooks_ = codebooks.reshape(1, made.n_codebooks, made.n_centroids, inner.d).copy()
         made.rotation_, made.norms_ = (
-            np.eye(index.d, dtype=np.float32),
-            np.array([index.rq.norm_min, index.rq.norm_max], np.float32),
+            np.eye(inner.d, dtype=np.float32),
+            np.array([inner.rq.norm_min, inner.rq.norm_max], np.float32),
         )
-        made.n_features_in_, made.history_ = index.d, []
+        made.n_features_in_, made.history_ = inner.d, []
         return made
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
