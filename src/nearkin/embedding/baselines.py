@@ -70,9 +70,11 @@ def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matri
 
 def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
     """The `count` largest entries of each row."""
-    order = np.lexsort((-matrix.data, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))))
+    numbers = np.arange(len(matrix.indptr) - 1)
+    order = np.lexsort((-matrix.data, np.repeat(numbers, np.diff(matrix.indptr))))
+    starts = np.asarray(matrix.indptr, dtype=np.int64)
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order)) - np.repeat(matrix.indptr[:-1], np.diff(matrix.indptr))
+    rank[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
     kept = sp.csr_matrix((np.where(rank < count, matrix.data, 0), matrix.indices, matrix.indptr), matrix.shape)
     kept.eliminate_zeros()
     return kept

@@ -87,7 +87,7 @@ def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
     observed[[1, 2, 3]] = True
     value = {
         "logistic": lambda t: torch.nn.functional.softplus(-t),
-        "squared-hinge": lambda t: (1 - t).clamp(0) ** 2 / 2,
+        "squared-hinge": lambda t: (1 - t).relu() ** 2 / 2,
     }
     ridge = model.regularization_ * (3 + model.omega_ * 120)
     total = value[pair_loss](z[observed]).sum() + model.omega_ / 2 * (z[~observed] ** 2).sum() + ridge / 2 * p @ p

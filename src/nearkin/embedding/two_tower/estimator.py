@@ -146,7 +146,8 @@ class TwoTower(BaseEstimator):
         pairs = joined(self.seen_, interactions)
         fit = self._request(pairs, None, callback)
         encoders = (self.left_encoder_, self.right_encoder_)
-        before = Before(*self.exact_embeddings_, encoders, self.regularization_)
+        P, Q = self.exact_embeddings_
+        before = Before(P, Q, encoders, self.regularization_)
         return self._keep(pairs, fit, update_towers(fit, pairs, before, max_iter))
 
     def _request(self, interactions: Interactions, validation: Interactions | None, callback: Callback | None) -> Fit:

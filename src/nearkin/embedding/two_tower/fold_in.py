@@ -50,7 +50,7 @@ def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None
     pairs = _matrix(history, known)
     if not pairs.nnz:
         raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
-    n, weights = len(known.ids), loss.importance(pairs.data, model.fitted)
+    n, count, weights = len(known.ids), len(pairs.indptr) - 1, loss.importance(pairs.data, model.fitted)
     row_weight = np.add.reduceat(np.append(weights, 0.0), pairs.indptr[:-1]) * (np.diff(pairs.indptr) > 0)
     ridge = row_weight + omega * known.costs.sum()
     of_rows = AllPairsLoss(
@@ -58,9 +58,9 @@ def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None
         weights=weights, b=known.costs, prior=loss.prior if isinstance(loss.prior, int | float) else None,
         regularization=model.strength, ridge=(ridge, np.ones(n)),
     )  # fmt: skip
-    mean = None if encoder is None or features is None else _encoded(encoder, features, pairs.shape[0])
+    mean = None if encoder is None or features is None else _encoded(encoder, features, count)
     Q = torch.from_numpy(known.embeddings)
-    P = torch.zeros(pairs.shape[0], Q.shape[1], dtype=Q.dtype)
+    P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
     for _ in range(1 if isinstance(of_rows.loss, Squared) else NEWTON_STEPS):
         P = improve_left(of_rows, P, Q, mean=mean)[1]
     return P.numpy()
@@ -74,7 +74,8 @@ def _matrix(history: Any, known: Known) -> sp.csr_matrix:
         ids = history.right_ids if side == "right" else history.left_ids
         columns, _ = number_ids(ids, known.ids, side)
         coo = sp.coo_matrix(matrix)
-        return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(coo.shape[0], n))
+        count = history.shape[0] if side == "right" else history.shape[1]
+        return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
     if sp.issparse(history):
         matrix = sp.csr_matrix(history)
         if matrix.shape[1] != n:
