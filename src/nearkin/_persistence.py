@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 
 Estimator = TypeVar("Estimator")
 
@@ -37,13 +37,17 @@ def load_estimator(
 
     `renamed` are parameters that older folders hold under another name: old to new.
     """
+    return one_version(path, lambda folder: _read(cls, folder, kind, renamed))
+
+
+def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str]) -> Estimator:
     config = read_config(path, kind)
     if config["class"] != cls.__name__:
         raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
     estimator = cls(**{renamed.get(name, name): value for name, value in config["params"].items()})
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in read_arrays(Path(path) / "arrays.safetensors").items():
+    for name, value in read_arrays(path / "arrays.safetensors").items():
         setattr(estimator, name, value)
     return estimator
 

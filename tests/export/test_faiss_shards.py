@@ -10,6 +10,7 @@ import nearkin as nk
 from nearkin.export import export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards, shard_file
 from nearkin.index import Index
+from tests.storage.versions import as_version_1
 
 
 def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
@@ -69,7 +70,7 @@ def test_a_missing_a_foreign_and_a_damaged_shard(bits, X, Q, pq, tmp_path: Path)
     export_index(
         Index.build(X, nk.RandomHyperplanes(40, random_state=0).fit(X), metric="hamming"), FaissShards(other, 3)
     )
-    second = shard_file(out, 1)
+    second = shard_file(as_version_1(out), 1)
     whole = second.read_bytes()
     second.write_bytes(shard_file(other, 1).read_bytes())
     with pytest.raises(ValueError, match=r"shard-0001.faiss has 40 dimensions, the folder 16"):

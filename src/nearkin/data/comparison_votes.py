@@ -15,22 +15,70 @@ def merge_votes(comparisons: Comparisons) -> Comparisons:
     return replace(comparisons, indices=rows, weights=votes, annotators=None)
 
 
+def number_questions(comparisons: Comparisons) -> np.ndarray:
+    """(m,) the number of the question behind each answer, in the order in which questions are first met.
+
+    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter.
+    """
+    return _questions(comparisons)[0]
+
+
 def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
-    """Per question (two pairs, whichever is nearer): votes for one answer minus votes for the other, and their sum.
+    """Per question, as `number_questions` counts them: votes for one answer minus votes for the other, and their sum.
 
     Both are (number of questions,). A question is contradicted where |net| < sum.
     """
+    number, first = _questions(comparisons)
+    weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
+    size = int(number.max()) + 1 if len(number) else 0
+    signs = np.where(first, 1.0, -1.0)
+    return np.bincount(number, weights * signs, minlength=size), np.bincount(number, weights, minlength=size)
+
+
+def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) the number of each answer's question, and whether the answer is the pair of the lower number."""
     i, j, l, k = comparisons.quadruplets().T.astype(np.uint64)  # noqa: E741  the paper's letters
     n = np.uint64(comparisons.n_objects)
     near = np.minimum(i, j) * n + np.maximum(i, j)  # a pair has no order
     far = np.minimum(l, k) * n + np.maximum(l, k)
     question = np.stack([np.minimum(near, far), np.maximum(near, far)], axis=1)
-    _, inverse = np.unique(question, axis=0, return_inverse=True)
-    weights = np.ones(len(near)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
-    signs = np.where(near < far, 1.0, -1.0)
-    size = int(inverse.max()) + 1 if len(inverse) else 0
-    inverse = inverse.ravel()
-    return np.bincount(inverse, weights * signs, minlength=size), np.bincount(inverse, weights, minlength=size)
+    _, met, number = np.unique(question, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(met), np.int64)
+    place[np.argsort(met)] = np.arange(len(met))
+    return place[number.ravel()], near < far
+
+
+def noise_floor(comparisons: Comparisons) -> float:
+    """The share of answers (weighted) that every embedding violates, because others contradict them.
+
+    It is a lower bound: only repeated questions can show a contradiction. A model can fit the noise of these answers,
+    not that of new ones: see `held_out_noise_floor`. ValueError if there are no comparisons.
+    """
+    if len(comparisons) == 0:
+        raise ValueError("comparisons is empty; at least one is needed")
+    net, total = net_votes(comparisons)
+    return float(((total - np.abs(net)) / 2).sum() / total.sum())
+
+
+def held_out_noise_floor(comparisons: Comparisons) -> float:
+    """The error on new answers that no model can beat, in [0, 1/2], from questions that were answered at least twice.
+
+    With p the share of one answer among all that would be given to a question, the best model errs with min(p, 1 - p)
+    and two answers disagree with chance D = 2 p (1 - p), so that min(p, 1 - p) = (1 - sqrt(1 - 2 D)) / 2. The mean of
+    D over questions, weighted by their answers, is estimated without bias from pairs of answers and put into this
+    formula. It is convex in D: where some questions are harder than others, the floor lies above the number returned
+    (Jensen). One row is one answer, whatever its weight. ValueError if no question was answered twice.
+    """
+    number, first = _questions(comparisons)
+    total = np.bincount(number)
+    ones = np.bincount(number, first)
+    repeated = total >= 2
+    if not repeated.any():
+        raise ValueError("no question was answered twice; the noise floor cannot be told from these comparisons")
+    total, ones = total[repeated].astype(np.float64), ones[repeated]
+    disagree = 2 * ones * (total - ones) / (total * (total - 1))  # share of a question's pairs of answers
+    share = float(np.average(disagree, weights=total))
+    return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share))))
 
 
 def count_contradictions(comparisons: Comparisons) -> int:

@@ -42,12 +42,11 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
     if not head.strip() and not data.strip():
         raise ValueError(f"{where} is empty; it must hold a table")
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
+    width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
+    if width > MAX_COLUMNS:
+        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
     found = _fast_cells(data, mark) if fast else None
-    if found is None:
-        found = _slow_cells(data.decode("utf-8"), mark, where)
-    if len(found.first) > MAX_COLUMNS:
-        raise ValueError(f"{where} has {len(found.first)} columns; a table has at most {MAX_COLUMNS}")
-    return found
+    return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found
 
 
 def _checked(delimiter: str) -> str:
@@ -106,15 +105,19 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
     if bad is not None:
         raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}; mend that row")
-    if width > MAX_COLUMNS:
-        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
     columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
     return Cells([column[0] for column in columns], columns, delimiter, len(rows))
 
 
 def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    if b'"' in data or delimiter == " " or data.count(b"\r") != data.count(b"\r\n") or not delimiter.isascii():
+    if (
+        len(data) >= 2**31
+        or b'"' in data
+        or delimiter == " "
+        or data.count(b"\r") != data.count(b"\r\n")
+        or not delimiter.isascii()
+    ):
         return None
     try:
         import pyarrow as pa  # an optional peer
@@ -164,6 +167,8 @@ def _arrow_values(column) -> np.ndarray:
                 return numbers.to_numpy()
         except pa.ArrowInvalid:
             pass
-    cells = column.to_pylist()
-    found = as_integers(cells)
-    return as_text(cells) if found is None else found
+    encoded = column.combine_chunks().dictionary_encode()  # equal cells become one object, which later steps hash once
+    names = encoded.dictionary.to_pylist()
+    values = as_text(names)[encoded.indices.to_numpy()]
+    whole = as_integers(names)
+    return values if whole is None else whole[encoded.indices.to_numpy()]

@@ -6,10 +6,12 @@ import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
-from nearkin.hashing.base import AbstractHasher, Callback
-from nearkin.hashing.columns import random_columns
-from nearkin.hashing.product import settled_rows, steady_products
+from nearkin.contracts import Callback
+from nearkin.hashing.base import AbstractHasher
+from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.spectrum import principal_axes, row_blocks
+from nearkin.hashing.stable_products import settled_rows, steady_products
+from nearkin.linalg.orthonormal import unit_rows
 
 ITQ_STEPS = 10  # for the first centroids
 
@@ -82,7 +84,7 @@ class KMeansHash(AbstractHasher):
         for iteration in range(self.max_iter):
             history.append(sum(learner.step() for learner in learners))
             if callback is not None:
-                callback(iteration, {"loss": history[-1], "total": self.max_iter})
+                callback(iteration + 1, {"objective": history[-1], "total": self.max_iter})
             if iteration and history[-2] - history[-1] <= self.tol * history[-1]:
                 break
         for m, learner in enumerate(learners):
@@ -172,11 +174,8 @@ class _Subspace:
         """Minimise a quadratic bound of the objective in centroid i: |c - c_j| >= <c - c_j, u> for units u."""
         others = np.arange(len(self.centroids)) != i
         towards = self.centroids[i] - self.centroids[others]
-        lengths = np.linalg.norm(towards, axis=1, keepdims=True)
         targets = self.side * np.sqrt(self.hamming[i, others])[:, None]
-        pulls = self.centroids[others] + targets * np.divide(
-            towards, lengths, out=np.zeros_like(towards), where=lengths > 0
-        )
+        pulls = self.centroids[others] + targets * unit_rows(towards)
         weight = 2 * self.affinity / len(self.centroids) ** 2  # each pair counts twice in the sum
         total = share + weight * len(pulls)
         if total > 0:

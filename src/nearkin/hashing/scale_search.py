@@ -1,6 +1,5 @@
 """Choosing the scale of OnE and OgE for a goal: labels of training rows, or their neighbours."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +8,10 @@ from sklearn.base import clone
 
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._random import draw_seed, numpy_generator
+from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.hamming import hamming_histograms
 
 MULTIPLES = tuple(float(factor) for factor in 2.0 ** np.arange(-1, 3.5, 0.5))  # of eq. 25's scale: 0.5 to 8
@@ -39,7 +40,7 @@ def search_scale(
     metric: str = "cosine",
     n_repeats: int = 1,
     random_state: Any = None,
-    callback: Callable[[int, dict], None] | None = None,
+    callback: Callback | None = None,
 ) -> ScaleSearch:
     """Choose `scale` of an OnE or OgE from rows X (n, d) that are for training only, by a split of them.
 
@@ -73,7 +74,7 @@ def search_scale(
             found[:, i] += np.array(scores) / n_repeats
             if callback is not None:
                 record = {"scale": float(scale), "label_map": scores[0], "neighbour_map": scores[1]}
-                callback(repeat * len(scales) + i, {**record, "total": n_repeats * len(scales)})
+                callback(repeat * len(scales) + i + 1, {**record, "total": n_repeats * len(scales)})
     by_labels, by_neighbours = found
     best = float(scales[(by_neighbours if labels is None else by_labels).argmax()])
     chosen = clone(hasher).set_params(scale=best)
@@ -85,7 +86,7 @@ def exact_neighbours(queries: np.ndarray, database: np.ndarray, k: int, metric: 
     check_choice(metric, "metric", ("cosine", "l2"))
     k = check_integer(k, "k", low=1, high=len(database))
     if metric == "cosine":
-        queries, database = _unit_rows(queries), _unit_rows(database)
+        queries, database = unit_rows(queries), unit_rows(database)
     found = np.empty((len(queries), k), np.int64)
     squares = np.einsum("nd,nd->n", database, database)
     for start in range(0, len(queries), 256):
@@ -153,8 +154,3 @@ def _check_labels(y: Any, n: int) -> np.ndarray | None:
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; it must be ({n},), one label for each row of X")
     return labels
-
-
-def _unit_rows(X: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)

@@ -5,7 +5,9 @@ n) matchings. Every function returns pairs (floor(n/2), 2) with i < j in each ro
 left out. Weights W are symmetric; the callers pass |A| or the gains of the pairs.
 """
 
-from collections.abc import Callable
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -89,17 +91,34 @@ def max_weight_matching(W: Any, *, check_input: bool = True) -> Any:
     return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
 
 
+def peel(W: torch.Tensor, matching: Callable[..., torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
+
+    W holds weights >= 0 with a zero diagonal. Used edges get a weight so low that none is preferred to a free one.
+    """
+    rest, left = W.clone(), len(W) * (len(W) - 1) // 2
+    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max)) if left else 0.0
+    while left:
+        pairs = matching(rest, check_input=False)
+        i, j = pairs.unbind(-1)
+        pairs = pairs[rest[i, j] >= 0]
+        i, j = pairs.unbind(-1)
+        rest[i, j] = rest[j, i] = used
+        left -= len(pairs)
+        yield pairs
+
+
 def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
     """bfloat16 has no NumPy type and 16-bit ties would differ from float32's; widening is exact."""
     return torch.float64 if W.dtype == torch.float64 else torch.float32
 
 
-def _through_numpy(matching: Callable, W: torch.Tensor) -> torch.Tensor:
+def _through_numpy(matching: Callable[..., np.ndarray], W: torch.Tensor) -> torch.Tensor:
     pairs = matching(W.detach().to(_cpu_dtype(W)).cpu().numpy(), check_input=False)
     return torch.from_numpy(pairs).to(W.device)
 
 
-def _each(matching: Callable, W: np.ndarray) -> np.ndarray:
+def _each(matching: Callable[..., np.ndarray], W: np.ndarray) -> np.ndarray:
     """The matching of every matrix of a batch (..., n, n)."""
     flat = [matching(w, check_input=False) for w in W.reshape(-1, *W.shape[-2:])]
     return np.stack(flat).reshape(*W.shape[:-2], -1, 2)
@@ -113,8 +132,14 @@ def _check_weights(W: Any, *, symmetry: bool) -> None:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
     if not _finite(W):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
+    if symmetry and not _symmetric(W):
         raise ValueError(_ASYMMETRIC)
+
+
+def _symmetric(W: np.ndarray | torch.Tensor) -> bool:
+    if isinstance(W, torch.Tensor):
+        return torch.equal(W, W.mT)
+    return np.array_equal(W, W.swapaxes(-1, -2))
 
 
 def _finite(W: Any) -> bool:
@@ -137,7 +162,9 @@ def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(row, bar):  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
+def _largest(
+    row: np.ndarray, bar: np.ndarray
+) -> float:  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
     best = row[0] + bar[0]
     for j in range(1, row.shape[0]):
         best = max(best, row[j] + bar[j])
@@ -145,7 +172,7 @@ def _largest(row, bar):  # reassociation lets the maximum be taken several entri
 
 
 @njit(cache=True)
-def _heaviest_partner(W, i, bar):
+def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
     """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones.
 
     The last index where there is none, as with NaN: the scan never leaves the row.
@@ -160,7 +187,7 @@ def _heaviest_partner(W, i, bar):
 
 
 @njit(cache=True)
-def _greedy_kernel(W):  # W (n, n) is only read
+def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     n = W.shape[0]
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
@@ -218,7 +245,7 @@ def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
 
 
 @njit(cache=True)
-def _two_opt_kernel(W, pairs, rest):
+def _two_opt_kernel(W: np.ndarray, pairs: np.ndarray, rest: np.ndarray) -> np.ndarray:
     p = pairs.shape[0]
     improved = True
     while improved:  # the total weight strictly grows, so this ends

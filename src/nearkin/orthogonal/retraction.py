@@ -9,6 +9,8 @@ The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows pape
 derivative is -A: its eq. 4 with that map runs the other way than with exp.
 """
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
+from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew
@@ -178,8 +181,7 @@ def qr_orthonormalize(M: Tensor) -> Tensor:
         if not bool(failed.any()):
             return torch.linalg.solve_triangular(factor.mT, M, upper=True, left=False)
     _check_finite(M)
-    Q, R = torch.linalg.qr(M)
-    return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
+    return unique_q(M)
 
 
 def _check_finite(M: Tensor) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
+from nearkin.hashing.registry import HASHERS
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,20 @@ def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
     return make
 
 
+def _scalar(n_bits: int) -> Callable[[CodeSize, Any], Any]:
+    def make(size: CodeSize, random_state: Any) -> Any:
+        if size.n_coarse is not None:
+            raise ValueError("coarse cells are for product quantization; leave coarse out with a scalar code")
+        if size.n_bytes is not None or size.n_bits is not None:
+            raise ValueError(
+                f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
+                "product quantization for a code of any size"
+            )
+        return nk.quantization.ScalarQuantizer(n_bits)
+
+    return make
+
+
 def _check_one_size(size: CodeSize) -> None:
     if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
         raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
@@ -85,15 +100,13 @@ _ROTATIONS = {
     "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
     "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
 }
-_HASHES = {
-    "lsh": ("RandomHyperplanes", "bits: signs of random projections (data-blind)"),
-    "pca-hash": ("PCAHash", "bits: signs of the principal components"),
-    "itq": ("ITQ", "bits: principal components under a learned rotation"),
-    "one": ("OnE", "bits: orthonormal encoder, compression and quantization learned together"),
-    "oge": ("OgE", "bits: orthogonal encoder, compression and quantization learned together"),
-    "spherical": ("SphericalHashing", "bits: inside or outside of learned spheres"),
-    "kmeans-hash": ("KMeansHash", "bits: k-means cells named so that near cells share bits"),
-    "bae": ("BinaryAutoencoder", "bits: binary autoencoder"),
+
+
+_SCALARS = {
+    "int4": (4, "every column rounded to 4 bits"),
+    "int6": (6, "every column rounded to 6 bits"),
+    "int8": (8, "every column rounded to 8 bits"),
+    "float16": (16, "every column as a half-precision float"),
 }
 
 
@@ -101,11 +114,10 @@ def methods() -> dict[str, Method]:
     """All methods of this installation, by name, product quantization first."""
     products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
     hashes = {
-        name: Method(name, text, _hash(public), _BITS)
-        for name, (public, text) in _HASHES.items()
-        if public in nk.__all__
+        entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
-    return products | hashes
+    scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in _SCALARS.items()}
+    return products | scalars | hashes
 
 
 def find_method(name: str) -> Method:

@@ -1,0 +1,179 @@
+"""A file of vectors to an index of codes, a chunk at a time, by one process or by several.
+
+Beside the codes (and ids) memory holds the training sample, a few times over while the quantizer learns, and then a few
+chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, where kept, go from file to file. Inside
+`nearkin._distributed.joined` every process reads, learns from and encodes its own rows, and rank 0 writes the index.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from nearkin import metrics
+from nearkin._distributed import Group, current
+from nearkin._shards import shared_generator
+from nearkin._storage import check_apart, check_inputs, check_target
+from nearkin.data import VectorFile
+from nearkin.index.identifiers import check_ids, joined
+from nearkin.index.rescoring import normalised
+from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
+from nearkin.pipeline.folder import save_index
+from nearkin.pipeline.steps import Steps
+from nearkin.statistics import block_rows
+
+TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
+_ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
+JUDGED_ROWS = 10_000
+
+
+def compress_file(
+    file: VectorFile,
+    quantizer: Any,
+    out: str | os.PathLike,
+    *,
+    train: VectorFile | None = None,
+    train_rows: int | None = None,
+    metric: str = "l2",
+    ids: np.ndarray | None = None,
+    keep_vectors: bool = False,
+    random_state: Any = None,
+    steps: Steps | None = None,
+    about: Mapping[str, Any] | None = None,
+    checkpoint: str | os.PathLike | None = None,
+) -> dict[str, Any]:
+    """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
+
+    Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
+    history of the training, seconds of every step, and `about`. `train_rows` is by default 65,536, and at least 64 for
+    each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer that it had
+    learned and the blocks of rows that it had encoded; what was written there is removed at the end. Raises ValueError
+    before any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
+    no place for an index, `checkpoint` and `out` are not apart, or processes were given different vectors.
+    """
+    steps, group = steps or Steps(), current()
+    check_target(out)
+    source = file if train is None else train
+    check_inputs(out, [*file.files, *source.files])
+    if checkpoint is not None:
+        check_apart(checkpoint, out)
+    if source.shape[1] != file.shape[1]:
+        raise ValueError(
+            f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
+        )
+    if ids is not None:
+        ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "n_lists", 0) or 0))
+    job = {
+        "vectors": file.describe(),
+        "train": source.describe(),
+        "quantizer": " ".join(repr(quantizer).split()),
+        "metric": metric,
+        "train_rows": rows,
+    }
+    for what, value in job.items():
+        group.agree(value, what)
+    if random_state is None:
+        random_state = shared_generator(None, group)
+    with steps.step("check") as callback:
+        for vectors in dict.fromkeys((file, source)):
+            vectors.part(*group.share(len(vectors))).check_finite(callback)
+        group.barrier()
+    with _work_folder(checkpoint, out, job, len(file), group) as work:
+        fitted = None if work is None else work.load_quantizer()
+        if fitted is None:
+            fitted = _train(quantizer, source, rows, metric, random_state, steps, group)
+            if work is not None:
+                work.save_quantizer(fitted)
+        index = _encode(file, fitted, metric, work, steps, group)
+        record: dict[str, Any] = {}
+        if group.rank == 0:
+            index.ids = ids
+            record = _record(file, index, min(rows, len(source)), random_state, steps, about or {})
+            with steps.step("save") as callback:
+                run = record | {"seconds": steps.seconds, "history": getattr(fitted, "history_", [])}
+                save_index(index, out, run, file if keep_vectors else None, callback)
+        return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def _train(
+    quantizer: Any, source: VectorFile, n_rows: int, metric: str, random_state: Any, steps: Steps, group: Group
+) -> Any:
+    """The quantizer fitted on a sample, of which each process reads a share.
+
+    Shares end where the blocks of `nearkin.statistics` end, so that all sums are those of one process to the last bit.
+    """
+    with steps.step("sample"):
+        numbers = source.draw(n_rows, random_state)
+        first, stop = group.share(len(numbers), block_rows(getattr(quantizer, "n_centroids", 0)))
+        sample = source.take(numbers[first:stop])
+        sample = normalised(sample) if metric == "cosine" else sample
+    with steps.step("train") as callback:
+        return quantizer.fit(sample, callback=callback)
+
+
+def _encode(
+    file: VectorFile, quantizer: Any, metric: str, work: WorkFolder | None, steps: Steps, group: Group
+) -> nk.Index:
+    """The index of all rows; on ranks other than 0 it stays empty."""
+
+    def empty() -> nk.Index:
+        return nk.Index.empty(file.shape[1], quantizer, metric)
+
+    index = empty()
+    with steps.step("encode") as callback:
+        if work is not None:
+            work.encode(file, empty, callback)
+            return work.join(index, callback) if group.rank == 0 else index
+        for chunk in file.chunks():
+            index.add(chunk)
+            callback(len(index), {"total": len(file)})
+    return index
+
+
+def _record(
+    file: VectorFile, index: nk.Index, trained_on: int, random_state: Any, steps: Steps, about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What was made, for people and for run.json."""
+    distortion = None
+    if hasattr(index.quantizer, "distortion"):  # bits have no reconstruction
+        with steps.step("judge"):
+            judged = file.sample(JUDGED_ROWS, random_state)
+            distortion = index.quantizer.distortion(normalised(judged) if index.metric == "cosine" else judged)
+    return {
+        "data": file.name,
+        "vectors": len(file),
+        "dimensions": file.shape[1],
+        "metric": index.metric,
+        "trained_on": trained_on,
+        "bytes_per_vector": index.bytes_per_vector,
+        "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
+        "distortion": distortion,
+        **about,
+    }
+
+
+@contextmanager
+def _work_folder(
+    checkpoint: str | os.PathLike | None, out: str | os.PathLike, job: dict[str, Any], n_rows: int, group: Group
+) -> Iterator[WorkFolder | None]:
+    """The folder named by `checkpoint`, kept if the block fails; one beside `out` for several processes; else none."""
+    if checkpoint is None and group.size == 1:
+        yield None
+        return
+    target = Path(out).absolute()
+    path = Path(checkpoint) if checkpoint is not None else target.with_name(f".{target.name}.parts")
+    if checkpoint is None and group.rank == 0:  # left by a run that was killed
+        remove_work(path)
+    group.barrier()
+    done = False
+    try:
+        yield WorkFolder(path, job, n_rows, group)
+        done = True
+    finally:
+        if group.rank == 0 and (done or checkpoint is None):
+            remove_work(path)

@@ -1,0 +1,121 @@
+"""The rows of a file to an index of codes: one process as it reads, several each its blocks, to be joined at the end.
+
+Blocks lie at fixed row numbers in a *work folder*, which holds the fitted quantizer and one FAISS index a block, each
+written whole or not at all. So a run that was interrupted goes on where it stopped, with any number of processes.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nearkin._distributed import Group
+from nearkin._storage import read_config, replacing, saving_folder, sweep
+from nearkin.data import VectorFile
+from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.pipeline.steps import Callback
+
+_KIND = "compress checkpoint"
+_FEWEST, _MOST = 4096, 2**20  # rows of a block
+_BLOCKS_PER_RANK = 8
+
+
+class WorkFolder:
+    """What a compression has done so far: its quantizer, and the codes of the blocks that are finished.
+
+    `job` says what is compressed and how; a folder of another job is refused with ValueError. Only rank 0 makes or
+    changes anything but the blocks, so the folder must lie where all ranks see it.
+    """
+
+    def __init__(self, path: str | os.PathLike, job: dict[str, Any], n_rows: int, group: Group) -> None:
+        self.path, self.group, self.n_rows = Path(path), group, n_rows
+        if group.rank == 0:
+            self._start(job)
+        group.barrier()
+        self.block_rows = int(self._config()["block_rows"])
+
+    def _start(self, job: dict[str, Any]) -> None:
+        if self.path.exists() and any(self.path.iterdir()):
+            found = read_config(self.path, _KIND)["job"]
+            if found != job:
+                key = next(key for key in job if found.get(key) != job[key])
+                raise ValueError(
+                    f"{self.path} is of another run ({key} was {found.get(key)}, is {job[key]}); "
+                    "give another folder or remove it"
+                )
+            return
+        parts = _BLOCKS_PER_RANK * self.group.size
+        rows = min(_MOST, max(_FEWEST, -(-self.n_rows // parts)))
+        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
+            pass
+
+    def _config(self) -> dict[str, Any]:
+        if not self.path.exists():
+            raise ValueError(
+                f"rank {self.group.rank} does not see {self.path}, which rank 0 has made; "
+                "it must lie on a file system that all ranks share"
+            )
+        return read_config(self.path, _KIND)
+
+    def load_quantizer(self) -> Any | None:
+        """The quantizer that was learned before the interruption, if it was."""
+        path = self.path / "quantizer"
+        if not (path / "config.json").is_file():
+            return None
+        return load_quantizer(path)
+
+    def save_quantizer(self, quantizer: Any) -> None:
+        if self.group.rank == 0:
+            quantizer.save(self.path / "quantizer")
+
+    def encode(self, file: VectorFile, empty: Any, callback: Callback) -> None:
+        """Make the blocks that are missing, each rank its share; `empty()` gives an index without rows."""
+        n_blocks = -(-self.n_rows // self.block_rows)
+        missing = self.group.exchange([b for b in range(n_blocks) if not self._file(b).exists()])[0]
+        first, stop = self.group.share(len(missing))
+        total = sum(self._rows(b)[1] - self._rows(b)[0] for b in missing[first:stop])
+        done = 0
+        for block in missing[first:stop]:
+            index = empty()
+            for chunk in file.part(*self._rows(block)).chunks():
+                index.add(chunk)
+                done += len(chunk)
+                callback(done, {"total": total})
+            with replacing(self._file(block)) as fresh:
+                write_faiss(index.faiss_index, fresh)
+        self.group.barrier()
+
+    def join(self, index: Index, callback: Callback) -> Index:
+        """All blocks, in their order, behind each other in `index`."""
+        for block in range(-(-self.n_rows // self.block_rows)):
+            found = read_faiss(self._file(block), binary=index.metric == "hamming")
+            part = Index(found, index.n_features, index.metric, index.quantizer, None)
+            index.merge(part)
+            callback(len(index), {"total": self.n_rows})
+        return index
+
+    def _rows(self, block: int) -> tuple[int, int]:
+        return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
+
+    def _file(self, block: int) -> Path:
+        return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+
+
+def remove_work(path: Path) -> None:
+    """Remove what a `WorkFolder` wrote, and the folder if nothing else lies in it; any other folder stays as it is."""
+    try:
+        read_config(path, _KIND)
+    except (ValueError, FileNotFoundError):
+        return
+    sweep(path)
+    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
+    config, others = "config.json", ("arrays.safetensors", "manifest.json")
+    # config.json first where the rest is no longer whole, and last where it says what the folder is
+    ours = (quantizer / config, *(quantizer / n for n in others), *blocks, *(path / n for n in others), path / config)
+    for file in ours:
+        file.unlink(missing_ok=True)
+    for folder in (quantizer, path):
+        with suppress(OSError):  # not there, or not empty: it holds something of the user's
+            folder.rmdir()

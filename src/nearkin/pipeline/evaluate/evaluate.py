@@ -1,0 +1,96 @@
+"""The whole of `nearkin evaluate`: load, search, judge, keep the record."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from nearkin.data import VectorFile
+from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
+from nearkin.pipeline.evaluate.labels import judge_by_label
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_neighbors, search_in_batches
+from nearkin.pipeline.folder import RUN, read_record, save_evaluation
+from nearkin.pipeline.steps import Callback, Steps
+
+
+def evaluate_folder(
+    folder: str | os.PathLike,
+    Q: np.ndarray,
+    *,
+    truth: np.ndarray | None = None,
+    base: VectorFile | None = None,
+    labels: np.ndarray | None = None,
+    query_labels: np.ndarray | None = None,
+    k: int = 100,
+    oversample: int | None = None,
+    study: bool = False,
+    steps: Steps | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Judge the saved index by queries Q (n, d); returns the record, which is kept as evaluation.json beside it.
+
+    `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
+    order) and `query_labels` (n,) judge by label. `study`, for a Hamming index, adds what other hashing methods,
+    lengths and scales would give (`study_hashing` on `base`). ValueError where lengths do not agree.
+    """
+    steps = steps or Steps()
+    index = nk.Index.load(folder)
+    _check_lengths(index, Q, truth, base, labels, query_labels)
+    if study and (index.metric != "hamming" or base is None):
+        raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
+    if base is not None and truth is None:
+        with steps.step("exact search") as callback:
+            truth = _exact_ids(index, base, Q, k, callback)
+    with steps.step("search") as callback:
+        start = time.perf_counter()
+        _, found = search_in_batches(index, Q, k, oversample, callback)
+        rate = len(Q) / (time.perf_counter() - start)
+    run = read_record(folder, RUN) or {}
+    record: dict[str, Any] = {"index": str(folder), "vectors": len(index), "queries": len(Q), "k": k}
+    record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
+    if truth is not None:
+        record |= judge_neighbors(found, truth)
+    if labels is not None and query_labels is not None:
+        with steps.step("rank") as callback:
+            record |= judge_by_label(index, Q, labels, query_labels, callback)
+    if study and base is not None:
+        with steps.step("study") as callback:
+            record["study"] = _study(index, base, labels, callback)
+    record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
+    save_evaluation(folder, record)
+    return record
+
+
+def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any, query_labels: Any) -> None:
+    if truth is not None and len(truth) != len(Q):
+        raise ValueError(f"truth has {len(truth)} rows and there are {len(Q)} queries; give one row a query")
+    if base is not None and len(base) != len(index):
+        raise ValueError(
+            f"{base.name} has {len(base)} rows and the index {len(index)}; give the vectors it was made of"
+        )
+    if (labels is None) != (query_labels is None):
+        raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
+    if labels is not None and len(labels) != len(index):
+        raise ValueError(f"labels has {len(labels)} values and the index {len(index)} rows; give one for each row")
+    if query_labels is not None and len(query_labels) != len(Q):
+        raise ValueError(
+            f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
+        )
+
+
+def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> dict[str, Any]:
+    """The study of a sample of the base rows, from a fixed seed."""
+    rows = base.draw(STUDIED_ROWS, 0)
+    return study_hashing(
+        base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
+    )
+
+
+def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
+    """Ids of the k exact nearest rows, (n, k): by cosine or inner product where the index has them, by L2 otherwise."""
+    metric = index.metric if index.metric in ("ip", "cosine") else "l2"
+    rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)
+    return rows if index.ids is None else index.ids[rows]

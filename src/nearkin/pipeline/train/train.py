@@ -1,0 +1,116 @@
+"""The whole of `nearkin train`: from a table of pairs to a searchable index in one go."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from nearkin import metrics
+from nearkin._storage import check_target, replacing_folder
+from nearkin.pipeline.folder import RUN, write_record
+from nearkin.pipeline.steps import Steps
+from nearkin.pipeline.train.left_side import neighbours_by_id, save_left
+from nearkin.records import Interactions
+
+_DEPTHS = (10, 100)
+_SHOWN = 8  # example rights in the report
+_MEASURES = ("recall", "precision", "ndcg")
+
+
+def train_index(
+    pairs: Interactions,
+    out: str | os.PathLike,
+    *,
+    n_bytes: int = 16,
+    dim: int = 64,
+    loss: str = "all-pairs",
+    holdout: float = 0.1,
+    random_state: Any = 0,
+    steps: Steps | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
+
+    Pairs with a split are fitted on its training part and judged on its test part. Without one, the share `holdout` of
+    the pairs judges a first fit, and what is saved is fitted on all pairs. Returns the record kept as run.json. Raises
+    ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
+    """
+    steps = steps or Steps()
+    check_target(out)
+    layer = make_layer(pairs.shape[1], n_bytes, dim, random_state)
+    model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
+    quality, kept = {}, pairs
+    given = pairs.split is not None and bool((pairs.split == 0).any())
+    if given or holdout:
+        parts = nk.data.split_given(pairs) if given else nk.data.split_random(
+            pairs, valid=0, test=holdout, random_state=random_state
+        )  # fmt: skip
+        with steps.step("train") as callback:
+            model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
+        with steps.step("judge"):
+            quality = judge(model, parts.test, n_bytes, random_state)
+        if given:
+            kept = parts.train
+        else:
+            model.set_params(regularization=model.regularization_)
+    if not given:
+        with steps.step("train on all"):
+            model.fit(pairs)
+    record = {
+        "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
+        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
+        "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
+        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "quality": quality,
+        **(about or {}),
+    }  # fmt: skip
+    with steps.step("save"):
+        _save(model, kept, out, record, steps)
+    return record | {"seconds": steps.seconds}
+
+
+def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
+    """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights."""
+    if n_rights < 16:
+        raise ValueError(
+            f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
+        )
+    few = n_rights < 256
+    return nk.quantization.IndexingLayer(
+        dim, n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state
+    )
+
+
+def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -> dict[str, dict[str, float]]:
+    """Quality on the test pairs by way of search: exact, through OPQ after training, through the learned index."""
+    if not len(test):
+        return {}
+    P, Q = model.exact_embeddings_
+    few = len(Q) < 256
+    after = nk.ProductQuantizer(n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state).fit(Q)
+    T = model.right_embeddings_
+    ways = {
+        "exact, float32": (P, Q),
+        "compressed after training (OPQ)": (P, after.decode(after.encode(Q))),
+        "learned with the towers": (model.left_embeddings_, model.index_.to_quantizer().decode(model.index_.codes(T))),
+    }
+    return {
+        name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
+        for name, (left, right) in ways.items()
+    }
+
+
+def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: dict[str, Any], steps: Steps) -> None:
+    right = model.right_embeddings_
+    index = model.index_.export(right, ids=model.right_ids_)
+    popular = np.argsort(-np.bincount(kept.indices, minlength=len(right)), kind="stable")[:_SHOWN]
+    run = record | {
+        "seconds": steps.seconds,
+        "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
+        "examples": neighbours_by_id(right, model.right_ids_, popular),
+    }
+    with replacing_folder(out) as fresh:
+        index.save(fresh)
+        save_left(fresh, model.left_embeddings_, kept)
+        write_record(fresh / RUN, run)

@@ -1,0 +1,326 @@
+"""A trainable index as a torch module: dropped between an item tower and any loss (GCD, section 3.2)."""
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
+from nearkin._deprecation import accepts_old, renamed
+from nearkin.contracts import Callback
+from nearkin.quantization.coarse import CoarseQuantizer
+from nearkin.quantization.codebooks import decode
+from nearkin.quantization.faiss_bridge import MAX_BITS
+from nearkin.quantization.layer import curvature
+from nearkin.quantization.layer.centroids import LayerCentroids
+from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
+from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation
+from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough
+from nearkin.quantization.product import ProductQuantizer
+from nearkin.records import RowForms
+
+CENTROIDS = ("average", "gradient")
+
+
+def _accepts_horizon(init: Callable[..., None]) -> Callable[..., None]:
+    """`horizon=` of old: now the second of the pair `centroids`."""
+
+    @wraps(init)
+    def call(*args: Any, **kwargs: Any) -> None:
+        if "horizon" in kwargs:
+            name, horizon = kwargs.get("centroids", "average"), kwargs.pop("horizon")
+            renamed(f"horizon={horizon}", f"centroids=({name!r}, {horizon})")
+            kwargs["centroids"] = name if horizon is None else (name, horizon)
+        init(*args, **kwargs)
+
+    return call
+
+
+class IndexingLayer(nn.Module):
+    """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
+
+    `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
+    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: rows *pass* as they are for
+    `warmup_steps` steps; the layer *collects* `buffer_size` rows; rotation and codebooks *start* from them by
+    `ProductQuantizer`'s learner; then they *train*. The distortion is 0 until the start. In `eval()` nothing is
+    learned, and rows are quantized by the very codes of `codes` and of the exported index.
+
+    Parameters
+    ----------
+    d: width of the rows; n_subspaces must divide it.
+    n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
+    n_lists: number of inverted lists, 0 for none; what is quantized is then the residual. They stay as started.
+    rotation: "givens-random" | "givens-greedy" | "givens-2opt" | "givens-steepest" (Algorithm 2 on R's gradient by
+        `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
+        "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline).
+    signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
+    centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
+        ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
+        ("average", 4096).
+    warmup_steps, buffer_size, max_iter (of the start): see above; rows are collected until there are enough
+        for every centroid.
+    rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
+        steps after an early start did best with 0.1.
+    random_state: seed of the start.
+
+    Attributes: `phase` ("pass", "collect", "train"), `codebooks` (M, K, d/M), `rotation_matrix` (d, d).
+
+    `torch.compile` breaks its graph at this layer, whose codes come from FAISS: the towers are compiled, it is not.
+    Under autocast it computes in float32.
+
+    >>> import torch
+    >>> layer = IndexingLayer(8, n_subspaces=2, n_centroids=4, buffer_size=64)
+    >>> quantized, distortion = layer(torch.randn(64, 8, generator=torch.Generator().manual_seed(0)))
+    >>> layer.phase, quantized.shape
+    ('train', torch.Size([64, 8]))
+    """
+
+    coarse: Tensor
+
+    @_accepts_horizon
+    @accepts_old(n_coarse="n_lists", init_iterations="max_iter")
+    def __init__(
+        self,
+        d: int,
+        n_subspaces: int,
+        n_centroids: int = 256,
+        n_lists: int = 0,
+        rotation: str = "givens-greedy",
+        *,
+        signal: str = "both",
+        centroids: str | tuple[str, int] = "average",
+        warmup_steps: int = 0,
+        buffer_size: int = 8192,
+        max_iter: int = 200,
+        rotation_lr: float = ANGLE,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__()
+        self.d = check_integer(d, "d", low=1)
+        self.n_subspaces = check_integer(n_subspaces, "n_subspaces", low=1)
+        self.n_centroids = check_integer(n_centroids, "n_centroids", low=2, high=2**MAX_BITS)
+        self.n_lists = check_integer(n_lists, "n_lists", low=0)
+        self.kind = check_choice(rotation, "rotation", ROTATIONS)
+        self.signal = check_choice(signal, "signal", SIGNALS)
+        name, horizon = (centroids, 64 * n_centroids) if isinstance(centroids, str) else centroids
+        check_choice(name, "centroids", CENTROIDS)
+        if d % n_subspaces:
+            raise ValueError(
+                f"n_subspaces is {n_subspaces}, which does not divide d={d}; give one of "
+                f"{', '.join(str(m) for m in range(1, d + 1) if d % m == 0)}"
+            )
+        self.max_iter = check_integer(max_iter, "max_iter", low=1)
+        self.rotation_lr = check_real(rotation_lr, "rotation_lr", above=0)
+        self.random_state = random_state
+        self.rotation = LayerRotation(d, rotation)
+        self.centroids = LayerCentroids(
+            (n_subspaces, n_centroids, d // n_subspaces),
+            by_gradient=name == "gradient",
+            exact_rotation=rotation == "exact",
+            horizon=check_integer(horizon, "centroids[1]", low=1),
+        )
+        self.register_buffer("coarse", torch.zeros(n_lists, d))
+        self.phases = Phases(
+            check_integer(warmup_steps, "warmup_steps", low=0),
+            check_integer(buffer_size, "buffer_size", low=1),
+            fewest=max(n_centroids, n_lists),
+            d=d,
+        )
+
+    # ---- training --------------------------------------------------------------------------------------------------
+
+    @torch.compiler.disable
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Quantized rows (b, d) and the distortion, a scalar.
+
+        ValueError for another width or rows that are not finite.
+        """
+        self._check(x)
+        if self.training and self.phase != "train" and self.phases.take(x.detach()):
+            self.start()
+        if self.phase != "train":
+            return x, x.new_zeros(())
+        if not self.training:
+            return self._evaluated(x)
+        with torch.autocast(x.device.type, enabled=False):
+            rows, R = x.float(), self.rotation()
+            coarse = self._coarse_rows(rows)
+            if self.kind == "exact":  # R moves below, before backward asks for it
+                R = R.clone()
+            T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, self.signal)
+            if torch.is_grad_enabled():
+                residuals = rows.detach() if coarse is None else rows.detach() - coarse
+                turned = self.centroids.observe(residuals, codes, R.detach())
+                if turned is not None:
+                    self.rotation.set(turned)
+        return T.to(x.dtype), distortion
+
+    def start(self, X: Any = None, weights: Any = None, callback: Callback | None = None) -> bool:
+        """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
+
+        `weights` (n,) say how much a row counts, `callback` hears of every round. With fewer rows than centroids the
+        layer goes on collecting, and warns.
+        """
+        rows = self.phases.rows() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
+        if len(rows) < self.phases.fewest:
+            warnings.warn(
+                f"{len(rows)} rows are fewer than the {self.phases.fewest} centroids: the layer passes rows through "
+                "and goes on collecting; show it more rows, or give a smaller n_centroids (n_lists)",
+                stacklevel=2,
+            )
+            return False
+        learned = ProductQuantizer(
+            self.n_subspaces, self.n_centroids, n_lists=self.n_lists, max_iter=self.max_iter,
+            random_state=self.random_state,
+        ).fit(rows.numpy(), weights=weights, callback=callback)  # fmt: skip
+        self.start_from(learned)
+        residuals = rows
+        if learned.coarse_centroids_ is not None:
+            residuals = rows - torch.from_numpy(learned.coarse_centroids_[self._lists(rows)])
+        self.centroids.begin(residuals.numpy(), learned.rotation_)
+        return True
+
+    def start_from(self, quantizer: ProductQuantizer) -> "IndexingLayer":
+        """Begin training from a fitted quantizer of the same shape, such as one that partial fits have followed."""
+        shape = tuple(self.codebooks.shape)
+        lists = 0 if quantizer.coarse_centroids_ is None else len(quantizer.coarse_centroids_)
+        if quantizer.codebooks_.shape != shape or lists != self.n_lists:
+            raise ValueError(
+                f"quantizer has codebooks {quantizer.codebooks_.shape} and n_lists={lists}; the layer needs "
+                f"{shape} and n_lists={self.n_lists}"
+            )
+        self.rotation.set(torch.from_numpy(quantizer.rotation_))
+        self.centroids.set(quantizer.codebooks_)
+        if quantizer.coarse_centroids_ is not None:
+            self.coarse.copy_(torch.from_numpy(quantizer.coarse_centroids_))
+        self.phases.finish()
+        return self
+
+    def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
+        """Better codes and codebooks under a loss's own curvature: one round of `quantization.curvature`.
+
+        `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) what the loss wants
+        them to be, `forms` how much it minds. Returns the next quantized rows, which `codes` encodes exactly, and the
+        loss above that of the targets before the codebooks moved. ValueError before the start, or with coarse cells.
+        """
+        if self.n_lists:
+            raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
+        codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
+        turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
+        found = curvature.descend(turned, curvature.rotated(forms, R), codes, self.codebooks.detach().cpu().numpy())
+        with torch.no_grad():
+            self.codebooks.copy_(torch.from_numpy(found.codebooks))
+        return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value
+
+    def can_descend(self) -> bool:
+        """Whether `descend` works: not with coarse cells."""
+        return not self.n_lists
+
+    @property
+    def phase(self) -> str:
+        """ "pass", "collect" or "train"."""
+        return {PASS: "pass", COLLECT: "collect", TRAIN: "train"}[self.phases.now]
+
+    @property
+    def n_coarse(self) -> int:
+        """The old name of `n_lists`."""
+        return self.n_lists
+
+    @property
+    def codebooks(self) -> Tensor:
+        """C (M, K, d/M), in the rotated space."""
+        return self.centroids.codebooks
+
+    @property
+    def rotation_matrix(self) -> Tensor:
+        """R (d, d) as it is now, without a graph."""
+        return self.rotation().detach()
+
+    def rotation_parameters(self) -> list[nn.Parameter]:
+        """What `GivensDescent` must move; empty unless `rotation` is one of "givens-..."."""
+        return self.rotation.givens_parameters()
+
+    def other_parameters(self) -> list[nn.Parameter]:
+        """All other trainable parameters, for Adam or whatever moves the towers."""
+        own = {id(p) for p in self.rotation_parameters()}
+        return [p for p in self.parameters() if p.requires_grad and id(p) not in own]
+
+    def rotation_optimizer(self, lr: float | None = None) -> torch.optim.Optimizer | None:
+        """`GivensDescent` on R, `lr` in place of `rotation_lr`; None where R needs no optimizer of its own."""
+        return self.rotation.optimizer(self.rotation_lr if lr is None else lr)
+
+    # ---- using -----------------------------------------------------------------------------------------------------
+
+    def to_quantizer(self) -> ProductQuantizer:
+        """The fitted `ProductQuantizer` with this rotation and these codebooks; ValueError before the start."""
+        if self.phase != "train":
+            raise ValueError(
+                f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
+                f"on {self.phases.wanted} rows after {self.phases.warmup_steps} steps, or call layer.start(X)"
+            )
+        coarse = self.coarse.cpu().numpy().copy() if self.n_lists else None
+        return ProductQuantizer.from_arrays(
+            self.codebooks.detach().cpu().numpy().copy(), self.rotation_matrix.cpu().numpy().copy(), coarse
+        )
+
+    def codes(self, x: Any) -> np.ndarray:
+        """Codes (n, M) of rows x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
+        return self.to_quantizer().encode(x)
+
+    def export(self, items: Any, ids: Any = None, metric: str = "ip", **options: Any) -> Any:
+        """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
+
+        Its `faiss_index` is plain FAISS.
+        """
+        import nearkin  # the index stands above this package: users' convenience, not a dependency
+
+        return nearkin.Index.build(items, self.to_quantizer(), ids, metric, **options)
+
+    # ---- inner parts -----------------------------------------------------------------------------------------------
+
+    def _evaluated(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        quantizer = self.to_quantizer()
+        rows = x.detach().float().cpu().numpy()
+        T = torch.from_numpy(quantizer.decode(quantizer.encode(rows))).to(x.device)
+        return T.to(x.dtype), (x.detach().float() - T).square().sum() / max(len(x), 1)
+
+    def _coarse_rows(self, rows: Tensor) -> Tensor | None:
+        return self.coarse[self._lists(rows)] if self.n_lists else None
+
+    def _lists(self, rows: Tensor) -> Tensor:
+        lists = CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().cpu().numpy())
+        return torch.from_numpy(lists).to(rows.device)
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim != 2 or x.shape[1] != self.d:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower"
+            )
+        if not bool(torch.isfinite(x.detach().sum())):
+            check_finite(x.detach().float().cpu().numpy(), "the item tower's output")
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
+        given = state.get(f"{prefix}centroids.codebooks")
+        if given is not None and given.shape != self.codebooks.shape:
+            raise ValueError(
+                f"the state holds codebooks (M, K, d/M) = {tuple(given.shape)}; this layer has "
+                f"{tuple(self.codebooks.shape)}. Make it with IndexingLayer({given.shape[0] * given.shape[2]}, "
+                f"n_subspaces={given.shape[0]}, n_centroids={given.shape[1]})"
+            )
+        super()._load_from_state_dict(state, prefix, *others)
+
+
+def optimizers(
+    layer: IndexingLayer, parameters: Any, lr: float = 1e-3, rotation_lr: float | None = None
+) -> list[torch.optim.Optimizer]:
+    """Adam on the towers' `parameters` and the layer's other ones, and where there is one the rotation's optimizer.
+
+    Step all of them after `backward`.
+    """
+    adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
+    turning = layer.rotation_optimizer(rotation_lr)
+    return [adam] if turning is None else [adam, turning]

@@ -1,0 +1,62 @@
+"""Saved hashers: what the header states, and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.hashing import load
+from nearkin.hashing.bits import BIT_ORDER
+from nearkin.hashing.registry import HASHERS
+from nearkin.pipeline.methods import methods
+from tests.storage.versions import as_version_1
+
+
+@pytest.fixture
+def folder(rng, tmp_path):
+    nk.ITQ(4, random_state=0).fit(rng.standard_normal((30, 6))).save(tmp_path / "itq")
+    return tmp_path / "itq"
+
+
+def rewrite(folder, **changes):
+    as_version_1(folder)  # without the manifest, whose checksums would find it first
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def test_header_states_bit_order_and_polarity(folder):
+    assert json.loads((folder / "config.json").read_text())["bit_order"] == BIT_ORDER
+    assert "bit 1 = value >= 0" in BIT_ORDER
+    assert "little-endian" in BIT_ORDER
+
+
+def test_another_bit_order_is_refused(folder):
+    rewrite(folder, bit_order="big-endian")
+    with pytest.raises(ValueError, match="bit order 'big-endian'"):
+        load(folder)
+
+
+def test_unknown_and_wrong_classes_are_named(folder):
+    with pytest.raises(ValueError, match="holds a ITQ, not a OgE"):
+        nk.OgE.load(folder)
+    rewrite(folder, **{"class": "Wonder"})
+    with pytest.raises(ValueError, match="holds a hasher 'Wonder'; this nearkin knows BinaryAutoencoder"):
+        load(folder)
+
+
+def test_every_public_hasher_can_be_loaded():
+    public = {
+        name for name in nk.__all__ if isinstance(getattr(nk, name), type) and hasattr(getattr(nk, name), "project")
+    }
+    assert public == set(HASHERS)
+    assert {entry.method for entry in HASHERS.values()} <= set(methods())
+
+
+def test_generator_as_seed_has_no_stored_form(rng, tmp_path):
+    X = rng.standard_normal((30, 6))
+    hasher = nk.OnE(4, random_state=np.random.default_rng(0)).fit(X)
+    hasher.save(tmp_path / "one")
+    loaded = load(tmp_path / "one")
+    assert loaded.random_state is None
+    np.testing.assert_array_equal(loaded.encode(X), hasher.encode(X))

@@ -1,0 +1,63 @@
+"""The sign of a row's value is the same alone, in any batch, at any place in it, and with any number of threads."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from nearkin.hashing.stable_products import affine_values, steady_products
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 1), (64, 12), (784, 32)])
+def test_signs_do_not_see_other_rows(rng, dtype, shape):
+    """Half of the rows are made to give values near zero, where a plain product's sign depends on the batch."""
+    d, n_bits = shape
+    X, P, mean = rng.standard_normal((2500, d)), rng.standard_normal((d, n_bits)), rng.standard_normal(d)
+    direction = P @ np.linalg.pinv(P.T @ P) @ P.T
+    X[::2] = mean + (X[::2] - mean) @ (np.eye(d) - direction)
+    X, P, mean = X.astype(dtype), P.astype(dtype), mean.astype(dtype)
+    batch = affine_values(X, mean, P, 0.5, np.zeros(n_bits))
+    np.testing.assert_allclose(
+        batch, 0.5 * (X - mean).astype(np.float64) @ P, atol=1e-4 if dtype == np.float32 else 1e-11
+    )
+    for i in (*range(60), 2047, 2048, 2499):
+        np.testing.assert_array_equal(affine_values(X[i : i + 1], mean, P, 0.5)[0] >= 0, batch[i] >= 0)
+    with threadpool_limits(2):
+        np.testing.assert_array_equal(affine_values(X[7:], mean, P, 0.5) >= 0, batch[7:] >= 0)
+
+
+def test_a_plain_product_would_fail_here(rng):
+    """The test above can fail: without care, some signs of the same rows do change with the batch."""
+    X, P = rng.standard_normal((2500, 784)), rng.standard_normal((784, 32))
+    X = (X - X @ P @ np.linalg.pinv(P)).astype(np.float32)
+    P = P.astype(np.float32)
+    alone = np.concatenate([X[i : i + 1] @ P for i in range(200)])
+    assert ((alone >= 0) != ((X @ P)[:200] >= 0)).any()
+
+
+def test_intercept_moves_the_place_of_care(rng):
+    X, P, intercept = rng.standard_normal((300, 50)).astype(np.float32), np.ones((50, 1), np.float32), np.array([3.0])
+    X[:, 0] = -3 - X[:, 1:].sum(axis=1)  # value 3 cancels the intercept
+    batch = affine_values(X, np.zeros(50, np.float32), P, 1.0, intercept)
+    for i in range(100):
+        alone = affine_values(X[i : i + 1], np.zeros(50, np.float32), P, 1.0, intercept)
+        np.testing.assert_array_equal(alone[0] >= 0, batch[i] >= 0)
+
+
+def test_steady_products(rng):
+    X, P = rng.standard_normal((40, 30)).astype(np.float32), rng.standard_normal((30, 7))
+    batch = steady_products(X, P)
+    np.testing.assert_allclose(batch, X.astype(np.float64) @ P, rtol=1e-12)
+    np.testing.assert_array_equal(steady_products(X[11:12], P)[0], batch[11])
+
+
+def test_shapes_that_do_not_fit_never_read_outside(rng):
+    X, mean, P = rng.normal(size=(4, 6)), np.zeros(6), rng.normal(size=(6, 3))
+    for bad in (mean[:5], np.zeros(1)):
+        with pytest.raises(ValueError, match=r"mean has shape"):
+            affine_values(X, bad, P)
+    with pytest.raises(ValueError, match=r"intercept \(1,\)"):
+        affine_values(X, mean, P, 1.0, np.zeros(1))
+    for function in (lambda Z: affine_values(Z, mean, P), lambda Z: steady_products(Z, P)):
+        with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
+            function(X[:, :5])

@@ -1,0 +1,216 @@
+"""The indexing layer: its gradient against the definition, its phases, its codes, bad input."""
+
+import warnings
+
+import faiss
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.quantization import IndexingLayer, optimizers
+from nearkin.quantization.layer.rotation import ROTATIONS
+from nearkin.quantization.layer.straight_through import StraightThrough, nearest
+
+D, M, K = 8, 2, 8
+
+
+def rows(n: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, D, generator=generator) @ torch.randn(D, D, generator=torch.Generator().manual_seed(99))
+
+
+def started(rotation: str = "givens-greedy", **options: object) -> IndexingLayer:
+    layer = IndexingLayer(D, M, K, rotation=rotation, max_iter=5, **options)  # pyright: ignore[reportArgumentType]
+    assert layer.start(rows(200).numpy())
+    return layer
+
+
+def train(layer: IndexingLayer, steps: int, first: int = 0, moving: list | None = None) -> list:
+    moving = moving or optimizers(layer, [torch.nn.Parameter(torch.zeros(1))], lr=5e-2)
+    for step in range(first, first + steps):
+        T, distortion = layer(rows(64, step))
+        if layer.phase == "train" and (T.requires_grad or distortion.requires_grad):
+            for optimizer in moving:
+                optimizer.zero_grad()
+            (1e-3 * T.sum() + distortion).backward()
+            for optimizer in moving:
+                optimizer.step()
+    return moving
+
+
+def defined(x: Tensor, R: Tensor, C: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor]:
+    """T = c + (y + z - sg z) R^T and (1/b) ||z - y||^2, written out for autograd."""
+    z = (x if c is None else x - c) @ R
+    codes = nearest(z.detach(), C.detach())
+    y = torch.cat([C[m][codes[:, m]] for m in range(len(C))], 1)
+    T = (y + z - z.detach()) @ R.T
+    return T if c is None else T + c, (z - y).square().sum() / len(x)
+
+
+@pytest.mark.parametrize("signal", ["both", "retrieval", "distortion"])
+@pytest.mark.parametrize("coarse", [False, True])
+def test_the_gradient_is_the_definitions(signal: str, coarse: bool) -> None:
+    x = rows(32).requires_grad_()
+    R = haar_orthogonal(D, D, random_state=0).float().requires_grad_()
+    C = torch.randn(M, K, D // M, generator=torch.Generator().manual_seed(3)).requires_grad_()
+    c = torch.ones(32, D) if coarse else None
+    G = torch.randn(32, D, generator=torch.Generator().manual_seed(4))
+    T, distortion, _ = StraightThrough.apply(x, R, C, c, signal)
+    T_defined, distortion_defined = defined(x, R, C, c)
+    torch.testing.assert_close(T, T_defined)
+    torch.testing.assert_close(distortion, distortion_defined)
+    ours = torch.autograd.grad((T * G).sum() + 3 * distortion, (x, R, C))
+    wanted = list(torch.autograd.grad((T_defined * G).sum() + 3 * distortion_defined, (x, R, C), retain_graph=True))
+    if signal != "both":  # the same in x and C, one term alone in R
+        term = (T_defined * G).sum() if signal == "retrieval" else 3 * distortion_defined
+        wanted[1] = torch.autograd.grad(term, R)[0]
+    torch.testing.assert_close(ours[0], wanted[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(ours[2], wanted[2], rtol=1e-4, atol=1e-4)
+    skew = [R.detach().T @ g - g.T @ R.detach() for g in (ours[1], wanted[1])]  # all that turns a rotation
+    torch.testing.assert_close(*skew, rtol=1e-3, atol=1e-3)
+    assert float(skew[0].abs().max()) > 0.1
+
+
+def test_phases_pass_collect_and_train() -> None:
+    layer = IndexingLayer(D, M, K, warmup_steps=2, buffer_size=100, max_iter=3)
+    seen = []
+    for step in range(5):
+        x = rows(64, step)
+        T, distortion = layer(x)
+        seen.append((layer.phase, bool(torch.equal(T, x)), float(distortion.detach()) > 0))
+    assert seen == [("pass", True, False)] * 2 + [("collect", True, False)] + [("train", False, True)] * 2
+    assert layer.phases.buffer.numel() == 0
+
+
+@pytest.mark.parametrize("rotation", ROTATIONS)
+@pytest.mark.parametrize("centroids", ["average", "gradient"])
+def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, centroids: str) -> None:
+    layer = started(rotation, centroids=(centroids, 512))
+    layer.centroids.codebooks.data.mul_(0.5)  # something to win back
+    before, R = float(layer(rows(256, 7))[1].detach()), layer.rotation_matrix.clone()
+    train(layer, 60)
+    after = float(layer(rows(256, 7))[1].detach())
+    assert after < 0.9 * before, (before, after)
+    now = layer.rotation_matrix
+    torch.testing.assert_close(now @ now.T, torch.eye(D), rtol=0, atol=1e-5)
+    assert torch.equal(now, R) == (rotation == "frozen")
+
+
+def test_layer_index_and_faiss_give_the_same_codes() -> None:
+    for n_lists in (0, 4):
+        layer = started(n_lists=n_lists)
+        train(layer, 5)
+        X = rows(100, 5).numpy()
+        codes = layer.codes(X)
+        index = layer.export(X, metric="l2")
+        np.testing.assert_array_equal(index.quantizer.encode(X), codes)
+        plain = layer.to_quantizer().to_faiss()
+        assert isinstance(plain, faiss.IndexPreTransform)
+        np.testing.assert_array_equal(plain.sa_decode(plain.sa_encode(X)).shape, X.shape)
+        decoded = layer.to_quantizer().decode(codes)
+        np.testing.assert_allclose(plain.sa_decode(plain.sa_encode(X)), decoded, atol=1e-4)
+        with torch.no_grad():
+            trained = layer(torch.from_numpy(X))[0].numpy()
+            np.testing.assert_allclose(trained, decoded, atol=1e-4)
+            np.testing.assert_array_equal(layer.eval()(torch.from_numpy(X))[0].numpy(), decoded)
+
+
+@pytest.mark.parametrize("rotation", ["givens-random", "givens-greedy", "exact", "cayley"])
+@pytest.mark.parametrize("cut", [1, 3, 6])
+def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str, cut: int) -> None:
+    def fresh() -> IndexingLayer:
+        return IndexingLayer(D, M, K, rotation=rotation, warmup_steps=2, buffer_size=100, max_iter=3)
+
+    whole = fresh()
+    train(whole, 10)
+    half = fresh()
+    moving = train(half, cut)
+    resumed = fresh()
+    resumed.load_state_dict(half.state_dict())
+    again = optimizers(resumed, [torch.nn.Parameter(torch.zeros(1))], lr=5e-2)
+    for new, old in zip(again, moving, strict=True):
+        new.load_state_dict(old.state_dict())
+    train(resumed, 10 - cut, cut, again)
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+def test_few_rows_wait_and_say_so() -> None:
+    layer = IndexingLayer(D, M, K, buffer_size=2)
+    layer(rows(5))
+    assert layer.phase == "collect"  # two rows were asked for, eight centroids need eight
+    with pytest.warns(UserWarning, match="5 rows are fewer than the 8 centroids"):
+        assert not layer.start()
+    layer(rows(3, 1))
+    assert layer.phase == "train"
+
+
+def test_one_row_at_a_time() -> None:
+    layer = started()
+    T, distortion = layer(rows(1))
+    assert T.shape == (1, D)
+    assert float(distortion.detach()) >= 0
+    assert layer(rows(1)[:0])[0].shape == (0, D)
+
+
+def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
+    layer = IndexingLayer(D, M, K).eval()
+    x = rows(4)
+    assert torch.equal(layer(x)[0], x)
+    assert layer.phase == "collect"
+    assert layer.phases.seen == 0
+    with pytest.raises(ValueError, match=r"no centroids yet .*layer.start\(X\)"):
+        layer.codes(x)
+
+
+@pytest.mark.parametrize("centroids", ["average", "gradient"])
+def test_dead_centroids_win_rows_again(centroids: str) -> None:
+    layer = started("frozen", centroids=(centroids, 256))
+    layer.centroids.codebooks.data[0, :3] = 1e3
+    layer.centroids.sums.zero_()
+    layer.centroids.counts.zero_()
+    train(layer, 40)
+    used = np.bincount(layer.codes(rows(400, 1))[:, 0], minlength=K)
+    assert (used > 0).all(), used
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match=r"n_subspaces is 3, which does not divide d=8; give one of 1, 2, 4, 8"):
+        IndexingLayer(8, 3)
+    with pytest.raises(ValueError, match="rotation is 'opq'"):
+        IndexingLayer(8, 2, rotation="opq")
+    layer = started()
+    x = rows(4)
+    x[2, 1] = float("nan")
+    with pytest.raises(ValueError, match=r"the item tower's output contains NaN .* the first is row 2"):
+        layer(x)
+    with pytest.raises(ValueError, match=r"x has shape \(4, 5\); the layer needs \(b, 8\)"):
+        layer(x[:, :5])
+    with pytest.raises(ValueError, match=r"codebooks \(M, K, d/M\) = \(2, 8, 4\).*IndexingLayer\(8, n_subspaces=2"):
+        IndexingLayer(8, 4, K).load_state_dict(layer.state_dict())
+    with pytest.raises(ValueError, match="the layer needs"):
+        IndexingLayer(8, 4, K).start_from(layer.to_quantizer())
+
+
+def test_autocast_and_compile_leave_the_layer_alone() -> None:
+    layer = started()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        T, distortion = layer(rows(16).bfloat16())
+    assert T.dtype == torch.bfloat16
+    assert distortion.dtype == torch.float32
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = torch.compile(torch.nn.Sequential(torch.nn.Identity(), layer), backend="eager")
+        assert compiled(rows(16))[0].shape == (16, D)
+
+
+def test_old_names_work_for_one_release() -> None:
+    with pytest.warns(DeprecationWarning, match="type n_lists="):
+        assert IndexingLayer(D, M, K, n_coarse=4).n_lists == 4  # pyright: ignore[reportCallIssue]
+    with pytest.warns(DeprecationWarning, match="type max_iter="):
+        assert IndexingLayer(D, M, K, init_iterations=7).max_iter == 7  # pyright: ignore[reportCallIssue]
+    with pytest.warns(DeprecationWarning, match=r"type centroids=\('gradient', 500\)"):
+        layer = IndexingLayer(D, M, K, centroids="gradient", horizon=500)  # pyright: ignore[reportCallIssue]
+    assert layer.centroids.horizon == 500
