@@ -82,7 +82,7 @@ def test_gradient_solvers_and_a_loaded_model_go_on(tmp_path: Path) -> None:
 
 def test_the_index_is_learned_anew_from_warm_towers() -> None:
     late = PAIRS.rows >= 280
-    index = IndexingLayer(8, 2, 16, init_iterations=10)
+    index = IndexingLayer(8, 2, 16, max_iter=10)
     model = nk.TwoTower(8, index=index, regularization=0.02, random_state=0).fit(cut(PAIRS, ~late))
     model.partial_fit(cut(PAIRS, late))
     assert model.index_.phase == "train"

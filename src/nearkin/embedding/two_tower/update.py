@@ -94,7 +94,7 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
         return known
     if sp.issparse(known) or sp.issparse(given):
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(known), sp.csr_matrix(given)[new]]))
-    return np.concatenate([known, given[new]])
+    return np.concatenate([np.asarray(known), np.asarray(given)[new]])
 
 
 def _go_on_from(side: Side, encoder: nn.Module | None) -> None:
