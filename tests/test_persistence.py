@@ -7,7 +7,7 @@ from nearkin._persistence import load_estimator, save_estimator
 
 def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):
     X = rng.normal(size=(200, 8)).astype(np.float32)
-    pq = ProductQuantizer(4, 16, coarse=4, random_state=np.random.default_rng(0)).fit(X)
+    pq = ProductQuantizer(4, 16, n_lists=4, random_state=np.random.default_rng(0)).fit(X)
     pq.save(tmp_path / "pq")
     again = ProductQuantizer.load(tmp_path / "pq")
     np.testing.assert_array_equal(again.encode(X), pq.encode(X))

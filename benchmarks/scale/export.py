@@ -59,7 +59,7 @@ def lance(base: np.ndarray, queries: np.ndarray, truth: np.ndarray, work: Path, 
 
     found: dict[str, Any] = {"lists": lists, "bytes": 16, "probes": 8}
     start, cpu = time.perf_counter(), time.process_time()
-    quantizer = nk.ProductQuantizer(16, 256, coarse=lists, random_state=0).fit(base)
+    quantizer = nk.ProductQuantizer(16, 256, n_lists=lists, random_state=0).fit(base)
     learned = time.perf_counter() - start, time.process_time() - cpu
     index = nk.Index.build(base, quantizer, keep_vectors=True, n_probe=8)
     start, cpu = time.perf_counter(), time.process_time()

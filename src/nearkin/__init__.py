@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 _HOME = {  # public name -> the module that defines it
     "Index": "nearkin.index",
     "BinaryAutoencoder": "nearkin.hashing.binary_autoencoder",
+    "Comparisons": "nearkin.records",
     "Interactions": "nearkin.records",
     "ITQ": "nearkin.hashing.itq",
     "KMeansHash": "nearkin.hashing.kmeans_hash",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions
 
 

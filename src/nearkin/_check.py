@@ -60,6 +60,26 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     return X
 
 
+def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
+    """Return X (n, d) if float32 holds the squared distances between its rows; ValueError names the first too large.
+
+    Every row must be shorter than 4e18: squares end at 3.4e38. A larger entry is most often a mark for "missing".
+    """
+    limit = 4e18
+    if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
+        return X
+    long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
+    if not long.any():
+        return X
+    row = int(long.argmax())
+    column = int(np.abs(X[row]).argmax())
+    raise ValueError(
+        f"{name}[{row}, {column}] is {X[row, column]:g}; {int(long.sum())} of {len(X)} rows are longer than {limit:g}, "
+        "and squared distances to them exceed float32. If it marks a missing value, remove the row or put a number in "
+        f"its place; else scale the data, for example {name} / np.abs({name}).max()"
+    )
+
+
 def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)

@@ -1,13 +1,15 @@
 """Fitted scikit-learn estimators to a folder and back: numeric arrays to safetensors, everything else to JSON."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 
 Estimator = TypeVar("Estimator")
 
@@ -28,15 +30,24 @@ def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: 
         write_arrays(folder / "arrays.safetensors", arrays)
 
 
-def load_estimator(cls: type[Estimator], path: str | os.PathLike, kind: str) -> Estimator:
-    """Read the estimator of class `cls` that `save_estimator` wrote; ValueError if the folder holds another."""
+def load_estimator(
+    cls: type[Estimator], path: str | os.PathLike, kind: str, renamed: Mapping[str, str] = MappingProxyType({})
+) -> Estimator:
+    """Read the estimator of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
+
+    `renamed` are parameters that older folders hold under another name: old to new.
+    """
+    return one_version(path, lambda folder: _read(cls, folder, kind, renamed))
+
+
+def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str]) -> Estimator:
     config = read_config(path, kind)
     if config["class"] != cls.__name__:
         raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
-    estimator = cls(**config["params"])
+    estimator = cls(**{renamed.get(name, name): value for name, value in config["params"].items()})
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in read_arrays(Path(path) / "arrays.safetensors").items():
+    for name, value in read_arrays(path / "arrays.safetensors").items():
         setattr(estimator, name, value)
     return estimator
 

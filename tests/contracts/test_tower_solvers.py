@@ -7,11 +7,13 @@ import pytest
 
 import nearkin as nk
 from nearkin.data.interaction_split import Parts
+from nearkin.embedding import Adam
+from nearkin.embedding.two_tower.choice import SOLVERS, settings
 
 WAYS = [
     *({"solver": name} for name in ("als", "ials++", "adam", "gd", "l-bfgs")),
     *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sub-blocks", "sogram")),
-    *({"loss": name} for name in ("in-batch-softmax", "sampled-bce")),
+    *({"loss": name} for name in ("in-batch-softmax", "in-batch-hinge", "sampled-bce")),
 ]
 
 
@@ -21,11 +23,16 @@ def parts() -> Parts:
 
 
 def model(way: dict, **options) -> nk.TwoTower:
-    name = way.get("solver", "epochs")
-    fast = {"learning_rate": 0.01} if name in ("adam", "sub-blocks", "sogram", "epochs") else {}
-    fast["max_steps"] = 60 if name in ("adam", "gd") else 8
-    plain = {"batch_size": 64, "start": "random", "regularization": 0.02}
-    return nk.TwoTower(6, **(way | fast | plain | options), random_state=0)
+    """A quick fit of one way; `options` go to its solver."""
+    solver = settings(way.get("solver", "adam"), "solver", SOLVERS)
+    fast = {"max_iter": 60 if way.get("solver") in ("adam", "gd") else 8, "learning_rate": 0.01, "start": "random"}
+    if solver.name == "gd":
+        del fast["learning_rate"]
+    if solver.name == "sogram" or "loss" in way:
+        fast["batch_size"] = 64
+    known = solver.get_params()
+    solver.set_params(**{name: value for name, value in (fast | options).items() if name in known})
+    return nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, regularization=0.02, random_state=0)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
@@ -39,17 +46,17 @@ def test_it_learns_from_a_random_start(parts: Parts, way: dict) -> None:
     found = fitted.score(parts.test, k=20)
     assert found > 1.5 * random, f"{way}: {found:.3f} after training, {random:.3f} at random"
     assert best >= first
-    assert fitted.history_[-1]["value"] < fitted.history_[0]["value"] or len(fitted.history_) == 1
+    assert fitted.history_[-1]["objective"] < fitted.history_[0]["objective"] or len(fitted.history_) == 1
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: next(iter(way.values())))
 def test_a_resumed_fit_is_an_uninterrupted_one(parts: Parts, way: dict, tmp_path: Path) -> None:
     if way.get("solver") == "l-bfgs":
         pytest.skip("its curvature pairs are not saved: a resumed fit starts them anew")
-    whole = model(way, max_steps=4).fit(parts.train, validation=parts.valid)
-    model(way, max_steps=2).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
-    resumed = model(way, max_steps=4).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
-    assert [r["value"] for r in resumed.history_] == [r["value"] for r in whole.history_]
+    whole = model(way, max_iter=4).fit(parts.train, validation=parts.valid)
+    model(way, max_iter=2).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
+    resumed = model(way, max_iter=4).fit(parts.train, validation=parts.valid, checkpoint=tmp_path / "checkpoint")
+    assert [r["objective"] for r in resumed.history_] == [r["objective"] for r in whole.history_]
     np.testing.assert_array_equal(resumed.right_embeddings_, whole.right_embeddings_)
 
 
@@ -58,7 +65,14 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     """Forty rights lose their pairs; their embeddings come from their features alone."""
     cold = np.arange(0, 160, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
-    fitted = model(way, start="auto", max_steps=None, regularization="auto", patience=8).fit(train)
+    solver = settings(way.get("solver", "auto"), "solver", SOLVERS).set_params(patience=8)
+    if solver.name in ("adam", "sub-blocks", "sogram"):
+        solver.set_params(learning_rate=0.01)
+    if solver.name == "sogram":
+        solver.set_params(batch_size=64)
+    if "loss" in way:
+        solver = Adam(learning_rate=0.01, batch_size=64, patience=8)
+    fitted = nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, random_state=0).fit(train)
     found = nk.metrics.ranking_metrics(
         fitted.left_embeddings_, fitted.right_embeddings_[cold], parts.train.matrix()[:, cold], k=5
     )["ndcg@5"]

@@ -16,6 +16,7 @@ import nearkin as nk
 from nearkin._distributed import current, joined
 from nearkin._shards import Shard
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
+from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline import compress_file
 
@@ -73,7 +74,7 @@ def codes() -> Arrays:
         "greedy": {"rotation": "givens-greedy"},
         "random": {"rotation": "givens-random", "init": "identity"},
         "procrustes": {"init": "random"},
-        "coarse": {"coarse": 5, "init": "pca"},
+        "coarse": {"n_lists": 5, "init": "pca"},
         "few": {"max_points_per_centroid": 20},
     }.items():
         pq = nk.ProductQuantizer(2, 16, max_iter=3, random_state=0, **options).fit(own(X))
@@ -107,14 +108,14 @@ def pairs() -> Arrays:
     features = table.with_features(left=rng.normal(size=(90, 6)).astype(np.float32))
     for name, options, data in (
         ("als", {}, table),
-        ("ials++", {"solver": "ials++", "pair_loss": "logistic", "max_steps": 3}, table),
-        ("als-features", {"max_steps": 3}, features),
-        ("adam", {"solver": "adam", "max_steps": 2}, features),
-        ("l-bfgs", {"solver": "l-bfgs", "max_steps": 2}, table),
-        ("gauss-newton", {"solver": "gauss-newton", "max_steps": 2}, table),
+        ("ials++", {"solver": ALS(block_size=16, max_iter=3), "loss": AllPairs(pair_loss="logistic")}, table),
+        ("als-features", {"solver": ALS(max_iter=3)}, features),
+        ("adam", {"solver": Adam(max_iter=2)}, features),
+        ("l-bfgs", {"solver": LBFGS(max_iter=2)}, table),
+        ("gauss-newton", {"solver": GaussNewton(max_iter=2)}, table),
     ):
         model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)
-        found[f"{name}.values"] = np.array([record["value"] for record in model.history_])
+        found[f"{name}.values"] = np.array([record["objective"] for record in model.history_])
         found[f"{name}.scores"] = model.left_embeddings_ @ model.right_embeddings_.T
     return found
 

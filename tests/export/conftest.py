@@ -43,7 +43,7 @@ def pq(X: np.ndarray) -> nk.ProductQuantizer:
 
 @pytest.fixture(scope="session")
 def ivf(X: np.ndarray) -> nk.ProductQuantizer:
-    return nk.ProductQuantizer(4, 256, coarse=8, random_state=0, max_iter=3, init="pca").fit(X)
+    return nk.ProductQuantizer(4, 256, n_lists=8, random_state=0, max_iter=3, init="pca").fit(X)
 
 
 @pytest.fixture(scope="session")

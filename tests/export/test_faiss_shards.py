@@ -10,6 +10,7 @@ import nearkin as nk
 from nearkin.export import export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards, shard_file
 from nearkin.index import Index
+from tests.storage.versions import as_version_1
 
 
 def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
@@ -18,7 +19,7 @@ def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
     if kind == "exact":
         return Index.build(X, metric=metric)
     M, K, coarse = {"pq": (4, 256, 0), "ivf": (4, 256, 8), "four-bit": (8, 16, 0)}[kind]
-    quantizer = nk.ProductQuantizer(M, K, coarse=coarse, random_state=0, max_iter=2, init="pca")
+    quantizer = nk.ProductQuantizer(M, K, n_lists=coarse, random_state=0, max_iter=2, init="pca")
     return Index.build(X, quantizer, metric=metric)
 
 
@@ -69,7 +70,7 @@ def test_a_missing_a_foreign_and_a_damaged_shard(bits, X, Q, pq, tmp_path: Path)
     export_index(
         Index.build(X, nk.RandomHyperplanes(40, random_state=0).fit(X), metric="hamming"), FaissShards(other, 3)
     )
-    second = shard_file(out, 1)
+    second = shard_file(as_version_1(out), 1)
     whole = second.read_bytes()
     second.write_bytes(shard_file(other, 1).read_bytes())
     with pytest.raises(ValueError, match=r"shard-0001.faiss has 40 dimensions, the folder 16"):
@@ -97,7 +98,7 @@ def test_the_index_itself_is_not_overwritten(bits, tmp_path: Path) -> None:
 
 
 def test_an_inverted_file_of_fast_scan_codes_is_refused(X, tmp_path: Path) -> None:
-    quantizer = nk.ProductQuantizer(4, 16, coarse=4, random_state=0, max_iter=2).fit(X)
+    quantizer = nk.ProductQuantizer(4, 16, n_lists=4, random_state=0, max_iter=2).fit(X)
     with pytest.raises(ValueError, match="fast_scan=False"):
         export_index(Index.build(X, quantizer), FaissShards(tmp_path / "out"))
     export_index(Index.build(X, quantizer, fast_scan=False), FaissShards(tmp_path / "out"))

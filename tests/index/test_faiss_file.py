@@ -10,6 +10,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 CODED = {
@@ -17,9 +18,9 @@ CODED = {
     "rotated": ProductQuantizer(4, 32, max_iter=2, random_state=0),
     "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
-    "lists": ProductQuantizer(4, 32, coarse=5, max_iter=2, random_state=0),
-    "sparse lists": ProductQuantizer(4, 32, coarse=60, max_iter=2, random_state=0),
-    "fast-scan lists": ProductQuantizer(4, 16, coarse=5, max_iter=2, random_state=0),
+    "lists": ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0),
+    "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
+    "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 
@@ -45,6 +46,7 @@ def test_all_that_nearkin_writes_is_read(kind: str, ids: np.ndarray | None, tmp_
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_path: Path) -> None:
     build(kind).save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
     for damaged in [*(whole[:size] for size in range(0, len(whole), max(1, len(whole) // 40))), whole + b"\0"]:
@@ -57,6 +59,7 @@ def test_a_file_cut_or_lengthened_anywhere_is_one_clear_error(kind: str, tmp_pat
 def test_a_number_changed_anywhere_never_ends_the_process(kind: str, tmp_path: Path) -> None:
     index = build(kind)
     index.save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     file = tmp_path / "idx" / "index.faiss"
     whole = file.read_bytes()
     rng = np.random.default_rng(0)
@@ -75,6 +78,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
     victim = tmp_path / "victim"
     index = build("lists")
     index.save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     inner = faiss.downcast_index(faiss.downcast_index(index.faiss_index).index)
     lists = faiss.OnDiskInvertedLists(inner.nlist, inner.code_size, str(victim))
     lists.merge_from_1(inner.invlists)
@@ -124,6 +128,7 @@ def test_a_fifo_as_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
 def test_kept_vectors_shorter_than_the_index_are_refused(tmp_path: Path) -> None:
     """The rows that were missing scored from uninitialised memory."""
     Index.build(X, keep_vectors=True).save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     for wrong in (X[:200], X[:, :5], X.astype(np.float64), np.zeros(300, np.float32)):
         np.save(tmp_path / "idx" / "vectors.npy", wrong)
         with pytest.raises(ValueError, match=r"vectors.npy has float.* the index needs float32 \(300, 8\)"):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
+from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
 Q = np.random.default_rng(1).normal(size=(20, 16)).astype(np.float32) + 1
@@ -14,7 +15,7 @@ QUANTIZERS = {
     "pq": ProductQuantizer(8, 32, rotation=None, random_state=0),
     "opq": ProductQuantizer(8, 32, random_state=0, max_iter=3),
     "4 bits, fast scan": ProductQuantizer(8, 16, random_state=0, max_iter=3),
-    "ivf": ProductQuantizer(8, 16, coarse=8, random_state=0, max_iter=3),
+    "ivf": ProductQuantizer(8, 16, n_lists=8, random_state=0, max_iter=3),
 }
 IDS = {"none": None, "integers": np.arange(600) * 7 - 50, "strings": np.array([f"row-é{i}" for i in range(600)])}
 
@@ -111,7 +112,7 @@ def test_more_neighbours_than_rows():
 
 
 def test_inverted_lists_that_hold_too_few_say_so():
-    pq = ProductQuantizer(8, 16, coarse=100, random_state=0, max_iter=1)
+    pq = ProductQuantizer(8, 16, n_lists=100, random_state=0, max_iter=1)
     for ids, missing in ((None, -1), (IDS["strings"], "")):
         scores, found = Index.build(X, pq, ids, n_probe=1).search(Q, 50)
         assert (found == missing).any()
@@ -172,6 +173,7 @@ def test_bad_folders(tmp_path):
         Index.build(X[:5]).save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
     Index.build(X[:5]).save(tmp_path / "idx")
+    as_version_1(tmp_path / "idx")
     config = tmp_path / "idx" / "config.json"
     text = config.read_text()
     config.write_text(text.replace('"format_version": 1', '"format_version": 99'))
@@ -234,7 +236,7 @@ def test_progress_is_reported():
     [
         (ProductQuantizer(2, 256, max_iter=2, random_state=0), "l2"),
         (ProductQuantizer(2, 16, max_iter=2, random_state=0), "ip"),  # fast scan
-        (ProductQuantizer(2, 16, max_iter=2, coarse=5, random_state=0), "cosine"),
+        (ProductQuantizer(2, 16, max_iter=2, n_lists=5, random_state=0), "cosine"),
         (ITQ(8, max_iter=2, random_state=0), "hamming"),
     ],
 )
@@ -253,7 +255,7 @@ def test_merged_parts_answer_as_the_whole(rng, quantizer, metric):
 
 def test_n_probe_is_read_and_set(rng):
     X = rng.normal(size=(400, 8)).astype(np.float32)
-    index = Index.build(X, ProductQuantizer(2, 16, coarse=20, max_iter=2, random_state=0), n_probe=1)
+    index = Index.build(X, ProductQuantizer(2, 16, n_lists=20, max_iter=2, random_state=0), n_probe=1)
     one = index.search(X[:50], 10)[1]
     assert index.n_probe == 1
     index.n_probe = 20
@@ -279,7 +281,7 @@ def test_fast_scan_of_an_inverted_file_codes_residuals():
     centres = 5 * rng.normal(size=(50, 32))
     X, Q = ((centres[rng.integers(0, 50, n)] + rng.normal(size=(n, 32))).astype(np.float32) for n in (3000, 100))
     truth = Index.build(X).search(Q, 10)[1]
-    pq = ProductQuantizer(16, 16, coarse=16, max_iter=3, random_state=0).fit(X)
+    pq = ProductQuantizer(16, 16, n_lists=16, max_iter=3, random_state=0).fit(X)
 
     def hits(fast_scan):
         found = Index.build(X, pq, fast_scan=fast_scan, n_probe=16).search(Q, 10)[1]

@@ -32,7 +32,7 @@ def test_the_index_is_the_one_that_build_makes(tmp_path: Path, X: np.ndarray, me
 
 def test_inverted_file(tmp_path: Path, X: np.ndarray) -> None:
     np.save(tmp_path / "X.npy", X)
-    record = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(coarse=5), tmp_path / "idx")
+    record = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(n_lists=5), tmp_path / "idx")
     assert len(nk.Index.load(tmp_path / "idx")) == 500
     assert record["distortion"] < np.square(X).sum(axis=1).mean()
 

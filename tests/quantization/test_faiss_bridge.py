@@ -17,8 +17,8 @@ KINDS = {
     "9 bits": {"n_centroids": 300},
     "not a power of two": {"n_centroids": 100},
     "4 bits": {"n_centroids": 16},
-    "ivf": {"coarse": 10},
-    "ivf, two bytes of list": {"coarse": 300, "n_centroids": 16, "rotation": None},
+    "ivf": {"n_lists": 10},
+    "ivf, two bytes of list": {"n_lists": 300, "n_centroids": 16, "rotation": None},
 }
 
 
@@ -36,7 +36,7 @@ def test_codes_are_faiss_codes(fitted, vectors):
     theirs = index.sa_encode(X)
     rows = fitted.decode(fitted.encode(X))
     np.testing.assert_allclose(index.sa_decode(theirs), rows, atol=1e-4)
-    if fitted.n_centroids in (64, 16, 32, 100, 300) and not fitted.coarse:
+    if fitted.n_centroids in (64, 16, 32, 100, 300) and not fitted.n_lists:
         codec = inner(index).pq
         unpacked = faiss.unpack_bitstrings(theirs, codec.M, codec.nbits)
         np.testing.assert_array_equal(unpacked, fitted.encode(X))
@@ -46,8 +46,8 @@ def test_distances_are_those_to_the_decoded_rows(fitted, vectors):
     X, Q = vectors
     index = fitted.to_faiss()
     index.add(X)
-    if fitted.coarse:
-        inner(index).nprobe = fitted.coarse
+    if fitted.n_lists:
+        inner(index).nprobe = fitted.n_lists
     scores, ids = index.search(Q[:50], 5)
     rows = fitted.decode(fitted.encode(X))
     exact = ((Q[:50, None] - rows) ** 2).sum(-1)

@@ -9,7 +9,7 @@ from nearkin import ProductQuantizer
 from nearkin.quantization.rotation import ROTATIONS
 
 
-@parametrize_with_checks([ProductQuantizer(1, 2, max_iter=3), ProductQuantizer(1, 2, rotation=None, coarse=2)])
+@parametrize_with_checks([ProductQuantizer(1, 2, max_iter=3), ProductQuantizer(1, 2, rotation=None, n_lists=2)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -101,13 +101,13 @@ def test_hard_data(case, rotation, rng):
 
 
 BAD = [
-    ({"n_subspaces": 5}, ValueError, r"n_subspaces is 5, which does not divide the 32 columns.*4, 8"),
+    ({"n_subspaces": 33}, ValueError, "n_subspaces is 33, more than the 32 columns"),
     ({"n_centroids": 5000}, ValueError, r"n_samples=200 rows, fewer than n_centroids=5000"),
     ({"n_centroids": 1}, ValueError, "n_centroids is 1"),
     ({"n_centroids": 2.5}, TypeError, "n_centroids is 2.5"),
     ({"rotation": "givens"}, ValueError, "rotation is 'givens'; it must be one of None, 'procrustes'"),
     ({"init": "best"}, ValueError, "init is 'best'"),
-    ({"coarse": 300, "n_centroids": 16}, ValueError, "fewer than coarse=300"),
+    ({"n_lists": 300, "n_centroids": 16}, ValueError, "fewer than n_lists=300"),
     ({"step": -1.0}, ValueError, "step is -1.0"),
     ({"max_iter": 0}, ValueError, "max_iter is 0"),
 ]
@@ -136,3 +136,56 @@ def test_bad_data(vectors):
         pq.decode(np.zeros((2, 3), int))
     with pytest.raises(ValueError, match=r"codes hold 16; they must lie in 0..15"):
         pq.decode(np.full((2, 8), 16))
+
+
+@pytest.mark.parametrize("n_subspaces", [2, 8])
+def test_a_row_encodes_alone_as_in_any_batch(rng, n_subspaces):
+    """Wide subspaces far from the origin: FAISS's own encoder gave other codes to one row in a hundred."""
+    X = (30 + rng.normal(size=(1500, 64))).astype(np.float32)
+    pq = ProductQuantizer(n_subspaces, 64, random_state=0, max_iter=2).fit(X)
+    codes = pq.encode(X)
+    for size in (1, 7, 1024):
+        np.testing.assert_array_equal(codes, np.concatenate([pq.encode(X[i : i + size]) for i in range(0, 1500, size)]))
+
+
+@pytest.mark.parametrize("rotation", [None, "procrustes", "givens-greedy"])
+@pytest.mark.parametrize("n_lists", [0, 3])
+def test_any_number_of_bytes_for_any_width(rng, tmp_path, rotation, n_lists):
+    """30 columns to 7 codes: four columns a code or five, the others padded."""
+    X = (rng.normal(size=(600, 30)) @ rng.normal(size=(30, 30)) + 5).astype(np.float32)
+    pq = ProductQuantizer(7, 16, rotation, n_lists=n_lists, random_state=0, max_iter=5).fit(X)
+    assert pq.rotation_.shape == (30, 35)
+    assert pq.codebooks_.shape == (7, 16, 5)
+    codes = pq.encode(X)
+    Y = pq.decode(codes)
+    assert Y.shape == X.shape
+    assert ((X - Y) ** 2).sum(1).mean() <= pq.distortion(X) * 1.0001  # what lies in the padding is cut off
+    narrower = ProductQuantizer(6, 16, rotation, n_lists=n_lists, random_state=0, max_iter=5).fit(X)
+    assert pq.distortion(X) < narrower.distortion(X)
+    index = pq.to_faiss()
+    pq.add_to(index, X)
+    assert index.d == 30
+    again = ProductQuantizer.from_faiss(index)
+    np.testing.assert_array_equal(again.encode(X), codes)
+    pq.save(tmp_path / "pq")
+    np.testing.assert_array_equal(ProductQuantizer.load(tmp_path / "pq").encode(X), codes)
+    before = pq.distortion(X)
+    assert pq.partial_fit(X).distortion(X) < 1.1 * before
+    assert pq.rotation_.shape == (30, 35)
+    np.testing.assert_allclose(pq.rotation_ @ pq.rotation_.T, np.eye(30), atol=1e-4)
+
+
+def test_the_old_name_of_n_lists_works_and_says_so(vectors):
+    with pytest.warns(DeprecationWarning, match="type n_lists="):
+        pq = ProductQuantizer(4, 16, coarse=3)
+    assert pq.n_lists == pq.get_params()["n_lists"] == 3
+
+
+def test_from_arrays_checks_what_it_gets(vectors):
+    pq = ProductQuantizer(4, 16, random_state=0, max_iter=2).fit(vectors[0])
+    again = ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_)
+    np.testing.assert_array_equal(again.encode(vectors[1]), pq.encode(vectors[1]))
+    with pytest.raises(ValueError, match="orthonormal"):
+        ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_ * 2)
+    with pytest.raises(ValueError, match="do not belong together"):
+        ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_[:, :16])

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load, save
+
+from nearkin._storage.files import open_file
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -14,11 +16,11 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read the named arrays of a .safetensors file; ValueError if it is damaged."""
-    if not path.is_file():
-        raise ValueError(f"{path} is missing; the folder is damaged")
+    """Read the named arrays of a .safetensors file; ValueError if it is missing or damaged."""
+    with open_file(path) as file:
+        content = file.read()
     try:
-        return load_file(path)
+        return load(content)
     except Exception as error:  # safetensors has its own error type for every kind of damage
         raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
 

@@ -5,6 +5,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from nearkin._storage.manifest import verify_file
+
 
 def regular_file(path: str | os.PathLike) -> Path:
     """`path` if it is an ordinary file; a FIFO, a socket or a device would block whoever opens it, or never end.
@@ -30,8 +32,14 @@ def regular_file(path: str | os.PathLike) -> Path:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading; ValueError if it is missing, or a FIFO, device or folder, which might hang."""
+    """Open a file of a saved folder; ValueError if it is missing, no ordinary file, or not what its manifest says."""
     try:
-        return regular_file(path).open("rb")
+        file = regular_file(path).open("rb")
     except FileNotFoundError:
         raise ValueError(f"{path} is missing; the folder is damaged") from None
+    try:
+        verify_file(path, file)
+    except BaseException:
+        file.close()
+        raise
+    return file

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, write_manifest
 from nearkin._storage.replacing import recover, replacing
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # from 2 on with a manifest
 KINDS = {  # what a folder of ours can hold; another kind is replaced by its own kind only
     *("index", "product quantizer", "hasher", "ordinal-embedding", "two-tower", "two-tower-checkpoint"),
     *("compress checkpoint", "faiss shards", "lance export"),
@@ -35,6 +36,9 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
         ) from error
     if found not in KINDS and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
+    manifest = read_manifest(path)
+    if manifest is not None and not manifest.growing and (strangers := manifest.strangers()):
+        raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
 
 def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:
@@ -56,47 +60,81 @@ def check_inputs(out: str | os.PathLike, inputs: Iterable[str | os.PathLike]) ->
 
 
 @contextmanager
-def saving_folder(path: str | os.PathLike, kind: str, config: Mapping[str, Any]) -> Iterator[Path]:
+def saving_folder(
+    path: str | os.PathLike, kind: str, config: Mapping[str, Any], *, growing: bool = False
+) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
-    An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`).
+    An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
+    manifest of all files is written last; files may come later where the folder is `growing`.
     """
-    with replacing_folder(path, kind) as folder:
+    with replacing_folder(path, kind, growing=growing) as folder:
         folder.mkdir()
         record = {"kind": kind, "format_version": FORMAT_VERSION, **config}
         (folder / "config.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        write_manifest(folder, kind, FORMAT_VERSION, growing=True)  # so that it can be read while it is made
         yield folder
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike, kind: str | None = None) -> Iterator[Path]:
-    """Yield the name of a folder to be made; it replaces `path`, a folder of ours, when the block ends."""
+def replacing_folder(path: str | os.PathLike, kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
+    """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
     check_target(path, kind)
     with replacing(path) as fresh:
         yield fresh
+        write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION, growing)
         check_target(path, kind)  # again: the work between may have taken hours
 
 
 def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, Any]:
-    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind."""
+    """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
+
+    The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
+    others are verified when they are read. Folders of format version 1 have no manifest and are read as they are.
+    """
     path = Path(path)
-    file = path / "config.json"
     if not path.exists():
         recover(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder written by save or by `nearkin ... --out`")
-    if not file.is_file():
+    if not (path / "config.json").is_file():
         raise ValueError(f"{path} has no config.json; give a folder written by save or by `nearkin ... --out`")
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-        version = int(config["format_version"])
-        found = config["kind"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
+    config = _parsed(path / "config.json")
+    version, found = config["format_version"], config["kind"]
     if version > FORMAT_VERSION:
         raise ValueError(
             f"{path} has format version {version}, this nearkin reads up to {FORMAT_VERSION}: pip install -U nearkin"
         )
     if kind is not None and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
+    _check_whole(path, found, version)
     return config
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    """A config.json with its two fixed keys: a kind, and a format version from 1 on."""
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        version, kind = config["format_version"], config["kind"]
+        if type(version) is not int or version < 1 or not isinstance(kind, str):
+            raise ValueError(f"kind {kind!r}, format_version {version!r}")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
+    return config
+
+
+def _check_whole(path: Path, kind: str, version: int) -> None:
+    manifest = read_manifest(path)
+    if manifest is None:
+        if version > 1:
+            raise ValueError(f"{path} has no {MANIFEST}; the folder is damaged, copy it again")
+        return
+    if manifest.kind != kind:
+        raise ValueError(
+            f"{path} is {kind!r} by config.json and {manifest.kind!r} by {MANIFEST}; the folder is damaged"
+        )
+    manifest.check_sizes()
+    if is_verifying():
+        for name in manifest.files:
+            if name.endswith(".json"):
+                manifest.verify(name)

@@ -7,6 +7,7 @@ import typer
 import nearkin
 from nearkin._distributed import current
 from nearkin.cli.ask import ask
+from nearkin.cli.check import check
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
@@ -55,6 +56,7 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
@@ -65,7 +67,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export):
+for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
     app.command()(command)
 
 

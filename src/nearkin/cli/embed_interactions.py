@@ -48,11 +48,13 @@ def embed_interactions(
         dim,
         solver=solver,
         loss=loss,
-        omega=omega,
         regularization=regularization,
-        max_steps=max_steps,
         random_state=seed,
     )
+    if omega != "auto":
+        model.set_params(loss__omega=omega)
+    if max_steps is not None:
+        model.set_params(solver__max_iter=max_steps)
     metrics: dict[str, float] = {}
     if pairs.split is not None and (pairs.split == 0).any():
         parts = nk.data.split_given(pairs)

@@ -42,12 +42,11 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
     if not head.strip() and not data.strip():
         raise ValueError(f"{where} is empty; it must hold a table")
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
+    width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
+    if width > MAX_COLUMNS:
+        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
     found = _fast_cells(data, mark) if fast else None
-    if found is None:
-        found = _slow_cells(data.decode("utf-8"), mark, where)
-    if len(found.first) > MAX_COLUMNS:
-        raise ValueError(f"{where} has {len(found.first)} columns; a table has at most {MAX_COLUMNS}")
-    return found
+    return _slow_cells(data.decode("utf-8"), mark, where) if found is None else found
 
 
 def _checked(delimiter: str) -> str:
@@ -106,8 +105,6 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
     if bad is not None:
         raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}; mend that row")
-    if width > MAX_COLUMNS:
-        raise ValueError(f"{where} has {width} columns; a table has at most {MAX_COLUMNS}")
     columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
     return Cells([column[0] for column in columns], columns, delimiter, len(rows))
 

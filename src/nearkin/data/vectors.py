@@ -99,7 +99,9 @@ class VectorFile:
             return
         bad, first, done = 0, -1, 0
         for chunk in self.chunks():
-            if not np.isfinite(chunk.sum(dtype=np.float64)):
+            with np.errstate(invalid="ignore"):  # infinities of both signs
+                total = chunk.sum(dtype=np.float64)
+            if not np.isfinite(total):
                 wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
                 if len(wrong) and first < 0:
                     first = self.first + done + int(wrong[0])
@@ -126,7 +128,7 @@ class VectorFile:
 
 
 def _to_float32(block: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):  # beyond float32's range becomes inf, which check_finite reports
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond float32's range becomes inf, which check_finite reports
         return np.ascontiguousarray(block, dtype=np.float32)
 
 

@@ -11,6 +11,21 @@ __getattr__, __dir__, __all__ = lazily(
         "AllPairsPoint": "nearkin.embedding.all_pairs",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
+        "Adam": "nearkin.embedding.two_tower",
+        "ALS": "nearkin.embedding.two_tower",
+        "AllPairs": "nearkin.embedding.two_tower",
+        "Auto": "nearkin.embedding.two_tower",
+        "GaussNewton": "nearkin.embedding.two_tower",
+        "GradientDescent": "nearkin.embedding.two_tower",
+        "InBatchHinge": "nearkin.embedding.two_tower",
+        "InBatchSoftmax": "nearkin.embedding.two_tower",
+        "Indexed": "nearkin.embedding.two_tower",
+        "Joint": "nearkin.embedding.two_tower",
+        "LBFGS": "nearkin.embedding.two_tower",
+        "SampledBCE": "nearkin.embedding.two_tower",
+        "SOGram": "nearkin.embedding.two_tower",
+        "SubBlocks": "nearkin.embedding.two_tower",
+        "Tower": "nearkin.embedding.two_tower",
         "TwoTower": "nearkin.embedding.two_tower",
     },
 )
@@ -20,4 +35,19 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.two_tower import ALS as ALS
+    from nearkin.embedding.two_tower import LBFGS as LBFGS
+    from nearkin.embedding.two_tower import Adam as Adam
+    from nearkin.embedding.two_tower import AllPairs as AllPairs
+    from nearkin.embedding.two_tower import Auto as Auto
+    from nearkin.embedding.two_tower import GaussNewton as GaussNewton
+    from nearkin.embedding.two_tower import GradientDescent as GradientDescent
+    from nearkin.embedding.two_tower import InBatchHinge as InBatchHinge
+    from nearkin.embedding.two_tower import InBatchSoftmax as InBatchSoftmax
+    from nearkin.embedding.two_tower import Indexed as Indexed
+    from nearkin.embedding.two_tower import Joint as Joint
+    from nearkin.embedding.two_tower import SampledBCE as SampledBCE
+    from nearkin.embedding.two_tower import SOGram as SOGram
+    from nearkin.embedding.two_tower import SubBlocks as SubBlocks
+    from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import hashing
 from nearkin._check import check_choice, check_integer, check_vectors
-from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin._storage import (
+    one_version,
+    pack_ids,
+    read_arrays,
+    read_config,
+    saving_folder,
+    unpack_ids,
+    without_verification,
+    write_arrays,
+)
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_file import inverted_file, read_faiss, write_faiss
@@ -271,12 +281,18 @@ class Index:
         return wrapped
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.
 
-        Raises FileNotFoundError or ValueError for a folder that is missing, damaged, or of a newer format.
+        All files are compared with the checksums in the folder's manifest, kept vectors block by block when they are
+        first used; `verify=False` compares lengths only. While another process saves there, it is the old index or the
+        new. Raises FileNotFoundError or ValueError for a folder that is missing, damaged, or of a newer format.
         """
-        path = Path(path)
+        with nullcontext() if verify else without_verification():
+            return one_version(path, cls._read)
+
+    @classmethod
+    def _read(cls, path: Path) -> Self:
         config = read_config(path, "index")
         binary = config["metric"] == "hamming"
         inner = read_faiss(path / "index.faiss", binary=binary)

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from nearkin._storage import open_file
+from nearkin._storage import MappedRows
 
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
 
 
 class KeptVectors:
-    """The rows of an index, in the blocks in which they were added; a block may be a memory-mapped file."""
+    """The rows of an index, in the blocks in which they were added; a block may be a mapped file."""
 
-    def __init__(self, blocks: list[np.ndarray] | None = None) -> None:
+    def __init__(self, blocks: list[np.ndarray | MappedRows] | None = None) -> None:
         self.blocks = blocks or []
 
     def __len__(self) -> int:
@@ -46,12 +46,7 @@ class KeptVectors:
     @classmethod
     def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
         """Map the file; ValueError unless it holds float32 rows (n_rows, d)."""
-        with open_file(path):
-            pass
-        try:
-            rows = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+        rows = MappedRows(path)
         if rows.dtype != np.float32 or rows.shape != (n_rows, d):
             raise ValueError(
                 f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "

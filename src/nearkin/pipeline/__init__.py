@@ -5,6 +5,7 @@ from nearkin._distributed import joined as joined
 from nearkin.pipeline import sweep as sweep
 from nearkin.pipeline.batch_encoder import BatchEncoder as BatchEncoder
 from nearkin.pipeline.bulk import encode_shards as encode_shards
+from nearkin.pipeline.check import check_folder as check_folder
 from nearkin.pipeline.compress import compress_file as compress_file
 from nearkin.pipeline.demo import run_demo as run_demo
 from nearkin.pipeline.demo_page import demo_page as demo_page

@@ -67,7 +67,7 @@ def compress_file(
         )
     if ids is not None:
         ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
-    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "coarse", 0) or 0))
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "n_lists", 0) or 0))
     job = {
         "vectors": file.describe(),
         "train": source.describe(),

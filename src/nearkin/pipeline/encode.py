@@ -49,7 +49,7 @@ class WorkFolder:
             return
         parts = _BLOCKS_PER_RANK * self.group.size
         rows = min(_MOST, max(_FEWEST, -(-self.n_rows // parts)))
-        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}):
+        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
             pass
 
     def _config(self) -> dict[str, Any]:
@@ -112,8 +112,10 @@ def remove_work(path: Path) -> None:
         return
     sweep(path)
     quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
-    config = "config.json"  # first where a part is no longer whole, last where it says what the folder is
-    for file in (quantizer / config, quantizer / "arrays.safetensors", *blocks, path / config):
+    config, others = "config.json", ("arrays.safetensors", "manifest.json")
+    # config.json first where the rest is no longer whole, and last where it says what the folder is
+    ours = (quantizer / config, *(quantizer / n for n in others), *blocks, *(path / n for n in others), path / config)
+    for file in ours:
         file.unlink(missing_ok=True)
     for folder in (quantizer, path):
         with suppress(OSError):  # not there, or not empty: it holds something of the user's

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin._storage import check_target, read_config, replacing
+from nearkin._storage import read_config, replacing, replacing_folder
 from nearkin.data import VectorFile
 from nearkin.pipeline.steps import Callback, ignore
 
@@ -26,8 +26,7 @@ def save_index(
 
     `vectors` are the exact rows to keep for rescoring; they are copied a chunk at a time, never all in memory.
     """
-    check_target(out)
-    with replacing(out) as fresh:
+    with replacing_folder(out) as fresh:
         index.save(fresh)
         write_record(fresh / RUN, run)
         if vectors is not None:

@@ -37,7 +37,7 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
         n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
         n_subspaces = subspaces(n_bytes, size.n_centroids)
         return nk.ProductQuantizer(
-            n_subspaces, size.n_centroids, rotation=rotation, coarse=size.n_coarse or 0, random_state=random_state
+            n_subspaces, size.n_centroids, rotation=rotation, n_lists=size.n_coarse or 0, random_state=random_state
         )
 
     return make

@@ -8,7 +8,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._storage import check_target, replacing
+from nearkin._storage import check_target, replacing_folder
 from nearkin.pipeline.folder import RUN, write_record
 from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
@@ -106,7 +106,7 @@ def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: dict[s
         "history": [{name: value for name, value in entry.items() if name != "total"} for entry in model.history_],
         "examples": neighbours_by_id(right, model.right_ids_, popular),
     }
-    with replacing(out) as fresh:
+    with replacing_folder(out) as fresh:
         index.save(fresh)
         save_left(fresh, model.left_embeddings_, kept)
         write_record(fresh / RUN, run)

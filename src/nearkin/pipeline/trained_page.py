@@ -44,10 +44,10 @@ def _quality(run: dict[str, Any]) -> Section | None:
 
 
 def _learning(run: dict[str, Any]) -> Section | None:
-    history = run["history"]
+    history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in run["history"]]
     parts = []
-    for name, title in (("value", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):
-        for phase in ("teacher", "index") if name == "value" else ("index",):
+    for name, title in (("objective", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):
+        for phase in ("teacher", "index") if name == "objective" else ("index",):
             values = [h[name] for h in history if name in h and h.get("phase", "index") == phase]
             if len(values) > 1:
                 label = f"{title}, {'sweeps of the towers' if phase == 'teacher' else 'rounds with the index'}"

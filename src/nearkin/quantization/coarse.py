@@ -5,10 +5,10 @@ from typing import Self
 
 import numpy as np
 
+from nearkin.linalg.steady import nearest
 from nearkin.quantization.codebooks import centroids_of
 
 _ITERATIONS = 20
-_CHUNK = 16_384
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,13 @@ class CoarseQuantizer:
     def assign(self, X: np.ndarray) -> np.ndarray:
         """Number (n,) int64 of the nearest centroid of each row of X (n, d), the lowest of equals.
 
-        In float64, so that a row falls into the same list alone and in a batch.
+        A row falls into the same list alone and in a batch.
         """
-        centroids = self.centroids.astype(np.float64)
-        half_norms = (centroids**2).sum(axis=1) / 2
-        lists = np.empty(len(X), np.int64)
-        for first in range(0, len(X), _CHUNK):
-            chunk = X[first : first + _CHUNK].astype(np.float64)
-            lists[first : first + _CHUNK] = np.argmin(half_norms - chunk @ centroids.T, axis=1)
-        return lists
+        return nearest(X, self.centroids)
+
+    def residuals(self, X: np.ndarray) -> np.ndarray:
+        """What is left of rows X (n, d) after their centroids."""
+        return X - self.centroids[self.assign(X)]
 
     @staticmethod
     def code_width(n_lists: int) -> int:
@@ -52,5 +50,5 @@ class CoarseQuantizer:
         padded[:, : codes.shape[1]] = codes
         lists = padded.view("<u8").ravel().astype(np.int64)
         if len(lists) and lists.max() >= n_lists:
-            raise ValueError(f"codes name list {lists.max()}; this quantizer has coarse={n_lists}")
+            raise ValueError(f"codes name list {lists.max()}; this quantizer has n_lists={n_lists}")
         return lists

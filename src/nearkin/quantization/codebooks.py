@@ -63,7 +63,7 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
 def squared_error(Z: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Mean over the rows, weighted if there are weights (n,), of ||z - decode(code)||^2."""
     difference = Z - decode(codes, codebooks)
-    return float(np.average(np.einsum("ij,ij->i", difference, difference).astype(np.float64), weights=weights))
+    return float(np.average(np.einsum("ij,ij->i", difference, difference, dtype=np.float64), weights=weights))
 
 
 def kmeans(

@@ -5,8 +5,12 @@ from typing import Any
 import faiss
 import numpy as np
 
+from nearkin.linalg.steady import nearest
+from nearkin.quantization.outliers import calming_scale
+
 METRICS = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
 MAX_BITS = 16  # of one code, FAISS's own limit
+_WIDE = 16  # columns of a subspace from which FAISS's encoder forms products of all rows
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its squares are still float32
 
 
@@ -15,26 +19,27 @@ def code_bits(n_centroids: int) -> int:
     return max(1, (n_centroids - 1).bit_length())
 
 
-def faiss_product_quantizer(codebooks: np.ndarray) -> faiss.ProductQuantizer:
-    """FAISS's codec with our centroids (M, K, d/M)."""
+def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+    """Codes (n, M) of rotated rows Z (n, d) under codebooks (M, K, d/M): uint8 up to 8 bits, uint16 above.
+
+    FAISS's own encoder where subspaces are narrow: it takes each row by itself. For wide ones it forms one product of
+    all rows, which rounds as the batch falls; there the nearest is decided in float64 where float32 leaves it open.
+    """
     M, K, width = codebooks.shape
+    dtype, size = np.uint8 if K <= 256 else np.uint16, calming_scale(codebooks)
+    if size != 1:
+        Z, codebooks = Z * np.float32(size), codebooks * np.float32(size)
+    if width >= _WIDE:
+        parts = (nearest(Z[:, m * width : (m + 1) * width], centroids) for m, centroids in enumerate(codebooks))
+        return np.stack([part.astype(dtype) for part in parts], axis=1)
     codec = faiss.ProductQuantizer(M * width, M, code_bits(K))
     faiss.copy_array_to_vector(_padded(codebooks).ravel(), codec.centroids)
-    return codec
-
-
-def compute_codes(codec: faiss.ProductQuantizer, Z: np.ndarray) -> np.ndarray:
-    """Codes (n, M) of rotated rows Z (n, d): uint8 up to 8 bits, uint16 above.
-
-    Each row is encoded by itself inside FAISS, so neither the batch nor the number of threads can change a code.
-    """
     packed = codec.compute_codes(np.ascontiguousarray(Z, np.float32))
     if codec.nbits == 8:
         return packed
     if codec.nbits == 16:
         return packed.view(np.uint16)
-    codes = faiss.unpack_bitstrings(packed, codec.M, codec.nbits)
-    return codes.astype(np.uint8 if codec.nbits < 8 else np.uint16)
+    return faiss.unpack_bitstrings(packed, codec.M, codec.nbits).astype(dtype)
 
 
 def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
@@ -46,9 +51,8 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
 
 
 def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
-    """x -> x R for FAISS, which stores A = R^T and computes A x."""
-    d = len(rotation)
-    transform = faiss.LinearTransform(d, d, False)
+    """x -> x R for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x."""
+    transform = faiss.LinearTransform(*rotation.shape, False)
     faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
     transform.is_trained = True
     transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
@@ -127,12 +131,12 @@ def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
         part = faiss.downcast_VectorTransform(index.chain.at(i))
         if not isinstance(part, faiss.LinearTransform):
             raise TypeError(f"index holds a faiss.{type(part).__name__}; its transforms must be linear")
-        if part.d_in != part.d_out:
+        if part.d_in > part.d_out:
             raise ValueError(f"index maps {part.d_in} to {part.d_out} dimensions; its transform must be a rotation")
         if part.have_bias and faiss.vector_to_array(part.b).any():
             raise ValueError("index has a transform with a bias; it must be a rotation alone")
         rotation = rotation @ faiss.vector_to_array(part.A).reshape(part.d_out, part.d_in).T
-    if np.abs(rotation.T @ rotation - np.eye(index.d)).max() > 1e-3:
+    if np.abs(rotation @ rotation.T - np.eye(index.d)).max() > 1e-3:
         raise ValueError("index has a linear transform that is not orthogonal; distances would not be kept")
     return np.ascontiguousarray(rotation)
 

@@ -154,7 +154,7 @@ class IndexingLayer(nn.Module):
             )
             return False
         learned = ProductQuantizer(
-            self.n_subspaces, self.n_centroids, coarse=self.n_coarse, max_iter=self.init_iterations,
+            self.n_subspaces, self.n_centroids, n_lists=self.n_coarse, max_iter=self.init_iterations,
             random_state=self.random_state,
         ).fit(rows.numpy(), weights=weights, callback=callback)  # fmt: skip
         self.start_from(learned)
@@ -237,12 +237,10 @@ class IndexingLayer(nn.Module):
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
                 f"on {self.phases.wanted} rows after {self.phases.warmup_steps} steps, or call layer.start(X)"
             )
-        made = ProductQuantizer(self.n_subspaces, self.n_centroids, "procrustes", coarse=self.n_coarse)
-        made.rotation_ = self.rotation_matrix.cpu().numpy().copy()
-        made.codebooks_ = self.codebooks.detach().cpu().numpy().copy()
-        made.coarse_centroids_ = self.coarse.cpu().numpy().copy() if self.n_coarse else None
-        made.n_features_in_, made.n_iter_, made.history_, made.init_distortion_ = self.d, 0, [], {}
-        return made
+        coarse = self.coarse.cpu().numpy().copy() if self.n_coarse else None
+        return ProductQuantizer.from_arrays(
+            self.codebooks.detach().cpu().numpy().copy(), self.rotation_matrix.cpu().numpy().copy(), coarse
+        )
 
     def codes(self, x: Any) -> np.ndarray:
         """Codes (n, M) of rows x (n, d), as the exported index and FAISS hold them; ValueError before the start."""

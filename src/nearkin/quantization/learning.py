@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from nearkin._shards import Shard
+from nearkin.contracts import Callback, ignore
 from nearkin.quantization.codebooks import ClusterSums, assign
 from nearkin.statistics import SquaredNorm
 
@@ -39,7 +39,7 @@ def alternate(
     weights: np.ndarray | None = None,
     shard: Shard | None = None,
     tol: float = 0.0,
-    callback: Callable[[int, dict[str, Any]], None] | None = None,
+    callback: Callback = ignore,
 ) -> Step:
     """Run up to `rounds` rounds of assignment, centroids and rotation on rows X (n, d) float32, centred.
 
@@ -48,7 +48,8 @@ def alternate(
 
     Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
     (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
-    `callback(round, record)` gets the distortion before the round's updates and the seconds of its two parts.
+    `callback(round, record)` gets the distortion before the round's updates, which is the objective, and the seconds of
+    its two parts.
 
     The rows should be centred: distortion does not change, since the codebooks can carry the mean, but with the mean
     left in, M is dominated by it and every rotation is held back to map the mean where it was. On SIFT, centring
@@ -77,9 +78,8 @@ def alternate(
         step = Step(rotation, codebooks)
         # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
         distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / n)
-        if callback is not None:
-            seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
-            callback(index + 1, {"distortion": distortions[-1], "total": rounds, **seconds})
+        seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
+        callback(index + 1, {"objective": distortions[-1], "distortion": distortions[-1], "total": rounds, **seconds})
         if index >= 3 and distortions[-4] - distortions[-1] <= 3 * tol * abs(distortions[-4]):
             break
     return step

@@ -1,34 +1,42 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
 
 import faiss
 import numpy as np
+from scipy.linalg import null_space
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_real, check_row_weights, validate_vectors
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_real,
+    check_row_weights,
+    validate_vectors,
+)  # fmt: skip
+from nearkin._deprecation import accepts_old
 from nearkin._persistence import load_estimator, save_estimator
-from nearkin._random import draw_seed, numpy_generator
+from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
+from nearkin.contracts import Callback, ignore
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.linalg.steady import rounded_product
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums
-from nearkin.quantization.learning import Step, alternate
+from nearkin.quantization.outliers import extent, warn_of
 from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.start import STARTS, start_rotation
+from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
-from nearkin.statistics import Mean
+from nearkin.quantization.training import Plan, Rows, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
-_FIRST_KMEANS = 4  # iterations before the rotation first moves,
-_FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
-_LAST_KMEANS = 5  # iterations after it has stopped
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
-_PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
 
 class ProductQuantizer(TransformerMixin, BaseEstimator):
@@ -36,14 +44,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_subspaces: M, the number of codes of a row; must divide d. With 256 centroids it is the number of bytes.
+    n_subspaces: M, the number of codes of a row, at most d. With 256 centroids it is the number of bytes. Where it
+        does not divide d, rows are padded to d' = M ceil(d / M) columns.
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
     rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-2opt" |
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
     init: "auto" races the starts "identity", "pca" and "random" on a subsample and keeps the best.
-    coarse: number of inverted lists; 0 for none. With it, what is quantized is the residual to the nearest of
-        `coarse` centroids, and a code begins with the number of that list.
+    n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
+        `n_lists` coarse centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
         0.2 d / mean ||x||^2 is as large as is stable).
     n_blocks: Givens blocks for one update; None for d/8, at least 8 (5 for "givens-steepest", whose matchings are
@@ -55,9 +64,10 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    rotation_ (d, d) float32: rows are quantized as `X @ rotation_`; the identity for `rotation=None`.
-    codebooks_ (M, K, d/M) float32: centroids in the rotated space.
-    coarse_centroids_ (coarse, d) float32 in the original space, or None.
+    rotation_ (d, d') float32: rows are quantized as `X @ rotation_`; the identity for `rotation=None`. d' = d but where
+        rows are padded, and then its rows are orthonormal.
+    codebooks_ (M, K, d'/M) float32: centroids in the rotated space.
+    coarse_centroids_ (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
     init_distortion_: what each raced start had reached, empty for a named `init`.
     n_iter_, n_features_in_.
@@ -78,6 +88,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     coarse_centroids_: np.ndarray | None
     _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
+    @accepts_old(coarse="n_lists")
     def __init__(
         self,
         n_subspaces: int = 8,
@@ -85,7 +96,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         rotation: str | None = "procrustes",
         init: str = "auto",
         *,
-        coarse: int = 0,
+        n_lists: int = 0,
         step: float | str = "exact",
         n_blocks: int | None = None,
         max_iter: int = 30,
@@ -98,7 +109,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         self.n_centroids = n_centroids
         self.rotation = rotation
         self.init = init
-        self.coarse = coarse
+        self.n_lists = n_lists
         self.step = step
         self.n_blocks = n_blocks
         self.max_iter = max_iter
@@ -113,9 +124,9 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         y: Any = None,
         *,
         weights: Any = None,
-        callback: Callable[[int, dict[str, Any]], None] | None = None,
+        callback: Callback | None = None,
     ) -> Self:
-        """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, coarse).
+        """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, n_lists).
 
         `weights` (n,), greater than 0, say how much the error of a row counts: in an index whose queries meet some
         rows more often than others, how often (the coarse centroids do not use them).
@@ -126,64 +137,27 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         del y
         X, shard = training_rows(self, X)
         self._check_parameters(shard.total, X.shape[1])
+        check_magnitude(X)
         generator = shared_generator(self.random_state)
         weights = None if weights is None else check_row_weights(weights, len(X))
-        limit = self.max_points_per_centroid * max(self.n_centroids, self.coarse)
+        limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
+        numbers = np.arange(len(X))
         if shard.total > limit:
-            rows = shard.here(np.sort(generator.choice(shard.total, limit, replace=False)))
-            X, weights = X[rows], None if weights is None else weights[rows]
-        X = X.astype(np.float32)
-        shard = Shard.of(X, shard.group)
-        coarse = self._train_coarse(X, shard, draw_seed(generator)) if self.coarse else None
-        self.coarse_centroids_ = None if coarse is None else coarse.centroids
-        X = self._residuals(X)
-        mean = shard.group.merge(Mean(X.shape[1]).update(X, weights)).finalize().astype(np.float32)
-        if weights is not None:
-            average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
-            weights = (weights / average).astype(np.float32)
-        step = self._learn(X - mean, weights, shard, generator, callback)
-        self.rotation_ = step.rotation
-        self.codebooks_ = step.codebooks + (mean @ step.rotation).reshape(self.n_subspaces, 1, -1)
+            numbers = shard.here(np.sort(generator.choice(shard.total, limit, replace=False)))
+            X, weights = X[numbers], None if weights is None else weights[numbers]
+        rows = Rows(X.astype(np.float32), weights, Shard.of(X, shard.group))
+        learned = learn(rows, numbers, self._plan(), generator, callback or ignore)
+        self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
+        self.history_, self.init_distortion_ = learned.history, learned.init_distortion
         self.n_iter_ = len(self.history_)
         self._running = None
         return self
 
-    def _train_coarse(self, X: np.ndarray, shard: Shard, seed: int) -> CoarseQuantizer:
-        """FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge."""
-        coarse = CoarseQuantizer.train(shard.whole(X), self.coarse, seed)
-        shard.group.broadcast(coarse.centroids)
-        return coarse
-
-    def _learn(
-        self, X: np.ndarray, weights: np.ndarray | None, shard: Shard, generator: np.random.Generator, callback: Any
-    ) -> Step:
-        """Start, alternate, then settle the codebooks with the rotation fixed; X (n, d) is centred."""
-        M, K, d = self.n_subspaces, self.n_centroids, X.shape[1]
-        update = make_update(self.rotation or "none", d, self.step, self.n_blocks, generator)
-        self.history_: list[dict[str, Any]] = []
-        self.init_distortion_: dict[str, float] = {}
-
-        def record(_: int, entry: dict[str, Any]) -> None:
-            self.history_.append(entry)
-            if callback is not None:
-                callback(len(self.history_), {**entry, "total": total})
-
-        if update is None:
-            total = _PLAIN_KMEANS
-            every = None if weights is None else shard.whole(weights)
-            codebooks = books.kmeans(shard.whole(X), M, K, 1, draw_seed(generator), every, shard.group)
-            start = Step(np.eye(d, dtype=np.float32), codebooks)
-            return alternate(X, start, None, total - 1, weights=weights, shard=shard, tol=self.tol, callback=record)
-        total = self.max_iter + _LAST_KMEANS
-        seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-        rotation, self.init_distortion_ = start_rotation(self.init, X, M, K, own, weights, shard)
-        shard.group.broadcast(rotation)
-        numbers = np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K)))
-        few, few_weights = shard.rows(X, numbers), None if weights is None else shard.rows(weights, numbers)
-        start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, few_weights, shard.group))
-        both = {"weights": weights, "shard": shard}
-        step = alternate(X, start, update, self.max_iter, tol=self.tol, callback=record, **both)
-        return alternate(X, step, None, _LAST_KMEANS, callback=record, **both)
+    def _plan(self) -> Plan:
+        return Plan(
+            self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
+            self.n_blocks, self.max_iter, self.tol,
+        )  # fmt: skip
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).
@@ -194,25 +168,24 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "codebooks_"):
             self.fit(X, y)
-            self._running = self._start_running(training_rows(self, X, reset=False)[0])
+            self._running = self._start_running()
+            self._running.absorb(self._usual_residuals(X, warn=False), self._square_rotation(), self.codebooks_)
             return self
-        X = training_rows(self, X, reset=False)[0].astype(np.float32)
-        if self._running is None:
-            self._running = self._start_running(None)
-        rows = self._residuals(X)
-        self.rotation_, self.codebooks_ = self._running.update(rows, self.rotation_, self.codebooks_)
+        rows = self._usual_residuals(X)
+        self._running = self._running or self._start_running()
+        rotation, self.codebooks_ = self._running.update(rows, self._square_rotation(), self.codebooks_)
+        self.rotation_ = rotation[: self.n_features_in_]
         return self
 
     def encode(self, X: Any) -> np.ndarray:
-        """Codes (n, M) of rows X (n, d), uint8 or uint16; with `coarse`, the list's number comes first, in as many
+        """Codes (n, M) of rows X (n, d), uint8 or uint16; with `n_lists`, the list's number comes first, in as many
         little-endian bytes as it needs (FAISS's `sa_encode` layout)."""
         check_is_fitted(self)
-        X = validate_vectors(self, X)
-        codec = faiss_bridge.faiss_product_quantizer(self.codebooks_)
+        X = check_magnitude(validate_vectors(self, X))
         parts = []
         for Z, lists in self._rotated_chunks(X):
-            codes = faiss_bridge.compute_codes(codec, Z)
-            parts.append(codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.coarse), codes]))
+            codes = faiss_bridge.compute_codes(Z, self.codebooks_)
+            parts.append(codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.n_lists), codes]))
         return np.concatenate(parts)
 
     def decode(self, codes: Any) -> np.ndarray:
@@ -233,15 +206,14 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def distortion(self, X: Any) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
-        X = validate_vectors(self, X)
-        codec = faiss_bridge.faiss_product_quantizer(self.codebooks_)
+        X = check_magnitude(validate_vectors(self, X))
         total = 0.0
         for Z, _ in self._rotated_chunks(X):
-            total += len(Z) * books.squared_error(Z, faiss_bridge.compute_codes(codec, Z), self.codebooks_)
+            total += len(Z) * books.squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
         return total / len(X)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
-        """A trained, empty FAISS index with the very same codes: PQ or, with `coarse`, IVF + PQ, behind the rotation.
+        """A trained, empty FAISS index with the very same codes: PQ or, with `n_lists`, IVF + PQ, behind the rotation.
 
         `metric`: "l2" or "ip". `fast_scan` needs 16 centroids: faster search, distances rounded to 8 bits.
         """
@@ -249,7 +221,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         check_choice(metric, "metric", faiss_bridge.METRICS)
         if fast_scan and self.codebooks_.shape[1] != 16:
             raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
-        rotation = None if self.rotation is None else self.rotation_
+        rotation = None if self.rotation is None and not self._padding else self.rotation_
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
@@ -274,14 +246,31 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def from_faiss(cls, index: Any) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
         arrays = faiss_bridge.read_index(index)
-        (M, K, width), coarse = arrays["codebooks"].shape, arrays.get("coarse_centroids")
-        rotated = "rotation" in arrays
-        self = cls(M, K, "procrustes" if rotated else None, coarse=0 if coarse is None else len(coarse))
-        self.codebooks_ = arrays["codebooks"]
-        self.rotation_ = arrays["rotation"] if rotated else np.eye(M * width, dtype=np.float32)
-        self.coarse_centroids_ = coarse
-        self.n_features_in_ = M * width
-        self.n_iter_, self.history_, self.init_distortion_ = 0, [], {}
+        return cls.from_arrays(arrays["codebooks"], arrays.get("rotation"), arrays.get("coarse_centroids"))
+
+    @classmethod
+    def from_arrays(
+        cls, codebooks: np.ndarray, rotation: np.ndarray | None = None, coarse_centroids: np.ndarray | None = None
+    ) -> Self:
+        """The fitted quantizer of codebooks (M, K, w) in the rotated space, a rotation (d, M w), d <= M w, with
+        orthonormal rows (None for none), and coarse centroids (L, d) in the original space (None for none).
+
+        ValueError if shapes do not belong together or the rotation changes distances.
+        """
+        M, K, width = codebooks.shape
+        R = np.eye(M * width, dtype=np.float32) if rotation is None else np.asarray(rotation, np.float32)
+        lists = np.zeros((0, len(R)), np.float32) if coarse_centroids is None else coarse_centroids
+        if R.ndim != 2 or R.shape[1] != M * width or lists.shape[1:] != R.shape[:1]:
+            raise ValueError(
+                f"codebooks (M, K, w) {codebooks.shape}, rotation {R.shape} and coarse_centroids {lists.shape} do not "
+                "belong together; rotation must be (d, M w) and coarse_centroids (L, d)"
+            )
+        if orthogonality_error(R) > 1e-3:
+            raise ValueError("rotation does not have orthonormal rows; distances would not be kept")
+        self = cls(M, K, None if rotation is None else "procrustes", n_lists=len(lists))
+        self.codebooks_, self.rotation_ = np.asarray(codebooks, np.float32), R
+        self.coarse_centroids_ = None if coarse_centroids is None else np.asarray(coarse_centroids, np.float32)
+        self.n_features_in_, self.n_iter_, self.history_, self.init_distortion_ = len(R), 0, [], {}
         return self
 
     def save(self, path: str | os.PathLike) -> None:
@@ -291,43 +280,54 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
         """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "product quantizer")
+        return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers whatever goes in
         return tags
 
+    @property
+    def _padding(self) -> int:
+        """Zero columns that make d divisible by M."""
+        return self.rotation_.shape[1] - self.rotation_.shape[0]
+
     def _coarse_quantizer(self) -> CoarseQuantizer:
         if self.coarse_centroids_ is None:
-            raise ValueError("this quantizer has no coarse centroids; fit it with coarse > 0")
+            raise ValueError("this quantizer has no coarse centroids; fit it with n_lists > 0")
         return CoarseQuantizer(self.coarse_centroids_)
 
-    def _start_running(self, X: np.ndarray | None) -> RunningFit:
-        name, generator = self.rotation or "none", numpy_generator(self.random_state)
-        update = make_update(name, self.n_features_in_, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
-        horizon = self.horizon or 64 * self.n_centroids
-        running = RunningFit(update, horizon, ClusterSums(self.n_subspaces, self.n_centroids, self.n_features_in_))
-        if X is not None:
-            running.absorb(self._residuals(X.astype(np.float32)), self.rotation_, self.codebooks_)
-        return running
+    def _start_running(self) -> RunningFit:
+        (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
+        update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
+        return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
-    def _residuals(self, X: np.ndarray) -> np.ndarray:
-        """X (n, d) itself, or what is left of it after its coarse centroids."""
-        if self.coarse_centroids_ is None:
-            return X
-        coarse = self._coarse_quantizer()
-        return X - coarse.centroids[coarse.assign(X)]
+    def _usual_residuals(self, X: Any, *, warn: bool = True) -> np.ndarray:
+        """What a batch X (b, d) teaches: without far rows, less the coarse centroids, padded to d'."""
+        X, shard = training_rows(self, X, reset=False)
+        X = check_magnitude(X).astype(np.float32)
+        where = extent(X, shard)
+        far = where.far(X)
+        if warn:
+            warn_of(np.flatnonzero(far), where)
+        X = X[~far] if far.any() else X
+        if self.coarse_centroids_ is not None:
+            X = self._coarse_quantizer().residuals(X)
+        return np.pad(X, ((0, 0), (0, self._padding)))
+
+    def _square_rotation(self) -> np.ndarray:
+        """`rotation_` (d, d') with the rows that padded columns are turned by: (d', d')."""
+        d, padded = self.rotation_.shape
+        return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
     def _rotated_chunks(
         self, X: np.ndarray, *, residuals: bool = True
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Chunks of rotated rows (with `coarse`, of their residuals) and the numbers of their lists.
+        """Chunks of rotated rows (with `n_lists`, of their residuals) and the numbers of their lists.
 
-        Products are formed in float64 and rounded to float32: how BLAS splits a batch changes the last bits of a
-        product, and so, without this, now and then a code.
+        A row is rotated to the same last bit alone and in a batch.
         """
-        R = self.rotation_.astype(np.float64)
+        R, plain = self.rotation_.astype(np.float64), self.rotation is None and not self._padding
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             lists = None
@@ -335,16 +335,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
                 coarse = self._coarse_quantizer()
                 lists = coarse.assign(chunk)
                 chunk = chunk.astype(np.float64) - coarse.centroids[lists]
-            rotated = chunk if self.rotation is None else chunk.astype(np.float64) @ R
-            yield rotated.astype(np.float32), lists
+            yield chunk.astype(np.float32) if plain else rounded_product(chunk, R), lists
 
     def _checked_codes(self, codes: Any) -> tuple[np.ndarray | None, np.ndarray]:
         codes = np.asarray(codes)
         M, K, _ = self.codebooks_.shape
-        width = M + (CoarseQuantizer.code_width(self.coarse) if self.coarse else 0)
+        width = M + (CoarseQuantizer.code_width(self.n_lists) if self.n_lists else 0)
         if codes.ndim != 2 or codes.shape[1] != width or codes.dtype.kind not in "iu":
             raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be integers (n, {width})")
-        lists = CoarseQuantizer.unpack(codes[:, :-M], self.coarse) if self.coarse else None
+        lists = CoarseQuantizer.unpack(codes[:, :-M], self.n_lists) if self.n_lists else None
         codes = codes[:, -M:]
         if codes.size and (codes.min() < 0 or codes.max() >= K):
             raise ValueError(f"codes hold {codes.max()}; they must lie in 0..{K - 1} (n_centroids={K})")
@@ -353,7 +352,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     def _check_parameters(self, n: int, d: int) -> None:
         M = check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
-        lists = check_integer(self.coarse, "coarse", low=0)
+        lists = check_integer(self.n_lists, "n_lists", low=0)
         check_choice(self.rotation, "rotation", (None, *ROTATIONS[1:]))
         check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
@@ -363,19 +362,15 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         check_real(self.tol, "tol", low=0)
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_integer(self.horizon or 1, "horizon", low=1)
-        if d % M:
-            near = sorted((m for m in range(1, d + 1) if d % m == 0), key=lambda m: abs(m - M))[:4]
-            raise ValueError(
-                f"n_subspaces is {M}, which does not divide the {d} columns of X; near divisors of {d} are "
-                f"{', '.join(map(str, sorted(near)))}, or pad X with zero columns"
-            )
+        if d < M:
+            raise ValueError(f"n_subspaces is {M}, more than the {d} columns of X; give at most {d}")
         if n < max(K, lists):
-            name = "n_centroids" if n < K else "coarse"
+            name = "n_centroids" if n < K else "n_lists"
             raise ValueError(
                 f"X has n_samples={n} rows, fewer than {name}={max(K, lists)}; give at least that many rows or a "
                 f"smaller {name}"
             )
         if lists and K > 256:
             raise ValueError(
-                f"coarse={lists} with n_centroids={K}: codes that begin with a list need n_centroids <= 256"
+                f"n_lists={lists} with n_centroids={K}: codes that begin with a list need n_centroids <= 256"
             )

@@ -29,9 +29,10 @@ def identity_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generat
 def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
     """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
     del generator
-    d = X.shape[1]
-    mean = group.merge(Mean(d).update(X)).finalize()
-    variances, axes = np.linalg.eigh(group.merge(Gram(mean).update(X)).finalize())
+    X = X if group.size == 1 else np.concatenate(group.gather(X))  # sums in another order give other axes where
+    d = X.shape[1]  # variances are equal or nearly so, and then other codes
+    mean = Mean(d).update(X).finalize()
+    variances, axes = np.linalg.eigh(Gram(mean).update(X).finalize())
     variances, axes = variances[::-1], axes[:, ::-1]
     logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
     logs -= logs.min()  # in units of the smallest, so that every axis adds volume

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import nearkin as nk
 from nearkin.data.interaction_split import Parts
+from nearkin.embedding import AllPairs
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +97,11 @@ def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
         ({"n_components": 2.5}, TypeError, "n_components is 2.5 of type float"),
         ({"solver": "magic"}, ValueError, "solver is 'magic'; it must be one of 'auto', 'als'"),
         ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'all-pairs'"),
-        ({"omega": -1}, ValueError, "omega is -1; it must be a number of at least 0"),
-        ({"omega": "much"}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
+        ({"loss": AllPairs(omega=-1)}, ValueError, "omega is -1; it must be a number of at least 0"),
+        ({"loss": AllPairs(omega="much")}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
         ({"regularization": -1}, ValueError, "regularization is -1"),
-        ({"weighting": "odd"}, ValueError, "weighting is 'odd'"),
-        ({"left_costs": [1.0]}, ValueError, r"a has shape \(1,\); it must be \(300,\)"),
+        ({"loss": AllPairs(weighting="odd")}, ValueError, "weighting is 'odd'"),
+        ({"loss": AllPairs(left_costs=[1.0])}, ValueError, r"left_costs has shape \(1,\); it must be \(300,\)"),
         ({"left": torch.nn.Linear(2, 2), "solver": "als"}, ValueError, "which cannot train modules of your own"),
     ],
 )

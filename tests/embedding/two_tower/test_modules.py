@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
+from nearkin.embedding import ALS, Adam, AllPairs, Auto, GaussNewton, Indexed, SubBlocks
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +34,17 @@ def tower() -> nn.Module:
     return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 6))
 
 
-@pytest.mark.parametrize("solver", ["auto", "gauss-newton", "sub-blocks"])
-def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "solver",
+    [Adam(max_iter=40, learning_rate=0.02), GaussNewton(max_iter=40), SubBlocks(max_iter=40, learning_rate=0.02)],
+    ids=lambda solver: solver.name,
+)
+def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
     left = tower()
     before = [p.clone() for p in left.parameters()]
-    model = nk.TwoTower(6, left=left, right=tower(), solver=solver, max_steps=40, learning_rate=0.02, random_state=0)
+    model = nk.TwoTower(6, left=left, right=tower(), solver=solver, random_state=0)
     model.fit(parts.train, validation=parts.valid)
-    assert model.history_[-1]["value"] < 0.95 * model.history_[0]["value"]
+    assert model.history_[-1]["objective"] < 0.95 * model.history_[0]["objective"]
     assert all(torch.equal(a, b) for a, b in zip(before, left.parameters(), strict=True)), (
         "the given module is untouched"
     )
@@ -52,13 +57,19 @@ def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solve
         nk.TwoTower.load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("way", [{}, {"solver": "sub-blocks"}, {"loss": "in-batch-softmax"}])
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"solver": Auto(max_iter=30)},
+        {"solver": SubBlocks(max_iter=30)},
+        {"loss": "in-batch-softmax", "solver": Adam(max_iter=30, batch_size=256)},
+    ],
+)
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:
     index = Rounding(0.25)
     found = {}
     for weight in (0.0, 10.0):
-        options = {"max_steps": 30, "batch_size": 256, "random_state": 0, **way}
-        model = nk.TwoTower(6, index=index, distortion_weight=weight, **options)
+        model = nk.TwoTower(6, index=Indexed(index, weight), random_state=0, **way)
         model.fit(parts.train)
         found[weight] = float(Rounding(0.25)(torch.from_numpy(model.right_embeddings_))[1])
     assert index.calls == 0, "the given module is copied"
@@ -78,7 +89,8 @@ def test_labels_and_priors_are_fitted(parts: nk.data.Parts) -> None:
     pairs = nk.Interactions.from_pairs(
         [0, 0, 1, 1], [0, 1, 0, 1], [2.0, 1.0, 1.0, 2.0], left_ids=range(3), right_ids=range(3)
     )
-    model = nk.TwoTower(3, labels="weights", prior=3.0, omega=1.0, regularization=1e-6, solver="ials++", max_steps=200)
-    model.set_params(random_state=0).fit(pairs)
+    loss = AllPairs(labels="weights", prior=3.0, omega=1.0)
+    solver = ALS(max_iter=200, block_size=16)
+    model = nk.TwoTower(3, loss=loss, regularization=1e-6, solver=solver, random_state=0).fit(pairs)
     Z = model.left_embeddings_ @ model.right_embeddings_.T
     np.testing.assert_allclose(Z, [[2, 1, 3], [1, 2, 3], [3, 3, 3]], atol=0.05)

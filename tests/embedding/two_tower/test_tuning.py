@@ -14,7 +14,7 @@ def test_tuning_sets_the_best_of_the_grid() -> None:
     )
     assert len(records) == len(seen) == 4
     assert [r["ndcg@100"] for r in records] == sorted((r["ndcg@100"] for r in records), reverse=True)
-    assert (model.omega, model.regularization) == (records[0]["omega"], records[0]["regularization"])
+    assert (model.loss.omega, model.regularization) == (records[0]["omega"], records[0]["regularization"])
     assert model.regularization == 0.01, f"a penalty that empties the model cannot win: {records}"
 
 

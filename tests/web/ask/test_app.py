@@ -16,9 +16,8 @@ NAMES = ["a", "b", HOSTILE, "d"]
 @pytest.fixture
 def client(tmp_path: Path):
     survey = Survey(named_items(NAMES), Plan(active=False, repeat_share=0), tmp_path / "answers.csv")
-    with TestClient(
-        ask_app(survey, "token", "admin", Texts(consent="I agree", goal=5)), raise_server_exceptions=True
-    ) as made:
+    survey.tokens = "token", "admin"
+    with TestClient(ask_app(survey, Texts(consent="I agree", goal=5)), raise_server_exceptions=True) as made:
         yield made
     survey.close()
 
@@ -108,7 +107,8 @@ def test_files_are_served_by_number_only(tmp_path: Path) -> None:
     picture.write_bytes(b"\x89PNG....")
     items = Items(["a", "b", "c"], ["", "b", "c"], [picture, None, None], [None] * 3)
     survey = Survey(items, Plan(active=False), tmp_path / "answers.csv")
-    with TestClient(ask_app(survey, "token", "admin")) as client:
+    survey.tokens = "token", "admin"
+    with TestClient(ask_app(survey)) as client:
         assert client.get("/token/media/0").content == b"\x89PNG...."
         assert client.get("/token/media/1").status_code == 404
     survey.close()

@@ -97,6 +97,7 @@ def test_a_survey_that_was_killed_goes_on_where_it_stood(tmp_path: Path, cut: in
     survey.out.unlink()
     again = make(tmp_path)
     assert lines(again) == before
+    assert again.tokens == survey.tokens  # the links that people have go on working
     assert (again.ask(key).number, again.ask(key).shown) == (waiting.number, waiting.shown)
     again.answer(key, waiting.number, 0)
     again.close()

@@ -1,5 +1,6 @@
 """NumPy's .npz: several named arrays. An archive cannot be mapped, so its rows are streamed as they are unpacked."""
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,14 +20,26 @@ def archive_keys(where: Locator) -> list[str]:
     """Names of the arrays in an .npz; ValueError if it is no archive, holds none, or holds two of one name."""
     try:
         with zipfile.ZipFile(where.path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            members = archive.namelist()
     except Exception as error:  # zipfile raises half a dozen types for a damaged directory
         raise ValueError(f"{where.path} is no .npz archive ({error}); write it with np.savez") from error
+    if len(members) % 2**16 != _announced(where) or not all(name.endswith(".npy") for name in members):
+        raise ValueError(f"{where.path} is a damaged .npz archive, or no archive of arrays; write it with np.savez")
+    names = [name.removesuffix(".npy") for name in members]
     if not names:
         raise ValueError(f"{where.path} holds no arrays; write it with np.savez(file, X=X)")
     if len(set(names)) < len(names):
         raise ValueError(f"{where.path} holds two arrays of one name; write it again with np.savez")
     return names
+
+
+def _announced(where: Locator) -> int:
+    """The number of members, modulo 2^16, by the end of the archive: zipfile does not compare it with what it finds."""
+    with where.path.open("rb") as file:
+        file.seek(-min(where.path.stat().st_size, 2**16 + 22), os.SEEK_END)
+        tail = file.read()
+    place = tail.rfind(b"PK\5\6")
+    return int.from_bytes(tail[place + 10 : place + 12], "little")
 
 
 def choose_key(where: Locator) -> str:

@@ -20,6 +20,7 @@ def open_text(where: Locator) -> Rows:
     """
     first = next(_lines(where, False), (0, ""))[1]
     delimiter = next((mark for mark in (DELIMITER[where.suffix], "\t", ";", "|", ",") if mark in first), ",")
+    check_layout(str(where), (1, first.count(delimiter) + 1), np.dtype(np.float64))
     cells = _cells(first, delimiter)
     header = _is_header(cells)
     if header and not cells[0]:

@@ -119,8 +119,12 @@ class AllPairsLoss:
         return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach(), self.group)
 
     def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
-        """L(P, Q) as a scalar that autograd differentiates; the processes of a group share the work."""
-        return _Differentiable.apply(P, Q, self)  # pyright: ignore[reportReturnType]
+        """L(P, Q) as a scalar that autograd differentiates; the processes that joined share the work."""
+        return self.differentiable(P, Q, current())
+
+    def differentiable(self, P: Tensor, Q: Tensor, group: Group) -> Tensor:
+        """The same, the work shared among the processes of `group`."""
+        return _Differentiable.apply(P, Q, self, group)  # pyright: ignore[reportReturnType]
 
     def transposed(self) -> "AllPairsLoss":
         """The same loss with the sides exchanged: value(P, Q) = transposed().value(Q, P)."""
@@ -162,17 +166,17 @@ class _Differentiable(torch.autograd.Function):
     """The scalar loss with its hand-written gradient."""
 
     @staticmethod
-    def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss) -> Tensor:
-        part = loss.part(current())
+    def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss, group: Group) -> Tensor:
+        part = loss.part(group)
         point = part.at(P[part.rows], Q)
         dP, dQ = point.gradient()
         ctx.save_for_backward(gathered(dP, part.group), dQ)
         return P.new_tensor(point.value())
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dP, dQ = ctx.saved_tensors
-        return grad_outputs[0] * dP, grad_outputs[0] * dQ, None
+        return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
 
 
 def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:

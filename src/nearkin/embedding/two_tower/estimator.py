@@ -1,6 +1,5 @@
 """The estimator: from interactions to embeddings of both sides."""
 
-from copy import deepcopy
 from os import PathLike
 from typing import Any
 
@@ -9,29 +8,18 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 
-from nearkin._check import check_choice, check_integer, check_real, check_vectors
-from nearkin._pairs import Features, number_ids
-from nearkin._random import draw_seed
-from nearkin._shards import shared_generator
-from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss
-from nearkin.embedding.two_tower import storage
-from nearkin.embedding.two_tower.objective import initial_tables, make_objective
-from nearkin.embedding.two_tower.plan import (
-    LOSSES,
-    SOLVERS,
-    TABLES_ONLY,
-    Plan,
-    choose_solver,
-    default_steps,
-    make_solver,
-)
-from nearkin.embedding.two_tower.regularization import SAMPLED, choose_regularization, start_tables
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, as_tensor
-from nearkin.embedding.two_tower.training import Callback, train
+from nearkin._check import check_integer, check_real, check_vectors
+from nearkin._distributed import current
+from nearkin._pairs import number_ids
+from nearkin.contracts import Callback, TrainableIndex
+from nearkin.embedding.two_tower import old_spelling, storage
+from nearkin.embedding.two_tower.checkpoint import Checkpoint
+from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed, choose, settings
+from nearkin.embedding.two_tower.fitting import Fit, Fitted, fit_towers, made_from
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
-from nearkin.embedding.two_tower.validation import HeldOut, held_out, hold_out
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
@@ -42,40 +30,30 @@ class TwoTower(BaseEstimator):
     Parameters
     ----------
     n_components : k, length of the embeddings
-    left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
-        none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them
-    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax", "in-batch-hinge" (cosines, margin 0.1) or
-        "sampled-bce" (for comparison)
+    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for
+        comparison), or an object with settings of its own: `nk.embedding.AllPairs(omega=...)`, `InBatchSoftmax`,
+        `InBatchHinge`, `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
-        "sub-blocks" | "sogram" | "joint"; "auto" is ALS, with the branches fitted in each sweep, for the default
-        towers, full-batch Adam for modules of your own and with `index`, and "joint" for id tables with an
-        `IndexingLayer`, whose `right_embeddings_` are then the quantized rows
-    pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss
-    omega : weight of an unobserved pair; "auto" lets all of them weigh 16 times the observed ones
+        "sub-blocks" | "sogram" | "joint", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
+        `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`, `Auto(max_iter=...)`. "auto" is ALS,
+        with the branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with
+        `index`, and "joint" for id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized
+        rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
-    weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
-    labels : "ones", or "weights" to fit the weights themselves as Y_ij
-    left_costs, right_costs : a (m,) and b (n,), such as inverse propensities; default 1, and 0 for entities with
-        features but without a pair
-    prior : (Pt (m, k'), Qt (n, k')) or a number that imputes the unobserved labels; default 0
-    hidden : widths of the hidden layers of the default branches
-    max_steps : sweeps, full-batch steps or epochs at most; None for the solver's own number ("joint" starts its index
-        at step 9, after eight sweeps of the towers)
-    max_seconds : no further step is begun after so many seconds of steps
-    learning_rate, batch_size : for the solvers that have them; None for their own
-    start : where id tables begin, "als", "random" or "auto": ALS for the all-pairs loss on the default towers
-    patience : steps without a new best held-out NDCG@100 before training stops
+    left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
+        none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths
+        `nk.embedding.Tower(hidden=...)` sets
+    index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
+        `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion
     validation_fraction : share of the pairs held out where a choice must be made and `fit` got no validation
-    index : module with forward(Q) -> (quantized Q, distortion) that the right side is trained through
-    distortion_weight : what its distortion is multiplied by, beside the mean loss of an observed pair
     random_state : seed
 
     Attributes
     ----------
-    left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step),
-    index_ (the trained copy of `index`), exact_embeddings_ (both as they would be without an index; solver "joint"
-    learns them first), regularization_, omega_, solver_ (what "auto" became), n_features_in_ is not set: the input is a
-    table of pairs
+    left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step:
+    `step` from 1, `objective`, `seconds`, and `metric` where pairs are held out), index_ (the trained copy of `index`),
+    exact_embeddings_ (both as they would be without an index; solver "joint" learns them first), regularization_,
+    omega_, solver_ (what "auto" became); n_features_in_ is not set: the input is a table of pairs
 
     >>> import nearkin as nk
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
@@ -84,58 +62,38 @@ class TwoTower(BaseEstimator):
     ((60, 8), (1, 5))
     """
 
+    @old_spelling.takes_flat_parameters
     def __init__(
         self,
         n_components: int = 64,
         *,
-        left: nn.Module | None = None,
-        right: nn.Module | None = None,
-        loss: str = "all-pairs",
-        solver: str = "auto",
-        pair_loss: str | AbstractPairLoss = "squared",
-        omega: float | str = "auto",
+        loss: Any = "all-pairs",
+        solver: Any = "auto",
         regularization: float | str = "auto",
-        weighting: str = "log",
-        labels: str = "ones",
-        left_costs: Any = None,
-        right_costs: Any = None,
-        prior: Any = None,
-        hidden: tuple[int, ...] = (128,),
-        max_steps: int | None = None,
-        max_seconds: float | None = None,
-        learning_rate: float | None = None,
-        batch_size: int = 4096,
-        start: str = "auto",
-        patience: int = 10,
+        left: nn.Module | Tower | None = None,
+        right: nn.Module | Tower | None = None,
+        index: TrainableIndex | Indexed | None = None,
         validation_fraction: float = 0.1,
-        index: nn.Module | None = None,
-        distortion_weight: float = 1.0,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.left = left
-        self.right = right
         self.loss = loss
         self.solver = solver
-        self.pair_loss = pair_loss
-        self.omega = omega
         self.regularization = regularization
-        self.weighting = weighting
-        self.labels = labels
-        self.left_costs = left_costs
-        self.right_costs = right_costs
-        self.prior = prior
-        self.hidden = hidden
-        self.max_steps = max_steps
-        self.max_seconds = max_seconds
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.start = start
-        self.patience = patience
-        self.validation_fraction = validation_fraction
+        self.left = left
+        self.right = right
         self.index = index
-        self.distortion_weight = distortion_weight
+        self.validation_fraction = validation_fraction
         self.random_state = random_state
+
+    def set_params(self, **params: Any) -> "TwoTower":
+        """scikit-learn's, where `loss__omega` or `solver__max_iter` also work on a loss or solver given as a string."""
+        if params.keys() & set(old_spelling.OLD):
+            params = old_spelling.translated(params, self.get_params(deep=False))
+        for name, known in (("loss", LOSSES), ("solver", SOLVERS)):
+            if any(key.startswith(f"{name}__") for key in params):
+                params = {name: settings(params.get(name, getattr(self, name)), name, known)} | params
+        return super().set_params(**params)
 
     # ---- fitting ---------------------------------------------------------------------------------------------------
 
@@ -152,35 +110,19 @@ class TwoTower(BaseEstimator):
 
         `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out where something must be chosen, and ALS is fitted on all of them
-        afterwards. `callback(step, record)` hears of every step; `checkpoint` is a folder from which an interrupted
-        fit goes on.
+        afterwards. `callback(step, record)` hears of every step, and first of every strength of regularization that
+        is tried ("phase": "regularization"). `checkpoint` is a folder from which an interrupted fit goes on; ValueError
+        if it was begun with other data or settings (how long to train may differ).
         """
         del y
-        self._check(interactions, validation)
-        rng = shared_generator(self.random_state)
-        generator = torch.Generator().manual_seed(draw_seed(rng))
-        featured = interactions.left_features is not None or interactions.right_features is not None
-        custom = self.left is not None or self.right is not None or (featured and self.index is not None)
-        self.solver_ = choose_solver(self.loss, self.solver, custom=custom, index=self.index)
-        fitted, held = self._held_out(interactions, validation, rng)
-        plan = self._plan(fitted, held, rng, generator, callback)
-        if self.solver_ in TABLES_ONLY and validation is None:
-            plan.objective, held = self._objective(interactions), None
-        solver = make_solver(self.loss, self.solver_, plan)
-        self.history_ = train(
-            solver,
-            default_steps(self.loss, self.solver_) if self.max_steps is None else self.max_steps,
-            evaluate=None if held is None else held.metric,
-            patience=None if held is None else self.patience,
-            callback=callback,
-            checkpoint=checkpoint,
-            max_seconds=self.max_seconds,
-        )
-        self._finish(interactions, plan, solver.embeddings())
-        self.exact_embeddings_ = getattr(solver, "exact", (self.left_embeddings_, self.right_embeddings_))
-        return self
+        fit = self._request(interactions, validation, callback)
+        saved = None if checkpoint is None else Checkpoint(checkpoint)
+        if saved is not None:
+            saved.check(made_from(fit, interactions, validation))
+        return self._keep(interactions, fit, fit_towers(fit, interactions, validation, saved))
 
-    def _check(self, interactions: Interactions, validation: Interactions | None) -> None:
+    def _request(self, interactions: Interactions, validation: Interactions | None, callback: Callback | None) -> Fit:
+        """The parameters and the data, checked; ValueError or TypeError that names what does not fit."""
         for name, pairs in (("interactions", interactions), ("validation", validation)):
             if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
                 raise TypeError(
@@ -193,94 +135,28 @@ class TwoTower(BaseEstimator):
                 "Split one record, for example with nk.data.split_random"
             )
         check_integer(self.n_components, "n_components", low=1)
-        check_choice(self.loss, "loss", LOSSES)
-        check_choice(self.solver, "solver", ("auto", *SOLVERS))
-        check_choice(self.start, "start", ("auto", "als", "random"))
-        check_integer(self.batch_size, "batch_size", low=2)
-        check_integer(self.patience, "patience", low=1)
         check_real(self.validation_fraction, "validation_fraction", above=0, high=0.5)
-        check_real(self.distortion_weight, "distortion_weight", low=0)
-        if self.max_steps is not None:
-            check_integer(self.max_steps, "max_steps", low=1)
-        if self.max_seconds is not None:
-            check_real(self.max_seconds, "max_seconds", above=0)
-        if self.learning_rate is not None:
-            check_real(self.learning_rate, "learning_rate", above=0)
         if self.regularization != "auto":
             check_real(self.regularization, "regularization", low=0)
-
-    def _held_out(
-        self, interactions: Interactions, validation: Interactions | None, rng: np.random.Generator
-    ) -> tuple[Interactions, HeldOut | None]:
-        """The pairs to train on and those to choose by."""
-        if validation is not None:
-            return interactions, held_out(validation, interactions, rng)
-        if self.regularization != "auto" and self.solver_ in TABLES_ONLY:
-            return interactions, None
-        return hold_out(interactions, self.validation_fraction, rng)
-
-    def _objective(self, interactions: Interactions):
-        return make_objective(
-            interactions, pair_loss=self.pair_loss, omega=self.omega, weighting=self.weighting, labels=self.labels,
-            a=self.left_costs, b=self.right_costs, prior=self.prior,
+        choices = choose(self.loss, self.solver, (self.left, self.right), self.index, interactions)
+        return Fit(
+            self.n_components, self.regularization, self.validation_fraction, choices, self.random_state, callback,
+            current(),
         )  # fmt: skip
 
-    def _plan(
-        self,
-        interactions: Interactions,
-        held: HeldOut | None,
-        rng: np.random.Generator,
-        generator: torch.Generator,
-        callback: Callback | None,
-    ) -> Plan:
-        """Objective, strength of regularization, towers and starting tables."""
-        objective = self._objective(interactions)
-        P, Q = random_start = initial_tables(interactions, self.n_components, generator)
-        strength = self.regularization
-        if self.loss != "all-pairs":
-            strength = SAMPLED * objective.noise_level(rng) if strength == "auto" else strength
-        elif strength == "auto":
-            strength, P, Q = choose_regularization(objective, P, Q, held, random_state=rng, callback=callback)
-        elif self.solver_ not in TABLES_ONLY and self._starts_from_als():
-            P, Q = start_tables(objective, float(strength), P, Q)
-        if self.solver_ in TABLES_ONLY or not self._starts_from_als():
-            P, Q = random_start  # a fresh ALS of few sweeps ranks better than one that has gone down the whole path
-        sides = [
-            Side(self._tower(module, features, size, generator), size, features)
-            for module, features, size in (
-                (self.left, interactions.left_features, interactions.shape[0]),
-                (self.right, interactions.right_features, interactions.shape[1]),
-            )
-        ]
-        return Plan(
-            objective, float(strength), *sides, start=(P, Q), index=deepcopy(self.index),
-            distortion_weight=self.distortion_weight, learning_rate=self.learning_rate, batch_size=self.batch_size,
-            generator=generator,
-        )  # fmt: skip
-
-    def _starts_from_als(self) -> bool:
-        """Whether id tables begin where ALS ends; beside a module of the user's own they would not fit it."""
-        own = self.left is not None or self.right is not None
-        return self.start == "als" or (self.start == "auto" and self.loss == "all-pairs" and not own)
-
-    def _tower(
-        self, module: nn.Module | None, features: Features | None, size: int, generator: torch.Generator
-    ) -> nn.Module:
-        if module is not None:
-            return deepcopy(module)
-        branch = None
-        if features is not None:
-            width = features.shape[1]  # pyright: ignore[reportOptionalSubscript]
-            branch = FeatureBranch(width, self.n_components, tuple(self.hidden), generator)
-            branch.fit_scale(features)
-        return ResidualTower(size, self.n_components, branch)
-
-    def _finish(self, interactions: Interactions, plan: Plan, embeddings: tuple[Tensor, Tensor]) -> None:
+    def _keep(self, interactions: Interactions, fit: Fit, fitted: Fitted) -> "TwoTower":
+        """Set the fitted attributes."""
+        plan, solver = fitted.plan, fitted.solver
         self.left_ids_, self.right_ids_, self.seen_ = interactions.left_ids, interactions.right_ids, interactions
-        self.left_embeddings_, self.right_embeddings_ = (X.detach().numpy().copy() for X in embeddings)
+        self.left_embeddings_, self.right_embeddings_ = (X.detach().numpy().copy() for X in solver.embeddings())
+        exact = solver.exact()
+        self.exact_embeddings_ = (
+            (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
+        )
         self.left_encoder_, self.right_encoder_ = encoder(plan.left), encoder(plan.right)
-        self.index_ = plan.index
+        self.index_, self.solver_, self.history_ = plan.index, fit.choices.solver.name, fitted.history
         self.regularization_, self.omega_ = plan.strength, plan.objective.omega
+        return self
 
     # ---- using -----------------------------------------------------------------------------------------------------
 
@@ -337,7 +213,7 @@ class TwoTower(BaseEstimator):
         *,
         left: nn.Module | None = None,
         right: nn.Module | None = None,
-        index: nn.Module | None = None,
+        index: Any = None,
     ) -> "TwoTower":
         """Read what `save` wrote. Modules of your own are given again, and an index too, and get their weights."""
         return storage.load(cls, path, left, right, index)

@@ -1,11 +1,12 @@
 """From observed pairs to an `AllPairsLoss`: weights, costs and penalties whose defaults fit any table of pairs."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_choice, check_real
@@ -63,42 +64,48 @@ class Objective:
         return float(values[min(1, len(values) - 1)])
 
 
-def make_objective(
-    interactions: Interactions,
-    *,
-    pair_loss: str | AbstractPairLoss = "squared",
-    omega: float | str = "auto",
-    weighting: str = "log",
-    labels: str = "ones",
-    a: Any = None,
-    b: Any = None,
-    prior: Any = None,
-) -> Objective:
-    """Fill in the defaults: omega such that all pairs weigh 16 times the observed ones; weights of mean 1.
+@dataclass(eq=False, repr=False, kw_only=True)
+class AllPairs(BaseEstimator):
+    """`TwoTower(loss=AllPairs(...))`: the exact loss over all m x n pairs; see `nearkin.embedding.AllPairsLoss`.
 
-    `weighting` turns the record's weights into w_ij: "log" (log(1 + weight)), "linear" or "none"; `labels` are Y_ij,
-    "ones" or "weights". A row or column with features but no pair is a new entity and no evidence against anything:
-    its cost a_i or b_j is 0.
+    Parameters
+    ----------
+    omega : weight of an unobserved pair, at least 0; "auto" lets all of them weigh 16 times the observed ones
+    pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss
+    weighting : the record's weights as importance w_ij of a pair, "log" (log(1 + weight)) | "linear" | "none"; the
+        importances have the mean 1
+    labels : "ones", or "weights" to fit the weights themselves as Y_ij
+    left_costs, right_costs : a (m,) and b (n,), such as inverse propensities; default 1, and 0 for entities with
+        features but without a pair, which are new and no evidence against anything
+    prior : (Pt (m, k'), Qt (n, k')) or a number that imputes the unobserved labels; default 0
     """
-    check_choice(weighting, "weighting", ("log", "linear", "none"))
-    check_choice(labels, "labels", ("ones", "weights"))
-    m, n = interactions.shape
-    weights = _weights(interactions.weights, "none" if labels == "weights" else weighting)
-    left_counts, right_counts = np.diff(interactions.indptr), np.diff(interactions.columns.indptr)
-    a = _costs(a, "a", left_counts, interactions.left_features is not None)
-    b = _costs(b, "b", right_counts, interactions.right_features is not None)
-    if omega == "auto":
-        mass = a.sum() * b.sum()
-        omega = UNOBSERVED_MASS * weights.sum() / mass if mass else 0.0
-    elif isinstance(omega, str):
-        raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
-    omega = check_real(omega, "omega", low=0)
-    observed_left = np.bincount(interactions.rows, weights, minlength=m)
-    observed_right = np.bincount(interactions.indices, weights, minlength=n)
-    ridge = (observed_left + omega * a * b.sum(), observed_right + omega * b * a.sum())
-    ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # a row that meets nothing still stays put
-    Y = interactions.weights.astype(np.float64) if labels == "weights" else 1.0
-    return Objective(interactions, pair_loss, omega, Y, weights, a, b, prior, ridge)  # pyright: ignore[reportArgumentType]
+
+    omega: float | str = "auto"
+    pair_loss: str | AbstractPairLoss = "squared"
+    weighting: str = "log"
+    labels: str = "ones"
+    left_costs: Any = None
+    right_costs: Any = None
+    prior: Any = None
+
+    name: ClassVar[str] = "all-pairs"
+
+    def objective(self, interactions: Interactions) -> "Objective":
+        """The objective of these pairs with the defaults filled in; ValueError for a parameter that does not fit."""
+        check_choice(self.weighting, "weighting", ("log", "linear", "none"))
+        check_choice(self.labels, "labels", ("ones", "weights"))
+        m, n = interactions.shape
+        weights = _weights(interactions.weights, "none" if self.labels == "weights" else self.weighting)
+        left_counts, right_counts = np.diff(interactions.indptr), np.diff(interactions.columns.indptr)
+        a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
+        b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
+        omega = _weight_of_unobserved(self.omega, weights, a, b)
+        observed_left = np.bincount(interactions.rows, weights, minlength=m)
+        observed_right = np.bincount(interactions.indices, weights, minlength=n)
+        ridge = (observed_left + omega * a * b.sum(), observed_right + omega * b * a.sum())
+        ridge = tuple(np.where(r > 0, r, max(r.mean(), 1e-12)) for r in ridge)  # what meets nothing still stays put
+        Y = interactions.weights.astype(np.float64) if self.labels == "weights" else 1.0
+        return Objective(interactions, self.pair_loss, omega, Y, weights, a, b, self.prior, ridge)  # pyright: ignore[reportArgumentType]
 
 
 def initial_tables(interactions: Interactions, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -109,6 +116,16 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
         table[torch.from_numpy(counts == 0)] = 0
         tables.append(table)
     return tables[0], tables[1]
+
+
+def _weight_of_unobserved(omega: float | str, weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """omega as a number; "auto" by the mass of all pairs."""
+    if omega == "auto":
+        mass = a.sum() * b.sum()
+        return check_real(UNOBSERVED_MASS * weights.sum() / mass if mass else 0.0, "omega", low=0)
+    if isinstance(omega, str):
+        raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
+    return check_real(omega, "omega", low=0)
 
 
 def _weights(weights: np.ndarray, weighting: str) -> np.ndarray:

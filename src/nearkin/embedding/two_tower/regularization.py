@@ -5,10 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
+from nearkin._distributed import ALONE, Group
+from nearkin.contracts import Callback, ignore
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
-from nearkin.embedding.two_tower.training import Callback
-from nearkin.embedding.two_tower.validation import HeldOut
+from nearkin.embedding.two_tower.validation import ValidationRanking
 
 SHARES = (0.5, 0.25, 0.125, 0.0625)  # of the noise level
 FIRST_SWEEPS = 5  # strong regularization grows from small tables slowly, and must not be judged too early
@@ -26,9 +27,11 @@ class Chosen(NamedTuple):
     Q: Tensor
 
 
-def start_tables(objective: Objective, strength: float, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
+def start_tables(
+    objective: Objective, strength: float, P: Tensor, Q: Tensor, group: Group = ALONE
+) -> tuple[Tensor, Tensor]:
     """Tables after a few sweeps of alternating least squares, for other solvers to start from."""
-    solver = AlternatingLeastSquares(objective.loss(strength), P, Q)
+    solver = AlternatingLeastSquares(objective.loss(strength), P, Q, group=group)
     for _ in range(FIRST_SWEEPS):
         solver.step()
     return solver.embeddings()
@@ -38,10 +41,11 @@ def choose_regularization(
     objective: Objective,
     P: Tensor,
     Q: Tensor,
-    held_out: HeldOut | None,
+    ranking: ValidationRanking | None,
     *,
     random_state: np.random.Generator,
     callback: Callback | None = None,
+    group: Group = ALONE,
 ) -> Chosen:
     """The lambda of best held-out metric among shares of the objective's noise level, and the tables it ended with.
 
@@ -50,17 +54,17 @@ def choose_regularization(
     as they were.
     """
     noise = objective.noise_level(random_state)
-    if held_out is None:
+    if ranking is None:
         return Chosen(FALLBACK * noise, P, Q)
     best: tuple[float, Chosen] | None = None
-    for share in SHARES:
-        solver = AlternatingLeastSquares(objective.loss(share * noise), P, Q)
+    for number, share in enumerate(SHARES, start=1):
+        solver = AlternatingLeastSquares(objective.loss(share * noise), P, Q, group=group)
         for _ in range(FIRST_SWEEPS if best is None else SWEEPS):
             value = solver.step()
         P, Q = solver.embeddings()
-        metric = held_out.metric(P, Q)
-        if callback is not None:
-            callback(-1, {"phase": "regularization", "regularization": share * noise, "value": value, "metric": metric})
+        metric = ranking.metric(P, Q)
+        record = {"step": number, "total": len(SHARES), "phase": "regularization", "regularization": share * noise}
+        (callback or ignore)(number, record | {"objective": value, "metric": metric})
         if best is not None and metric <= MARGIN * best[0]:
             break
         best = (metric, Chosen(share * noise, P, Q))

@@ -9,24 +9,25 @@ import torch
 from torch import nn
 
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
-from nearkin.embedding.two_tower.towers import FeatureBranch
+from nearkin.embedding.two_tower.checkpoint import current_record
+from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
+from nearkin.embedding.two_tower.old_spelling import OLD, nested
+from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 from nearkin.records import Interactions
 
 KIND = "two-tower"
 PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
+SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
+_KINDS = {kind.__name__: kind for kind in SETTINGS}
 
 
 def save(model: Any, path: str | PathLike) -> None:
     """Write the folder; parameters that JSON cannot hold (modules, arrays, seeds) are left out of config.json."""
-    parameters: dict[str, Any] = {
-        name: value for name, value in model.get_params(deep=False).items() if isinstance(value, PLAIN)
-    }
-    parameters["hidden"] = list(model.hidden)
     encoders = {
         side: encoder for side in ("left", "right") if (encoder := getattr(model, f"{side}_encoder_")) is not None
     }
     config = {
-        "parameters": parameters,
+        "parameters": _written_parameters(model),
         "fitted": {"solver": model.solver_, "regularization": model.regularization_, "omega": model.omega_},
         "encoders": {
             side: "branch" if isinstance(encoder, FeatureBranch) else "own" for side, encoder in encoders.items()
@@ -56,8 +57,7 @@ def load(
     Without `index`, a saved index stays unread and `index_` is None: everything else works.
     """
     config, folder = read_config(path, KIND), Path(path)
-    parameters = config["parameters"] | {"hidden": tuple(config["parameters"]["hidden"])}
-    model = cls(**(parameters | {"left": left, "right": right, "index": index}))
+    model = cls(**_read_parameters(config["parameters"], {"left": left, "right": right, "index": index}))
     embeddings, pairs = read_arrays(folder / "embeddings.safetensors"), read_arrays(folder / "pairs.safetensors")
     model.left_embeddings_, model.right_embeddings_ = embeddings["left"], embeddings["right"]
     model.left_ids_, model.right_ids_ = unpack_ids("left", pairs), unpack_ids("right", pairs)
@@ -65,7 +65,7 @@ def load(
     model.seen_ = Interactions(*structure, model.left_ids_, model.right_ids_)
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
-    model.history_, model.index_ = config["history"], None
+    model.history_, model.index_ = [current_record(record) for record in config["history"]], None
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
     if index is not None:
         model.index_ = _filled(deepcopy(index), folder / "index.safetensors")
@@ -73,6 +73,35 @@ def load(
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
     return model
+
+
+def _written_parameters(model: Any) -> dict[str, Any]:
+    """Parameters as JSON: a settings object as a dict with its class."""
+    written = {}
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, SETTINGS):
+            own = {part: v for part, v in value.get_params(deep=False).items() if isinstance(v, (*PLAIN, tuple, list))}
+            written[name] = {"class": type(value).__name__} | own
+        elif isinstance(value, PLAIN):
+            written[name] = value
+    return written
+
+
+def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What `_written_parameters` wrote, or version 0.1 did, with the modules that the user gives again."""
+    flat = {name: value for name, value in written.items() if name in OLD}
+    parameters = {name: value for name, value in written.items() if name not in flat}
+    for name, value in parameters.items():
+        if isinstance(value, dict):
+            own = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
+            if value["class"] == "Indexed":
+                parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
+            else:
+                parameters[name] = _KINDS[value["class"]](**own)
+    parameters |= {
+        name: module for name, module in given.items() if module is not None and parameters.get(name) is None
+    }
+    return nested(parameters, flat)
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:

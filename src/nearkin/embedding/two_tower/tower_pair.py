@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from nearkin._distributed import Group
+from nearkin.contracts import PhasedIndex, TrainableIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
 
@@ -24,12 +26,17 @@ class TowerPair:
         right: Side,
         *,
         ridge: tuple[Tensor, Tensor],
-        index: nn.Module | None = None,
+        index: TrainableIndex | None = None,
         distortion_weight: float = 1.0,
     ) -> None:
         self.left, self.right, self.index, self.distortion_weight = left, right, index, distortion_weight
         self.ridge = tuple(r.float() for r in ridge)
         self.distortion = float("nan")
+
+    @property
+    def group(self) -> Group:
+        """The processes that share the work."""
+        return self.left.group
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -41,19 +48,15 @@ class TowerPair:
         return own if self.index is None else own + [p for p in self.index.parameters() if p.requires_grad]
 
     def optimizers(self, learning_rate: float) -> list[torch.optim.Optimizer]:
-        """Adam on all parameters but those that the index moves by an optimizer of its own, and that optimizer.
-
-        An index may have `rotation_optimizer()` and `rotation_parameters()`, as `quantization.IndexingLayer` has.
-        """
-        make = getattr(self.index, "rotation_optimizer", None)
-        turning = None if make is None else make()
+        """Adam on all parameters but those that a `PhasedIndex` moves by its own optimizer, and that optimizer."""
+        turning = self.index.rotation_optimizer() if isinstance(self.index, PhasedIndex) else None
         apart = {id(p) for group in ([] if turning is None else turning.param_groups) for p in group["params"]}
         adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
         return [adam] if turning is None else [adam, turning]
 
     def index_is_ready(self) -> bool:
         """Whether the index quantizes yet; one without phases always does."""
-        return getattr(self.index, "phase", "train") == "train"
+        return not isinstance(self.index, PhasedIndex) or self.index.phase == "train"
 
     def notes(self) -> dict[str, float]:
         """The last step's distortion, where there is an index."""
@@ -70,9 +73,17 @@ class TowerPair:
         self.index.train(mode)
         return P, Q
 
-    def modules(self) -> dict[str, nn.Module]:
+    def modules(self) -> dict[str, nn.Module | TrainableIndex]:
         named = {"left": self.left.tower, "right": self.right.tower}
         return named if self.index is None else named | {"index": self.index}
+
+    def embed_left(self, rows: Tensor) -> Tensor:
+        """(b, k) embeddings of some left rows, with a graph."""
+        return self.left.embed_rows(rows)
+
+    def embed_right(self, columns: Tensor) -> Tensor:
+        """(b, k) embeddings of some right rows, with a graph, through the index if there is one."""
+        return self.quantized(self.right.embed_rows(columns))[0]
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """P (m, k) and Q (n, k) as a user gets them: before the index."""
@@ -83,7 +94,7 @@ class TowerPair:
         P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
         R, distortion = self.quantized(Q)
         self.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
-        value = scale * (loss(P, R) + self.penalty(P, Q)) + self.distortion_weight * distortion
+        value = self._objective(loss, scale, P, Q, R, distortion)
         value.backward()
         for side, X in zip(self.sides, (P, Q), strict=True):
             side.pull_back(X.grad)  # pyright: ignore[reportArgumentType]
@@ -93,7 +104,14 @@ class TowerPair:
         with torch.no_grad():
             P, Q = self.embeddings()
             R, distortion = self.quantized(Q)
-            return float(scale * (loss(P, R) + self.penalty(P, Q)) + self.distortion_weight * distortion)
+            return float(self._objective(loss, scale, P, Q, R, distortion))
+
+    def _objective(
+        self, loss: AllPairsLoss, scale: float, P: Tensor, Q: Tensor, R: Tensor, distortion: Tensor | float
+    ) -> Tensor:
+        """scale * (L(P, R) + penalties) + distortion, R the quantized rows of Q."""
+        scaled = scale * (loss.differentiable(P, R, self.group) + self.penalty(P, Q))
+        return scaled + self.distortion_weight * distortion
 
     def quantized(self, Q: Tensor) -> tuple[Tensor, Tensor | float]:
         """Q through the index, if there is one, and the distortion."""

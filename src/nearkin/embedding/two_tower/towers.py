@@ -2,18 +2,21 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from nearkin._distributed import current
+from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
 from nearkin.embedding.all_pairs.products import gathered
 
+HIDDEN = (128,)  # widths of the default branch
 CHUNK = 1 << 16  # rows whose activations live at the same time
 
 
@@ -91,15 +94,34 @@ class ResidualTower(nn.Module):
         return embedding if self.branch is None else embedding + self.branch(features)  # pyright: ignore[reportReturnType]
 
 
+@dataclass(eq=False, repr=False)
+class Tower(BaseEstimator):
+    """`TwoTower(left=Tower(...))`: an id embedding plus, where the side has features, an MLP of them.
+
+    hidden: widths of the MLP's hidden layers.
+    """
+
+    hidden: tuple[int, ...] = HIDDEN
+
+    def build(self, n_rows: int, k: int, features: Features | None, generator: torch.Generator) -> ResidualTower:
+        """The module, its table of zeros and its branch's last layer of zeros."""
+        branch = None
+        if features is not None:
+            width = features.shape[1]  # pyright: ignore[reportOptionalSubscript]
+            branch = FeatureBranch(width, k, tuple(self.hidden), generator)
+            branch.fit_scale(features)
+        return ResidualTower(n_rows, k, branch)
+
+
 class Side:
     """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows.
 
     A `ResidualTower` is called with rows and features; any other module with the features alone, or with the numbers of
-    the rows if the side has none.
+    the rows if the side has none. The processes of `group` share the rows.
     """
 
-    def __init__(self, tower: nn.Module, n_rows: int, features: Features | None) -> None:
-        self.tower, self.n_rows, self.features = tower, n_rows, features
+    def __init__(self, tower: nn.Module, n_rows: int, features: Features | None, group: Group = ALONE) -> None:
+        self.tower, self.n_rows, self.features, self.group = tower, n_rows, features, group
         self._kept: Tensor | None = None
 
     def parameters(self) -> dict[str, Tensor]:
@@ -130,23 +152,23 @@ class Side:
     def embed(self, *, keep_graph: bool = False) -> Tensor:
         """(n_rows, k) embeddings without a graph; a graph of a single chunk can be kept for the pull-back.
 
-        The processes of a group embed a share of the rows each.
+        The processes of the group embed a share of the rows each.
         """
-        first, stop = current().share(self.n_rows)
+        first, stop = self.group.share(self.n_rows)
         if keep_graph and stop - first <= CHUNK:
             kept: Tensor = self.tower(*self.inputs(slice(first, stop)))
             self._kept = kept
-            return gathered(kept.detach(), current())
+            return gathered(kept.detach(), self.group)
         with torch.no_grad():
             mine = torch.cat([self.tower(*self.inputs(rows)) for rows in self.chunks(first, stop)])
-        return gathered(mine, current())
+        return gathered(mine, self.group)
 
     def pull_back(self, gradient: Tensor) -> None:
         """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are computed again to bound memory.
 
         In a group each process pulls its share of the rows back, and all add the sum.
         """
-        group = current()
+        group = self.group
         first, stop = group.share(self.n_rows)
         parameters = list(self.parameters().values())
         before = [p.grad for p in parameters]

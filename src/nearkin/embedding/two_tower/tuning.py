@@ -6,8 +6,8 @@ from typing import Any
 from sklearn.base import clone
 
 from nearkin._random import numpy_generator
+from nearkin.contracts import Callback, ignore
 from nearkin.data.interaction_split import split_random
-from nearkin.embedding.two_tower.training import Callback
 from nearkin.records import Interactions
 
 SHARES = (0.25, 1.0, 4.0)  # of the omega that "auto" takes
@@ -38,17 +38,16 @@ def tune(
     if not len(validation):
         raise ValueError("validation has no pair; hold out more of them, or pass validation=")
     if omegas is None:
-        from_auto = clone(model).set_params(omega="auto")._objective(train).omega
+        from_auto = clone(model).set_params(loss__omega="auto").loss.objective(train).omega
         omegas = [share * from_auto for share in SHARES]
     records = []
     for omega in omegas:
         for regularization in regularizations:
-            tried = clone(model).set_params(omega=omega, regularization=regularization).fit(train)
+            tried = clone(model).set_params(loss__omega=omega, regularization=regularization).fit(train)
             record = {"omega": tried.omega_, "regularization": tried.regularization_}
             record[f"ndcg@{k}"] = tried.score(validation, k=k)
             records.append(record)
-            if callback is not None:
-                callback(len(records), dict(record))
+            (callback or ignore)(len(records), dict(record))
     records.sort(key=lambda record: -record[f"ndcg@{k}"])
-    model.set_params(omega=records[0]["omega"], regularization=records[0]["regularization"])
+    model.set_params(loss__omega=records[0]["omega"], regularization=records[0]["regularization"])
     return records

@@ -26,9 +26,9 @@ class Texts:
     goal: int | None = None  # answers that each rater is asked for
 
 
-def ask_app(survey: Survey, token: str, admin: str, texts: Texts | None = None, host: str = LOCAL) -> Starlette:
-    """The application of a survey: `/{token}/` is the raters' page, `/{admin}/` the experimenter's."""
-    pages = _Pages(survey, token, admin, texts or Texts())
+def ask_app(survey: Survey, texts: Texts | None = None, host: str = LOCAL) -> Starlette:
+    """The application of a survey: raters open `/{tokens[0]}/`, the experimenter `/{tokens[1]}/results/`."""
+    pages = _Pages(survey, *survey.tokens, texts or Texts())
     return make_app(pages.routes(), host)
 
 

@@ -85,7 +85,7 @@ def _of_embedding(path: Path) -> Items:
 
 
 def _of_table(path: Path, header: bool | None) -> Items:
-    table = read_table(path, header=header)
+    table = read_table(path, header=True if header is None and _is_headed(path) else header)
     columns = {name.strip().lower(): [str(v) for v in column.values] for name, column in table.columns.items()}
     found = {role: next((columns[name] for name in names if name in columns), None) for role, names in _COLUMNS.items()}
     if found["id"] is None and found["text"] is None:
@@ -100,6 +100,12 @@ def _of_table(path: Path, header: bool | None) -> Items:
     texts = found["text"] or (names if found["file"] is None else empty)
     files = [_inside(path.parent, name) if name else None for name in found["file"] or empty]
     return Items(names, texts, files, [_checked_link(link) for link in found["link"] or empty])
+
+
+def _is_headed(path: Path) -> bool:
+    """Whether the first line uses the words by which columns are told apart, so that it can be no item."""
+    known = {name for names in _COLUMNS.values() for name in names}
+    return {name.strip().lower() for name in read_table(path, header=True).columns} <= known
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from nearkin._storage import regular_file
@@ -9,7 +10,7 @@ from nearkin.data.tables import read_table
 from nearkin.web.ask.app import Texts, ask_app
 from nearkin.web.ask.items import Items
 from nearkin.web.ask.survey import Plan, Survey
-from nearkin.web.serving import LOCAL, new_token, run
+from nearkin.web.serving import LOCAL, run
 
 
 def collect(
@@ -26,14 +27,14 @@ def collect(
 ) -> int:
     """Serve the page until Ctrl-C; returns how many answers there are. `announce` is told the links.
 
-    A link is a secret: who has it may answer. `raters` get links of their own. FileExistsError if `out` is there and
-    not to be taken up.
+    A link is a secret: who has it may answer. Links stay the same when a survey is taken up. `raters` get links of
+    their own. FileExistsError if `out` is there and not to be taken up.
     """
     out = Path(out)
     if out.exists() and not resume:
         raise FileExistsError(f"{out} exists; --resume goes on with it, or give another --out")
     survey = Survey(items, plan or Plan(), out)
-    token, admin = new_token(), new_token()
+    token, admin = survey.tokens
     address = f"http://{host}:{port}"
     announce(f"{len(items)} items, {len(survey.answered())} answers so far, kept in {out}")
     announce(f"For raters:  {address}/{token}/")
@@ -42,7 +43,8 @@ def collect(
     announce(f"For you:     {address}/{admin}/results/")
     announce("Ctrl-C stops; --resume goes on.")
     try:
-        run(ask_app(survey, token, admin, texts, host), host, port)
+        with suppress(KeyboardInterrupt):  # the way to stop
+            run(ask_app(survey, texts, host), host, port)
     finally:
         survey.close()
     return len(survey.answered())

@@ -8,13 +8,13 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
-from nearkin.plots.style import FAINT, INK, SERIES, new_axes
+from nearkin.plots.style import FAINT, GRID, INK, SERIES, new_axes
 from nearkin.web.ask.questions import Question
 from nearkin.web.ask.raters import Rater
 from nearkin.web.ask.survey import Survey
 
 _LABELS = 40  # items of a map that are named
-_DARK = {INK: "#e6e9ef", FAINT: "#9aa4b5"}
+_DARK = {INK: "#e6e9ef", FAINT: "#9aa4b5", GRID: "#333b48"}
 
 
 def rater_rows(survey: Survey) -> list[dict[str, Any]]:
@@ -107,8 +107,11 @@ def _png(ax: Axes, dark: bool) -> bytes:
     if figure is None:
         raise ValueError("ax belongs to no figure; make it with new_axes()")
     if dark:
-        for part in figure.findobj(matplotlib.text.Text):
-            part.set_color(_DARK.get(part.get_color(), part.get_color()))
+        for text in figure.findobj(matplotlib.text.Text):
+            text.set_color(_DARK.get(text.get_color(), text.get_color()))
+        for axes in figure.axes:
+            if axes.get_ygridlines()[0].get_visible():
+                axes.grid(axis="y", color=_DARK[GRID])
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()

@@ -66,6 +66,10 @@ class Survey:
     questions: list[Question] = field(default_factory=list)
     fitted: Fitted | None = None
     curve: list[tuple[int, float]] = field(default_factory=list)  # answers learned from, error on those held out
+    tokens: tuple[str, str] = (
+        "",
+        "",
+    )  # of the raters' link and of the experimenter's; kept in the journal
 
     def __post_init__(self) -> None:
         self._lock = threading.RLock()
@@ -75,6 +79,8 @@ class Survey:
         self.form: Form = FORMS[self.plan.form]
         self.journal = Journal(self.out.with_name(self.out.name + ".journal"))
         self._replay()
+        if not self.tokens[0]:
+            self._note({"event": "links", "raters": new_token(), "results": new_token()})
         self.table = AnswerTable(self.out, self.items, self.form)
         self.table.rewrite(self.answered())
 
@@ -224,6 +230,9 @@ class Survey:
     def _apply(self, event: Mapping[str, Any]) -> None:
         """Change the state as an event says: while it happens, and again when a survey is taken up."""
         kind = event["event"]
+        if kind == "links":
+            self.tokens = event["raters"], event["results"]
+            return
         if kind == "join":
             self.raters[event["key"]] = Rater(event["key"], event["name"])
             return

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 import torch
 
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.solvers.gauss_newton import GaussNewton
+from nearkin.embedding.two_tower.solvers.gauss_newton import NewtonSteps
 from nearkin.embedding.two_tower.tower_pair import TowerPair
-from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
+from nearkin.embedding.two_tower.towers import ResidualTower, Side
 from tests.embedding.two_tower.test_towers import side
 
 
@@ -26,7 +26,7 @@ def loss() -> AllPairsLoss:
 @pytest.mark.parametrize("active", [(True, True), (True, False), (False, True)])
 def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Generator, active: tuple) -> None:
     towers, L = pair(rng), loss()
-    solver = GaussNewton(towers, L)
+    solver = NewtonSteps(towers, L)
     point = L.at(*towers.embeddings())
     product = solver._product(point, active)
     parameters = [s.parameters() for s, on in zip(towers.sides, active, strict=True) if on]
@@ -55,7 +55,7 @@ def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Gene
 def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator) -> None:
     towers = pair(rng)
     L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
-    solver = GaussNewton(towers, L, cg_steps=40, damping=1e-9)
+    solver = NewtonSteps(towers, L, cg_steps=40, damping=1e-9)
     norms = []
     for _ in range(2):
         for p in towers.parameters():
@@ -68,16 +68,9 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
 
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
     for alternating in (True, False):
-        solver = GaussNewton(pair(rng), loss(), alternating=alternating)
+        solver = NewtonSteps(pair(rng), loss(), alternating=alternating)
         values = [solver.step() for _ in range(6)]
         assert (np.diff(values) <= 1e-6).all(), values
-
-
-def test_an_index_is_refused(rng: np.random.Generator) -> None:
-    towers = pair(rng)
-    towers.index = FeatureBranch(3, 3, (), torch.Generator())
-    with pytest.raises(ValueError, match="cannot train through an index"):
-        GaussNewton(towers, loss())
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -89,7 +82,7 @@ def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator,
         sides.append(Side(torch.nn.Linear(5, 3), m, features))
     towers = TowerPair(sides[0], sides[1], ridge=(torch.full((23, 1), 4.0), torch.full((11, 1), 3.0)))
     L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
-    solver = GaussNewton(towers, L)
+    solver = NewtonSteps(towers, L)
     active = (number == 0, number == 1)
     weight = towers.sides[number].tower.weight
     d = torch.tensor(rng.standard_normal(18), dtype=torch.float32)

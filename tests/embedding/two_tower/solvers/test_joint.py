@@ -9,11 +9,17 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding.two_tower.solvers.joint import SWEEPS, right_forms, solved_left, student_loss
+from nearkin.embedding import Adam
+from nearkin.embedding.all_pairs.row_solves import solve_left
+from nearkin.embedding.two_tower.solvers.joint import SWEEPS, right_forms, student_loss
 from nearkin.quantization import IndexingLayer
 
 PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
 PAIRS = replace(PLANTED, left_features=None, right_features=None)
+
+
+class Interrupted(Exception):
+    """A fit that is stopped from outside."""
 
 
 def layer(**options: object) -> IndexingLayer:
@@ -44,7 +50,7 @@ def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwa
 
 def test_every_round_lowers_the_loss() -> None:
     fitted = model().fit(PAIRS)
-    rounds = [entry["value"] for entry in fitted.history_[SWEEPS:]]
+    rounds = [entry["objective"] for entry in fitted.history_[SWEEPS:]]
     assert all(b < a for a, b in pairwise(rounds)), rounds
 
 
@@ -67,7 +73,7 @@ def test_the_forms_are_the_losss_second_derivative() -> None:
     for t in range(forms.indptr[j], forms.indptr[j + 1]):
         p = forms.points[forms.places[t]]
         H = H + forms.curvature[t] * np.outer(p, p)
-    target = solved_left(loss.transposed(), Q, P)  # where every row of Q would like to be
+    target = solve_left(loss.transposed(), Q, P)  # where every row of Q would like to be
     moved = Q.clone()
     moved[j] = target[j]
     e = (Q - target)[j].numpy()
@@ -77,7 +83,13 @@ def test_the_forms_are_the_losss_second_derivative() -> None:
 @pytest.mark.parametrize("cut", [3, SWEEPS + 1, SWEEPS + 3])
 def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path: Path, cut: int) -> None:
     whole = model().fit(PAIRS)
-    model(max_steps=cut).fit(PAIRS, checkpoint=tmp_path / "c")
+
+    def stop(step: int, record: object) -> None:
+        if step == cut:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        model().fit(PAIRS, checkpoint=tmp_path / "c", callback=stop)
     resumed = model().fit(PAIRS, checkpoint=tmp_path / "c")
     np.testing.assert_array_equal(whole.left_embeddings_, resumed.left_embeddings_)
     np.testing.assert_array_equal(whole.right_embeddings_, resumed.right_embeddings_)
@@ -90,8 +102,8 @@ def test_training_by_gradient_resumes_and_looks_through_the_index(tmp_path: Path
     def fresh(steps: int) -> nk.TwoTower:
         index = layer(rotation="givens-random", warmup_steps=2, buffer_size=100)
         return nk.TwoTower(
-            8, index=index, loss=loss, solver="adam", regularization=0.01, max_steps=steps, batch_size=256, patience=99,
-            random_state=0,
+            8, index=index, loss=loss, regularization=0.01, random_state=0,
+            solver=Adam(max_iter=steps, batch_size=None if loss == "all-pairs" else 256, patience=99),
         )  # fmt: skip
 
     whole = fresh(8).fit(PAIRS)

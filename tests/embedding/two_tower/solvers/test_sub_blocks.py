@@ -7,8 +7,8 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.objective import make_objective
-from nearkin.embedding.two_tower.solvers.sub_blocks import SubBlocks
+from nearkin.embedding.two_tower.objective import AllPairs
+from nearkin.embedding.two_tower.solvers.sub_blocks import CellSteps
 from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
 
@@ -40,7 +40,7 @@ def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, l
     right = Side(ResidualTower(N, 3, None, table), N, None)
     ridge = torch.tensor(rng.random((M, 1))), torch.tensor(rng.random((N, 1)))
     pair = TowerPair(left, right, ridge=ridge)
-    solver = SubBlocks(pair, make_objective(pairs), loss, generator=torch.Generator().manual_seed(0), grid=grid)
+    solver = CellSteps(pair, AllPairs().objective(pairs), loss, generator=torch.Generator().manual_seed(0), grid=grid)
     watch = Watch(solver.parameters)
     solver.optimizers = [watch]
     value = solver.step()

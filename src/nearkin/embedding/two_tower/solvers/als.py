@@ -1,21 +1,67 @@
 """Alternating least squares under the all-pairs loss, on id tables with or without branches of features."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_integer
-from nearkin._distributed import current
-from nearkin.embedding.all_pairs import kernels
+from nearkin._distributed import ALONE, Group
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.pair_losses import Squared
 from nearkin.embedding.all_pairs.point import AllPairsPoint
-from nearkin.embedding.all_pairs.products import by_blocks, gathered
+from nearkin.embedding.all_pairs.products import gathered
+from nearkin.embedding.all_pairs.row_solves import eigenbasis, improve_left
 from nearkin.embedding.two_tower.branch_regression import BranchRegression
-from nearkin.embedding.two_tower.training import AbstractSolver, pack_optimizer, unpack_optimizer
-from nearkin.solvers.linesearch import armijo
+from nearkin.embedding.two_tower.optimizer_state import pack_optimizer, unpack_optimizer
+from nearkin.embedding.two_tower.plan import Plan
+from nearkin.embedding.two_tower.towers import ResidualTower
+from nearkin.embedding.two_tower.training import AbstractSolver, Limits
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ALS(BaseEstimator):
+    """`TwoTower(solver=ALS(...))`: one least-squares problem a row, one side at a time; for the default towers.
+
+    max_iter: sweeps over both sides; max_seconds: no further one is begun after so many; patience: sweeps without a
+    new best held-out NDCG@100 before it stops. cg_steps: conjugate-gradient steps a row. block_size: columns that are
+    solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
+    """
+
+    max_iter: int = 8
+    max_seconds: float | None = None
+    patience: int = 10
+    cg_steps: int = 2
+    block_size: int | None = None
+
+    tables_only: ClassVar[bool] = True
+    through_index: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return "als" if self.block_size is None else "ials++"
+
+    def limits(self) -> Limits:
+        check_integer(self.cg_steps, "cg_steps", low=1)
+        if self.block_size is not None:
+            check_integer(self.block_size, "block_size", low=1)
+        return Limits(self.max_iter, self.max_seconds, self.patience)
+
+    def from_plan(self, plan: Plan) -> "AlternatingLeastSquares":
+        data = plan.objective.interactions
+        counts = np.diff(data.indptr), np.diff(data.columns.indptr)
+        left, right = (
+            BranchRegression(side, torch.from_numpy(np.where(count > 0, ridge, 0)), generator=plan.generator)
+            if isinstance(side.tower, ResidualTower) and side.tower.branch is not None
+            else None
+            for side, ridge, count in zip((plan.left, plan.right), plan.objective.ridge, counts, strict=True)
+        )
+        return AlternatingLeastSquares(
+            plan.objective.loss(plan.strength), *plan.start, branches=(left, right), cg_steps=self.cg_steps,
+            block_size=self.block_size, group=plan.group,
+        )  # fmt: skip
 
 
 class AlternatingLeastSquares(AbstractSolver):
@@ -23,8 +69,8 @@ class AlternatingLeastSquares(AbstractSolver):
 
     For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
     convex loss it is one Newton step a row with an Armijo search a side. Without `block_size` a row is solved by
-    `steps` steps of conjugate gradients in the eigenbasis of the other side's Gramian: there the Gramian is diagonal,
-    so a product costs O(nnz_i k) instead of O(nnz_i k + k^2) and the exact diagonal preconditions it. The turn leaves
+    `cg_steps` steps of conjugate gradients in the eigenbasis of the other side's Gramian: there it is diagonal, so
+    a product costs O(nnz_i k) instead of O(nnz_i k + k^2) and the exact diagonal preconditions it. The turn leaves
     every score unchanged and is not undone. With `block_size` the columns are solved exactly in blocks of that many, as
     in iALS++ (Rendle et al. 2021); `block_size` >= k is the textbook's exact ALS.
 
@@ -41,10 +87,11 @@ class AlternatingLeastSquares(AbstractSolver):
         Q: Tensor,
         *,
         branches: tuple[BranchRegression | None, BranchRegression | None] = (None, None),
-        steps: int = 2,
+        cg_steps: int = 2,
         block_size: int | None = None,
+        group: Group = ALONE,
     ) -> None:
-        self.steps = check_integer(steps, "steps", low=1)
+        self.cg_steps, self.group = check_integer(cg_steps, "cg_steps", low=1), group
         self.block_size = None if block_size is None else check_integer(block_size, "block_size", low=1)
         self.loss, self.turned = loss, loss.transposed()
         self.P, self.Q, self.branches = P.clone(), Q.clone(), branches
@@ -55,10 +102,6 @@ class AlternatingLeastSquares(AbstractSolver):
         self.P, self.Q, _ = self._solve(self.loss, self.P, self.Q, left, right)
         self.Q, self.P, between = self._solve(self.turned, self.Q, self.P, right, left)
         return between.value() if left is None and right is None else self.value()
-
-    def solved_left(self) -> Tensor:
-        """P (m, k) that is best for the present Q; the solver stays as it is."""
-        return self._solve(self.loss, self.P, self.Q, self.branches[0], self.branches[1])[0]
 
     def value(self) -> float:
         """The loss; with branches its penalty is that of the embeddings' distance from them."""
@@ -95,80 +138,21 @@ class AlternatingLeastSquares(AbstractSolver):
         self, loss: AllPairsLoss, P: Tensor, Q: Tensor, branch: BranchRegression | None, other: BranchRegression | None
     ) -> tuple[Tensor, Tensor, AllPairsPoint]:
         """Improve P for fixed Q; returns both, as Q may have been turned with P, and the point before."""
-        loss = loss.part(current())  # P's own rows from here on
+        loss, spectrum = loss.part(self.group), None  # P's own rows from here on
         if self.block_size is None:
-            spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
-            loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
-            turn = turn.to(P)
+            spectrum, turn = eigenbasis(loss, P, Q)
             P, Q = P @ turn, Q @ turn
             for follower in (branch, other):
                 if follower is not None:
                     follower.turn(turn)
-            solve = _by_conjugate_gradients(spectrum.clamp(min=0).to(P), self.steps)
-            blocks = [slice(None)]
-        else:
-            solve = _exactly
-            blocks = torch.arange(P.shape[1]).split(self.block_size)
-        before = loss.at(P[loss.rows], Q)
-        if self.block_size is None and loss.omega:
-            before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
         mean = None if branch is None else branch.predict()[loss.rows]
-        point = before
-        for columns in blocks:
-            point = loss.at(_improve(loss, point, solve, columns, mean), Q)
-        P = gathered(point.P, loss.group)
+        before, own = improve_left(
+            loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
+        )
+        P = gathered(own, loss.group)
         if branch is not None:
             branch.step(P)
             unpaired = branch.weights.reshape(-1) == 0
             if unpaired.any():  # nothing but its features says where such a row is
                 P[unpaired] = branch.predict()[unpaired]
         return P, Q, before
-
-
-def _improve(
-    loss: AllPairsLoss, point: AllPairsPoint, solve: Callable, columns: Tensor | slice, mean: Tensor | None
-) -> Tensor:
-    """P after a Newton step on some of its columns; full for a quadratic, else as far as Armijo's rule goes."""
-    gradient = point.left_gradient()
-    if mean is not None:
-        gradient -= point.constants.ridge_left * mean
-    P = point.P.clone()
-    if isinstance(loss.loss, Squared):
-        P[:, columns] += solve(point, gradient, columns)
-        return P
-    direction = torch.zeros_like(P)
-    direction[:, columns] = solve(point, gradient, columns)
-
-    towards = 0.0 if mean is None else float((point.constants.ridge_left * mean * direction).sum())
-    sums = np.array([towards, float((gradient * direction).sum(dtype=torch.float64))])
-    loss.group.all_reduce(sums)
-
-    def along(t: float) -> float:
-        return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
-
-    slope = min(float(sums[1]), 0.0)
-    return P.add_(direction, alpha=armijo(along, point.value(), slope).step)
-
-
-def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:
-    def solve(point: AllPairsPoint, gradient: Tensor, columns: slice) -> Tensor:
-        del columns  # all of them
-        return _by_rows(kernels.solve_rows_cg, point, point.Q, spectrum, gradient, steps)
-
-    return solve
-
-
-def _exactly(point: AllPairsPoint, gradient: Tensor, columns: Tensor) -> Tensor:
-    Q = point.Q[:, columns].contiguous()
-    gram = (point.omega * point.right_gram[columns][:, columns]).to(Q)
-    return _by_rows(kernels.solve_rows_exactly, point, Q, gram, gradient[:, columns].contiguous())
-
-
-def _by_rows(kernel: Callable, point: AllPairsPoint, Q: Tensor, gram: Tensor, gradient: Tensor, *extra: int) -> Tensor:
-    """Directions of all rows by a kernel of `pair_kernels`."""
-    c, out = point.constants, torch.empty_like(gradient)
-    arrays = (point.curvature, Q, gram, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
-    by_blocks(
-        kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra
-    )
-    return out

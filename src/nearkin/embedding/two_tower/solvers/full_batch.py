@@ -1,14 +1,72 @@
 """Full-batch first-order solvers of the all-pairs loss through the towers: Adam, gradient descent, L-BFGS."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_choice, check_real
+from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.two_tower.optimizer_state import pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
 from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
-from nearkin.embedding.two_tower.training import pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.training import Limits
 from nearkin.solvers.linesearch import armijo
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GradientDescent(BaseEstimator):
+    """`TwoTower(solver=GradientDescent(...))`: steepest descent on the exact gradient with an Armijo search.
+
+    learning_rate: the search of the first step starts at twice this, each later one at twice the last step. start:
+    where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds, patience: as
+    in `ALS`.
+    """
+
+    max_iter: int = 200
+    max_seconds: float | None = None
+    patience: int = 10
+    learning_rate: float = 1e-3
+    start: str = "auto"
+
+    name: ClassVar[str] = "gd"
+    tables_only: ClassVar[bool] = False
+    through_index: ClassVar[bool] = True
+
+    def limits(self) -> Limits:
+        check_real(self.learning_rate, "learning_rate", above=0)
+        return Limits(self.max_iter, self.max_seconds, self.patience)
+
+    def from_plan(self, plan: Plan) -> "FullBatch":
+        return FullBatch(plan.pair(), plan.objective.loss(0.0), method="gd", learning_rate=self.learning_rate)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LBFGS(BaseEstimator):
+    """`TwoTower(solver=LBFGS(...))`: five inner iterations a step, strong Wolfe search, on the exact gradient.
+
+    start: where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds,
+    patience: as in `ALS`. A resumed fit starts its curvature pairs anew.
+    """
+
+    max_iter: int = 40
+    max_seconds: float | None = None
+    patience: int = 10
+    start: str = "auto"
+
+    name: ClassVar[str] = "l-bfgs"
+    tables_only: ClassVar[bool] = False
+    through_index: ClassVar[bool] = True
+
+    def limits(self) -> Limits:
+        return Limits(self.max_iter, self.max_seconds, self.patience)
+
+    def from_plan(self, plan: Plan) -> "FullBatch":
+        return FullBatch(plan.pair(), plan.objective.loss(0.0), method="l-bfgs")
 
 
 class FullBatch(AbstractTowerSolver):
@@ -23,7 +81,7 @@ class FullBatch(AbstractTowerSolver):
     ) -> None:
         check_choice(method, "method", ("adam", "gd", "l-bfgs"))
         self.rate = check_real(learning_rate, "learning_rate", above=0)
-        if method != "adam" and getattr(pair.index, "rotation_parameters", list)():
+        if method != "adam" and isinstance(pair.index, PhasedIndex) and pair.index.rotation_parameters():
             raise ValueError(
                 f"solver is {method!r}, which would take the index's rotation off the rotations; use solver='adam', or "
                 "an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"

@@ -1,22 +1,67 @@
 """Truncated Gauss-Newton through any towers, both sides together or one at a time (ESL, section 3.4)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from nearkin._distributed import alone
+from nearkin._check import check_integer, check_real
+from nearkin._distributed import ALONE
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.point import AllPairsPoint
+from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
 from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
+from nearkin.embedding.two_tower.training import Limits
 from nearkin.solvers.newton import newton_step
 
 PROBES = 2  # random signs that the diagonal of the Gauss-Newton matrix is estimated with
 
 
-class GaussNewton(AbstractTowerSolver):
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussNewton(BaseEstimator):
+    """`TwoTower(solver=GaussNewton(...))`: truncated Newton steps through any towers.
+
+    max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
+    (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: conjugate-gradient steps at
+    most in one of them. damping: the first one. start: where id tables begin, "als", "random" or "auto" (ALS on the
+    default towers). max_seconds, patience: as in `ALS`.
+    """
+
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int = 10
+    alternating: bool = True
+    cg_steps: int = 10
+    damping: float = 1e-3
+    start: str = "auto"
+
+    tables_only: ClassVar[bool] = False
+    through_index: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        return "gauss-newton" if self.alternating else "gauss-newton-joint"
+
+    def limits(self) -> Limits:
+        check_integer(self.cg_steps, "cg_steps", low=1)
+        check_real(self.damping, "damping", above=0)
+        steps = 15 if self.alternating else 20
+        return Limits(steps if self.max_iter is None else self.max_iter, self.max_seconds, self.patience)
+
+    def from_plan(self, plan: Plan) -> "NewtonSteps":
+        # every process for itself: conjugate gradients make the rounding of a merged sum a thousand times as large
+        return NewtonSteps(
+            plan.pair(ALONE), plan.objective.loss(0.0), alternating=self.alternating, cg_steps=self.cg_steps,
+            damping=self.damping,
+        )  # fmt: skip
+
+
+class NewtonSteps(AbstractTowerSolver):
     """Newton steps with the product J^T (l'' over all pairs) J + lambda, never a matrix; cost of a product
     O(nnz k + (m + n) k^2) and one forward-mode and one reverse pass of the towers.
 
@@ -43,9 +88,8 @@ class GaussNewton(AbstractTowerSolver):
         self.generator = torch.Generator().manual_seed(0)
 
     def step(self) -> float:
-        with alone():  # conjugate gradients would make the rounding of a merged sum a thousand times as large
-            for number, active in enumerate(self.blocks):
-                value = self._move(number, active)
+        for number, active in enumerate(self.blocks):
+            value = self._move(number, active)
         return value
 
     def state(self) -> dict[str, Tensor]:

@@ -10,15 +10,21 @@ an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq
 is exact least squares or a descent in codes, so nothing is tuned; see docs/end_to_end.md for what each block gains.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from sklearn.base import BaseEstimator
+from torch import Tensor
 
+from nearkin._distributed import ALONE, Group
+from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
-from nearkin.embedding.two_tower.training import AbstractSolver
+from nearkin.embedding.all_pairs.row_solves import solve_left
+from nearkin.embedding.two_tower.plan import Plan
+from nearkin.embedding.two_tower.solvers.als import ALS, AlternatingLeastSquares
+from nearkin.embedding.two_tower.training import AbstractSolver, Limits
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions, RowForms
 
@@ -30,15 +36,54 @@ UNLISTED_MASS = 1.0  # what all pairs together weigh, in units of the listed one
 _RIDGE = 1e-4  # of the mean curvature: settles directions that no score depends on
 
 
-class JointIndex(AbstractSolver):
+@dataclass(eq=False, repr=False, kw_only=True)
+class Joint(BaseEstimator):
+    """`TwoTower(index=..., solver=Joint(...))`: id tables and an `IndexingLayer` learned together, block by block.
+
+    max_iter: steps, of which the first eight are sweeps of the towers, the ninth starts the index and each later one is
+    a round of codes, codebooks and left vectors; at least 9. max_seconds, patience: as in `ALS`.
+    """
+
+    max_iter: int = SWEEPS + 1 + ROUNDS
+    max_seconds: float | None = None
+    patience: int = 10
+
+    name: ClassVar[str] = "joint"
+    tables_only: ClassVar[bool] = True
+    through_index: ClassVar[bool] = True
+
+    def limits(self) -> Limits:
+        limits = Limits(self.max_iter, self.max_seconds, self.patience)
+        if self.max_iter <= SWEEPS:
+            raise ValueError(
+                f"max_iter is {self.max_iter}, but solver 'joint' starts the index at step {SWEEPS + 1}, after "
+                f"{SWEEPS} sweeps of the towers: it would never start. Give {SWEEPS + 1} or more, or leave it out"
+            )
+        return limits
+
+    def from_plan(self, plan: Plan) -> "JointBlocks":
+        if not isinstance(plan.index, JointIndex):
+            raise TypeError("index cannot be learned by blocks; use solver='adam'")
+        pairs, weights = plan.objective.interactions, plan.objective.weights
+        return JointBlocks(ALS().from_plan(plan), plan.index, pairs, weights, plan.group)
+
+
+class JointBlocks(AbstractSolver):
     """Teacher sweeps, then rounds of (codes, codebooks, users) through an index with `start`, `descend` and `phase`.
 
     The index starts from the teacher's right vectors, each counting as often as it was observed (as it would in
     mini-batches). From then on the right embeddings are the quantized ones.
     """
 
-    def __init__(self, teacher: AlternatingLeastSquares, index: nn.Module, seen: Interactions, weights: Any) -> None:
-        self.teacher, self.index, self.seen = teacher, index, seen
+    def __init__(
+        self,
+        teacher: AlternatingLeastSquares,
+        index: JointIndex,
+        seen: Interactions,
+        weights: np.ndarray,
+        group: Group = ALONE,
+    ) -> None:
+        self.teacher, self.index, self.seen, self.group = teacher, index, seen, group
         self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
         self.done, self.distortion = 0, 0.0
         self.left, self.right = teacher.embeddings()
@@ -53,14 +98,13 @@ class JointIndex(AbstractSolver):
             return value / self.teacher.loss.observed_weight
         self._start() if self.done == SWEEPS + 1 else self._round()
         self.distortion = float((self.right - self.teacher.Q).square().sum(1).mean())
-        self.left = solved_left(self.student, self.left, self.right)
+        self.left = solve_left(self.student, self.left, self.right, self.group)
         nothing = self.student.value(torch.zeros_like(self.left), torch.zeros_like(self.right))
         return self.student.value(self.left, self.right) / nothing
 
-    @property
-    def exact(self) -> tuple[np.ndarray, np.ndarray]:
+    def exact(self) -> tuple[Tensor, Tensor]:
         """The teacher's tables."""
-        return self.teacher.P.numpy().copy(), self.teacher.Q.numpy().copy()
+        return self.teacher.P, self.teacher.Q
 
     def ready(self) -> bool:
         return self.done > SWEEPS
@@ -91,17 +135,17 @@ class JointIndex(AbstractSolver):
         return self._student
 
     def _start(self) -> None:
-        Q, start = self.teacher.Q, self.index.start
-        if not start(Q, weights=self.importance):  # pyright: ignore[reportCallIssue]
+        Q = self.teacher.Q
+        if not self.index.start(Q, weights=self.importance):
             raise ValueError(f"the index needs more rows than the {len(Q)} right entities; give a smaller n_centroids")
         with torch.no_grad():
             self.right = self.index.eval()(Q)[0].detach()
 
     def _round(self) -> None:
         """Codes by each row's own curvature, then the codebooks."""
-        targets = solved_left(self.student.transposed(), self.right, self.left)
+        targets = solve_left(self.student.transposed(), self.right, self.left, self.group)
         forms = right_forms(self.student, self.left, self.right)
-        self.right = self.index.descend(self.right, targets, forms)[0]  # pyright: ignore[reportCallIssue]
+        self.right = self.index.descend(self.right, targets, forms)[0]
 
 
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
@@ -116,11 +160,6 @@ def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
         lists, omega=UNLISTED_MASS * len(lists) / (m * n), labels=labels.numpy(), weights=1.0, prior=(P, Q),
         regularization=_RIDGE, ridge=(np.full(m, curvature[0]), np.full(n, curvature[1])),
     )  # fmt: skip
-
-
-def solved_left(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> Tensor:
-    """The exact minimiser of a squared loss over P (m, k) for fixed Q."""
-    return AlternatingLeastSquares(loss, P, Q, block_size=P.shape[1]).solved_left()
 
 
 def right_forms(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> RowForms:

@@ -1,42 +1,14 @@
 """Mini-batches of observed pairs: the loop that sampled losses and running Gramians share."""
 
-from abc import ABC, abstractmethod
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
+from nearkin.embedding.two_tower.batch_losses.batch_loss import AbstractBatchLoss, PairBatch
 from nearkin.embedding.two_tower.objective import Objective
+from nearkin.embedding.two_tower.optimizer_state import pack_optimizers, unpack_optimizers
 from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
 from nearkin.embedding.two_tower.tower_pair import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import pack_optimizers, unpack_optimizers
-
-
-class Batch(NamedTuple):
-    """Observed pairs and what the towers make of them."""
-
-    rows: Tensor  # (b,) left numbers
-    columns: Tensor  # (b,) right numbers
-    places: Tensor  # (b,) numbers of the pairs
-    P: Tensor  # (b, k) embeddings of `rows`, with a graph
-    Q: Tensor  # (b, k) embeddings of `columns`, through the index if there is one
-
-
-class AbstractBatchLoss(ABC):
-    """A loss of a batch of observed pairs, as a mean over the pairs."""
-
-    @abstractmethod
-    def __call__(self, batch: Batch, pair: TowerPair, generator: torch.Generator) -> Tensor:
-        """The batch's loss; more rows may be drawn with `generator` and embedded by `embed_left` and `embed_right`."""
-
-    def state(self) -> dict[str, Tensor]:
-        """What it remembers from batch to batch."""
-        return {}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Put back a `state`."""
-        del state
 
 
 class MiniBatches(AbstractTowerSolver):
@@ -91,10 +63,10 @@ class MiniBatches(AbstractTowerSolver):
     def _batch(self, places: Tensor) -> float:
         rows, columns = self.rows[places], self.columns[places]
         zero_grad(self.parameters)
-        P, E = embed_left(self.pair, rows), self.pair.right.embed_rows(columns)
+        P, E = self.pair.embed_left(rows), self.pair.right.embed_rows(columns)
         Q, distortion = self.pair.quantized(E)
         self.pair.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
-        loss = self.batch_loss(Batch(rows, columns, places, P, Q), self.pair, self.generator)
+        loss = self.batch_loss(PairBatch(rows, columns, places, P, Q), self.pair, self.generator)
         loss = loss + self.pair.distortion_weight * distortion
         for side, X, numbers, share in zip(self.pair.sides, (P, E), (rows, columns), self.shares, strict=True):
             loss = loss + 0.5 * (share[numbers, None] * penalised(side, X, numbers).square()).sum() / len(places)
@@ -102,13 +74,3 @@ class MiniBatches(AbstractTowerSolver):
         for optimizer in self.optimizers:
             optimizer.step()
         return float(loss.detach())
-
-
-def embed_left(pair: TowerPair, rows: Tensor) -> Tensor:
-    """(b, k) with a graph."""
-    return pair.left.embed_rows(rows)
-
-
-def embed_right(pair: TowerPair, columns: Tensor) -> Tensor:
-    """(b, k) with a graph, through the index if there is one."""
-    return pair.quantized(pair.right.embed_rows(columns))[0]

@@ -1,20 +1,57 @@
 """Stochastic gradients from sub-blocks of m' x n' pairs, each block an all-pairs problem of its own."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import scipy.sparse as sp
 import torch
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.two_tower.objective import Objective
-from nearkin.embedding.two_tower.solvers.mini_batches import embed_left
+from nearkin.embedding.two_tower.optimizer_state import pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
 from nearkin.embedding.two_tower.tower_pair import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.training import Limits
 
 
-class SubBlocks(AbstractTowerSolver):
+@dataclass(eq=False, repr=False, kw_only=True)
+class SubBlocks(BaseEstimator):
+    """`TwoTower(solver=SubBlocks(...))`: Adam on the cells of a random partition; for towers whose full batch does
+    not fit.
+
+    max_iter: visits of all cells. grid: rows and columns are each cut into so many parts. start: where id tables
+    begin, "als", "random" or "auto" (ALS on the default towers). max_seconds, patience: as in `ALS`.
+    """
+
+    max_iter: int = 20
+    max_seconds: float | None = None
+    patience: int = 10
+    learning_rate: float = 1e-3
+    grid: int = 4
+    start: str = "auto"
+
+    name: ClassVar[str] = "sub-blocks"
+    tables_only: ClassVar[bool] = False
+    through_index: ClassVar[bool] = True
+
+    def limits(self) -> Limits:
+        check_real(self.learning_rate, "learning_rate", above=0)
+        check_integer(self.grid, "grid", low=1)
+        return Limits(self.max_iter, self.max_seconds, self.patience)
+
+    def from_plan(self, plan: Plan) -> "CellSteps":
+        return CellSteps(
+            plan.pair(), plan.objective, plan.objective.loss(0.0), generator=plan.generator, grid=self.grid,
+            learning_rate=self.learning_rate,
+        )  # fmt: skip
+
+
+class CellSteps(AbstractTowerSolver):
     """Adam on the cells of a random `grid` x `grid` partition of rows and columns; a step visits every cell once.
 
     Every pair lies in exactly one cell, so `grid`^2 times a cell's loss is an unbiased estimate of the whole. Only the
@@ -60,7 +97,7 @@ class SubBlocks(AbstractTowerSolver):
     def _cell(self, rows: Tensor, columns: Tensor, cells: int) -> float:
         """One Adam step on a cell; returns its estimate of the whole loss a pair."""
         zero_grad(self.parameters)
-        P, E = embed_left(self.pair, rows), self.pair.right.embed_rows(columns)
+        P, E = self.pair.embed_left(rows), self.pair.right.embed_rows(columns)
         Q, distortion = self.pair.quantized(E)
         value = cells * self._loss(P, Q, rows, columns)
         for side, X, numbers, ridge in zip(self.pair.sides, (P, E), (rows, columns), self.pair.ridge, strict=True):

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 import torch
 
 from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.batch_losses.sogram import SoGram
-from nearkin.embedding.two_tower.solvers.mini_batches import Batch
+from nearkin.embedding.two_tower.batch_losses.batch_loss import PairBatch
+from nearkin.embedding.two_tower.solvers.sogram import RunningGramians
 from nearkin.embedding.two_tower.tower_pair import TowerPair
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
 
@@ -28,8 +28,8 @@ def test_value_and_gradient_of_all_rows_are_the_all_pairs_ones(rng: np.random.Ge
     loss = AllPairsLoss(observed, omega=2.0, a=1 + rng.random(M), b=1 + rng.random(N), prior=prior)
     rows, columns = (torch.from_numpy(x).long().repeat(COPIES) for x in observed.nonzero())
     P, Q = towers.left.embed_rows(rows), towers.right.embed_rows(columns)
-    batch = Batch(rows, columns, torch.arange(observed.nnz).repeat(COPIES), P, Q)
-    found = SoGram(loss)(batch, towers, torch.Generator().manual_seed(0))
+    batch = PairBatch(rows, columns, torch.arange(observed.nnz).repeat(COPIES), P, Q)
+    found = RunningGramians(loss)(batch, towers, torch.Generator().manual_seed(0))
     found.backward()
     exact = [X.detach() for X in towers.embeddings()]
     assert float(found.detach()) == pytest.approx(loss.value(*exact) / loss.observed_weight, rel=0.02)
@@ -40,7 +40,7 @@ def test_value_and_gradient_of_all_rows_are_the_all_pairs_ones(rng: np.random.Ge
 
 
 def test_the_gramians_are_averaged_over_batches(towers: TowerPair) -> None:
-    sogram = SoGram(AllPairsLoss(sp.eye(M, N, format="csr"), omega=1.0))
+    sogram = RunningGramians(AllPairsLoss(sp.eye(M, N, format="csr"), omega=1.0))
     one, two = torch.eye(3), 3 * torch.eye(3)
     sogram._average(one, one)
     torch.testing.assert_close(sogram.grams[0], one)  # the first batch is all there is

@@ -1,0 +1,157 @@
+"""What a saved folder consists of: manifest.json, written last, with the length and the checksums of every file.
+
+Checksums are zlib's CRC-32, one for each block of 64 kB, so that a part of a long file can be verified alone. They find
+damage and mixed-up files; they are no protection against somebody who writes a folder on purpose.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+from nearkin._storage.replacing import is_workspace
+
+MANIFEST = "manifest.json"
+BLOCK = 2**16  # bytes under one checksum
+ADDED = ("report.html", "evaluation.json")  # what commands put into a finished folder
+_DIGITS = 8  # of a checksum, in hexadecimal
+_verified = ContextVar("verified", default=True)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the manifest: its length in bytes, and the checksums of its blocks behind each other."""
+
+    bytes: int
+    crc32: str
+
+    @cached_property
+    def checksums(self) -> list[int]:
+        return [int(self.crc32[i : i + _DIGITS], 16) for i in range(0, len(self.crc32), _DIGITS)]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The files of one folder. Of a `growing` folder, such as a checkpoint, only those that it began with."""
+
+    folder: Path
+    kind: str
+    growing: bool
+    files: dict[str, Entry]
+
+    def verify(self, name: str, file: BinaryIO | None = None) -> None:
+        """ValueError if the file (opened already or not) is missing, or not what was written; an open one is rewound.
+
+        In a growing folder files that came later pass.
+        """
+        entry = self.files.get(name)
+        path = self.folder / name
+        if entry is None:
+            if self.growing:
+                return
+            raise ValueError(
+                f"{path} is not in {MANIFEST}; it is of another folder, remove it or copy the folder again"
+            )
+        if file is None:
+            with _opened(path) as file:
+                self.verify(name, file)
+            return
+        if os.fstat(file.fileno()).st_size != entry.bytes:
+            size = os.fstat(file.fileno()).st_size
+            raise ValueError(f"{path} has {size:,} bytes, {MANIFEST} says {entry.bytes:,}; {_DAMAGED}")
+        for number, (found, expected) in enumerate(zip(_checksums(file), entry.checksums, strict=True)):
+            if found != expected:
+                raise ValueError(f"{path} has other bytes than {MANIFEST} says, from {number * BLOCK:,} on; {_DAMAGED}")
+        file.seek(0)
+
+    def check_sizes(self) -> None:
+        """ValueError if a file is missing or of another length."""
+        for name, entry in self.files.items():
+            path = self.folder / name
+            if not path.is_file():
+                raise ValueError(f"{path} is missing; {_DAMAGED}")
+            if path.stat().st_size != entry.bytes:
+                raise ValueError(f"{path} has another length than {MANIFEST} says; {_DAMAGED}")
+
+    def strangers(self) -> list[str]:
+        """Files in the folder that nearkin did not put there, hidden ones left out."""
+        return [name for name in _names(self.folder) if name not in self.files and name not in ADDED]
+
+
+_DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
+
+
+@contextmanager
+def without_verification() -> Iterator[None]:
+    """Read saved folders in this block without comparing checksums; lengths are compared all the same."""
+    token = _verified.set(False)
+    try:
+        yield
+    finally:
+        _verified.reset(token)
+
+
+def is_verifying() -> bool:
+    """Whether contents are compared here."""
+    return _verified.get()
+
+
+def write_manifest(folder: Path, kind: str, version: int, growing: bool = False) -> None:
+    """List all files under `folder` with their checksums; the last file of a save."""
+    files = {}
+    for name in _names(folder):
+        with (folder / name).open("rb") as file:
+            crc32 = "".join(f"{value:0{_DIGITS}x}" for value in _checksums(file))
+            files[name] = {"bytes": file.tell(), "crc32": crc32}
+    record = {"kind": kind, "format_version": version, "growing": growing, "block": BLOCK, "files": files}
+    (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a saved folder, None where there is none of ours; ValueError if it is damaged."""
+    file = folder / MANIFEST
+    if not file.is_file():
+        return None
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if "files" not in record:  # a web site has one too, and the folders of `nearkin encode` have their own
+            return None
+        files = {str(name): Entry(int(entry["bytes"]), str(entry["crc32"])) for name, entry in record["files"].items()}
+        for name, entry in files.items():
+            if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or ".." in name.split("/"):
+                raise ValueError(f"the entry of {name} contradicts itself")
+        return Manifest(folder, str(record["kind"]), bool(record["growing"]), files)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{file} cannot be read ({error}); {_DAMAGED}") from error
+
+
+def verify_file(path: Path, file: BinaryIO | None = None) -> None:
+    """`Manifest.verify` for a file whose folder has a manifest, unless `without_verification`."""
+    if is_verifying() and (manifest := read_manifest(path.parent)) is not None:
+        manifest.verify(path.name, file)
+
+
+def _names(folder: Path) -> list[str]:
+    """All files under a folder but its manifest, by their paths in it, sorted; nothing hidden."""
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
+        found += [Path(place, name).relative_to(folder).as_posix() for name in names if not name.startswith(".")]
+    return sorted(set(found) - {MANIFEST})
+
+
+def _checksums(file: BinaryIO) -> Iterator[int]:
+    while block := file.read(BLOCK):
+        yield zlib.crc32(block)
+
+
+def _opened(path: Path) -> BinaryIO:
+    if not path.is_file():
+        raise ValueError(f"{path} is missing; {_DAMAGED}")
+    return path.open("rb")

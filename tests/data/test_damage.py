@@ -1,0 +1,190 @@
+"""Named cases of issue 14: files that killed the process, gave memory never written, or merged ids."""
+
+import base64
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nearkin as nk
+
+NEGATIVE_ROWS = (  # a Parquet file of 81 bytes with a part of -64 rows: pyarrow ends the process
+    "UEFSMRUEGRw1ABgGc2NoZW1hFQAAFgAZHBkMFgAWfyYAFgAAKCBwYXJxdWV0LWNwcC1hcnJvdyB2ZXJzaW9uIDI2LjAuMRkMAEUAAABQQVIx"
+)
+
+
+def test_a_small_parquet_file_does_not_end_the_process(tmp_path: Path) -> None:
+    """A6."""
+    path = tmp_path / "x.parquet"
+    path.write_bytes(base64.b64decode(NEGATIVE_ROWS))
+    code = f"import nearkin as nk\ntry:\n  nk.read_vectors({str(path)!r})\nexcept ValueError as error:\n  print(error)"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (child.returncode, "is damaged: its header announces 0 rows" in child.stdout) == (0, True), child.stderr
+    for read in (nk.read_interactions, nk.read_comparisons, nk.data.read_column, nk.data.read_features):
+        with pytest.raises(ValueError, match="is damaged"):
+            read(path)
+
+
+def test_a_quoted_line_break_among_vectors_is_refused(tmp_path: Path) -> None:
+    """B1: three lines, two rows: the third row of the answer was memory that nobody had written."""
+    path = tmp_path / "X.csv"
+    path.write_text('1,2\n3,"4\n5",6\n')
+    with pytest.raises(ValueError, match="line 2: a quoted cell does not end on its line"):
+        nk.read_vectors(path)
+    path.write_text('1,2\n3,"4"\n')
+    np.testing.assert_array_equal(nk.read_vectors(path), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_large_ids_stay_apart(tmp_path: Path, ending: str) -> None:
+    """B6: 50 users with ids beyond 2^63 became one."""
+    users = np.arange(50, dtype=np.uint64) + np.uint64(2**63)
+    items = np.arange(50) % 3
+    path = tmp_path / f"p.{ending}"
+    if ending == "csv":
+        path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in zip(users, items, strict=True)))
+    elif ending == "npz":
+        np.savez(path, user=users, item=items)
+    else:
+        pq.write_table(pa.table({"user": users, "item": items}), path)
+    assert nk.read_interactions(path).left_ids.tolist() == users.tolist()
+
+
+def test_ids_of_twenty_digits_and_of_zeros_stay_text(tmp_path: Path) -> None:
+    ids = ["10000000000000000000000", "10000000000000000000001", "0007"]
+    (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"{u},1\n" for u in ids))
+    assert nk.read_interactions(tmp_path / "p.csv").left_ids.tolist() == sorted(ids)
+    (tmp_path / "c.csv").write_text("0007,1_000,1e5\n1e5,0007,1_000\n")
+    assert nk.read_comparisons(tmp_path / "c.csv").objects.tolist() == ["0007", "1_000", "1e5"]
+    (tmp_path / "ids.csv").write_text("0007\n8\n")
+    assert nk.data.read_column(tmp_path / "ids.csv").tolist() == ["0007", "8"]
+
+
+def test_signed_and_unsigned_ids_meet_exactly() -> None:
+    catalogue = np.array([2**63, 2**63 + 1], np.uint64)
+    pairs = nk.Interactions.from_pairs([2**63 + 1, 5], ["a", "a"], left_ids=np.array([5, 2**63 + 1], np.uint64))
+    assert pairs.rows.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="left has 1 ids that left_ids lacks, the first is 5"):
+        nk.Interactions.from_pairs(np.array([5]), ["a"], left_ids=catalogue)
+
+
+def test_the_parts_of_a_split_do_not_wrap() -> None:
+    """256 became 0 by its last byte."""
+    for part in (256, -1, 0.5, np.nan):
+        with pytest.raises(ValueError, match="split holds"):
+            nk.Interactions.from_pairs([1, 2], [1, 2], split=np.array([0, part]))
+
+
+def test_missing_times_and_ids_are_refused(tmp_path: Path) -> None:
+    """NaT was a time of minus 292 billion years, a null was the name "None"."""
+    times = np.array(["2020-01-01", "NaT"], "datetime64[s]")
+    with pytest.raises(ValueError, match=r"1 missing times \(NaT\), the first at entry 1"):
+        nk.Interactions.from_pairs([1, 2], [1, 2], timestamps=times)
+    path = tmp_path / "p.parquet"
+    for users in (["a", None], [1, None]):
+        pq.write_table(pa.table({"user": users, "item": [1, 2]}), path)
+        with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing ids, the first in row 1"):
+            nk.read_interactions(path)
+    (tmp_path / "p.csv").write_text("user,item\nNone,1\nann,2\n")
+    assert "1 cells of user read 'None', a name" in str(nk.read_interactions(tmp_path / "p.csv").source)
+
+
+def test_huge_features_do_not_become_zeros(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("item,price\na,1e300\nb,-1e300\nc,0\n")
+    _, X, _ = nk.data.read_features(tmp_path / "f.csv")
+    np.testing.assert_allclose(X[:, 0], np.array([1, -1, 0]) * np.sqrt(1.5), rtol=1e-6)
+
+
+def _npz(path: Path, change) -> None:
+    np.savez(path, X=np.ones((5, 3), np.float32))
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(bytes(data))
+
+
+def _archive(path: Path, header: bytes, method: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("X.npy", header)
+
+
+def _npy_header(shape: str, descr: str = "'<f4'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+    text = text.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def make(path: Path, name: str) -> None:
+    if name == "encrypted.npz":
+        _npz(path, lambda d: [d.__setitem__(at + 8, d[at + 8] | 1) for at in [d.rfind(b"PK\x01\x02")]])
+    elif name == "method.npz":
+        _npz(path, lambda d: [d.__setitem__(at + 10, 99) for at in [d.rfind(b"PK\x01\x02")]])
+    elif name == "lzma.npz":
+        _archive(path, _npy_header("(5, 3)") + bytes(60), zipfile.ZIP_LZMA)
+    elif name == "short.npz":
+        _archive(path, _npy_header("(5, 3)") + bytes(40))
+    elif name == "huge.npz":
+        _archive(path, _npy_header("(1000000000000, 3)") + bytes(60))
+    elif name == "huge.npy":
+        path.write_bytes(_npy_header("(1000000000000, 3)") + bytes(60))
+    elif name == "negative.npy":
+        path.write_bytes(_npy_header("(-5, 3)") + bytes(60))
+    elif name == "nested.npy":
+        path.write_bytes(_npy_header("(" * 90) + bytes(60))
+    elif name == "void.npy":
+        path.write_bytes(_npy_header("(5, 3)", "'|V0'"))
+    elif name == "wide.npy":
+        np.save(path, np.zeros((1, 5_000_000), np.uint8))
+    elif name == "wide.csv":
+        path.write_text("1," * 4_999_999 + "1\n")
+    elif name == "blank.csv":
+        path.write_text("\n")
+    elif name == "cell.csv":
+        path.write_text(f'a,b,"{"x" * 140_000}"\nb,c,a\n')
+    elif name == "utf16.csv":
+        path.write_text("a,b,c\nb,a,c\n", encoding="utf-16")
+    elif name == "latin.csv":
+        path.write_bytes("é,b,c\nb,é,c\n".encode("latin-1"))
+    elif name == "open.csv":
+        path.write_text('a,b,c\nb,"a,c\n')
+    elif name == "none.parquet":
+        pq.write_table(pa.table({}), path)
+    elif name == "double.parquet":
+        pq.write_table(pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0])], names=["a", "a"]), path)
+    elif name == "fifo.npy":
+        os.mkfifo(path)
+    else:
+        raise KeyError(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("encrypted.npz", "method.npz", "lzma.npz", "short.npz", "huge.npz", "huge.npy", "negative.npy", "nested.npy"),
+        *("void.npy", "wide.npy", "wide.csv", "blank.csv", "cell.csv", "utf16.csv", "latin.csv", "open.csv"),
+        *("none.parquet", "double.parquet", "fifo.npy"),
+    ],
+)
+def test_every_damage_is_one_clear_error(tmp_path: Path, name: str) -> None:
+    """Part C: no other type of exception, no hang, no allocation before the sizes are checked; the file is named."""
+    make(tmp_path / name, name)
+    readers = [nk.read_vectors, nk.data.read_column, nk.data.read_neighbors]
+    if not name.endswith(".npy"):
+        readers += [nk.read_interactions, nk.read_comparisons, nk.data.read_features]
+    for read in readers:
+        if name in ("blank.csv", "wide.npy", "cell.csv") and read is not nk.read_vectors:
+            continue  # for some readers these are tables
+        with pytest.raises(ValueError, match=name) as found:
+            read(tmp_path / name)
+        assert type(found.value) is ValueError
+        assert len(str(found.value)) < 600
+
+
+def test_devices_are_refused() -> None:
+    with pytest.raises(ValueError, match="is a device"):
+        nk.read_vectors("/dev/zero")

@@ -1,0 +1,93 @@
+"""A checkpoint goes on with its own fit only: what differs is said by name."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.embedding import ALS, Adam, AllPairs, Tower
+from nearkin.embedding.two_tower.checkpoint import current_record, described
+
+PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
+
+
+def model(**options: object) -> nk.TwoTower:
+    return nk.TwoTower(4, **({"regularization": 0.1, "solver": ALS(max_iter=3), "random_state": 0} | options))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"regularization": 0.2}, "what differs: regularization was 0.1, is 0.2"),
+        ({"random_state": 1}, "random_state was 0, is 1"),
+        ({"solver": ALS(cg_steps=3)}, "cg_steps was 2, is 3"),
+        ({"solver": Adam()}, "solver was ALS, is Adam"),
+        ({"loss": AllPairs(omega=0.5)}, "omega was auto, is 0.5"),
+        ({"loss": AllPairs(left_costs=np.ones(40))}, "left_costs was None, is array, digest"),
+        ({"left": Tower((3,))}, "what differs: left.hidden was .128., is .3."),
+    ],
+)
+def test_other_settings_are_refused(tmp_path: Path, change: dict, message: str) -> None:
+    model().fit(PAIRS, checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match=message):
+        model(**change).fit(PAIRS, checkpoint=tmp_path / "c")
+
+
+def test_other_data_are_refused(tmp_path: Path) -> None:
+    model().fit(PAIRS, checkpoint=tmp_path / "c")
+    heavier = replace(PAIRS, weights=2 * PAIRS.weights)
+    with pytest.raises(ValueError, match=r"interactions was \d+ pairs, digest \w+, is \d+ pairs, digest"):
+        model().fit(heavier, checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match=r"validation was None, is \d+ pairs"):
+        model().fit(PAIRS, validation=PAIRS, checkpoint=tmp_path / "c")
+
+
+def test_how_long_it_runs_may_change(tmp_path: Path) -> None:
+    model(solver=ALS(max_iter=2)).fit(PAIRS, checkpoint=tmp_path / "c")
+    resumed = model(solver=ALS(max_iter=4, patience=3)).fit(PAIRS, checkpoint=tmp_path / "c")
+    whole = model(solver=ALS(max_iter=4)).fit(PAIRS)
+    np.testing.assert_array_equal(resumed.left_embeddings_, whole.left_embeddings_)
+
+
+def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path: Path) -> None:
+    """Another seed would hold out other pairs and choose another lambda for the same tables."""
+    first = model(random_state=None, regularization="auto").fit(PAIRS, checkpoint=tmp_path / "c")
+    again = model(random_state=None, regularization="auto").fit(PAIRS, checkpoint=tmp_path / "c")
+    assert again.regularization_ == first.regularization_
+    np.testing.assert_array_equal(again.left_embeddings_, first.left_embeddings_)
+
+
+def test_a_checkpoint_of_version_0_1_is_read(tmp_path: Path) -> None:
+    """It had "value" for "objective", steps from 0, and nothing of what it was made from."""
+    watched = {"solver": Adam(max_iter=2)}
+    whole = model(solver=Adam(max_iter=4)).fit(PAIRS)
+    model(**watched).fit(PAIRS, checkpoint=tmp_path / "c")
+    file = tmp_path / "c" / "config.json"
+    config = json.loads(file.read_text())
+    config["history"] = [
+        {"step": record["step"] - 1, "value": record["objective"]}
+        | {name: v for name, v in record.items() if name not in ("step", "objective")}
+        for record in config["history"]
+    ]
+    config["best"][1] -= 1
+    del config["made_from"], config["drawn_seed"]
+    file.write_text(json.dumps(config))
+    resumed = model(solver=Adam(max_iter=4)).fit(PAIRS, checkpoint=tmp_path / "c")
+    assert [record["step"] for record in resumed.history_] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(resumed.left_embeddings_, whole.left_embeddings_)
+
+
+def test_old_records_are_renamed() -> None:
+    assert current_record({"step": 0, "value": 2.0, "seconds": 1.0}) == {"step": 1, "objective": 2.0, "seconds": 1.0}
+    assert current_record({"step": 3, "objective": 2.0}) == {"step": 3, "objective": 2.0}
+
+
+def test_what_is_described_is_told_apart() -> None:
+    one, other = np.random.default_rng(0), np.random.default_rng(1)
+    assert described(one) != described(other)
+    assert described(np.zeros(3)) != described(np.zeros((3, 1)))
+    assert described(np.float64(0.5)) == 0.5
+    assert described(PAIRS) == described(replace(PAIRS))

@@ -1,0 +1,97 @@
+"""What the parameters of `TwoTower` stand for, and what does not go together."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from sklearn.base import clone
+from torch import Tensor, nn
+
+import nearkin as nk
+from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, InBatchSoftmax, Indexed, Joint, SOGram, Tower
+from nearkin.embedding.two_tower.choice import choose
+from nearkin.quantization import IndexingLayer
+
+FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions
+PLAIN = replace(FEATURED, left_features=None, right_features=None)
+
+
+class Passing(nn.Module):
+    """A trainable index without phases."""
+
+    def forward(self, Q: Tensor) -> tuple[Tensor, Tensor]:
+        return Q, Q.new_zeros(())
+
+
+class HalfPhased(Passing):
+    phase = "train"
+
+
+def solver_of(loss: object = "all-pairs", solver: object = "auto", pairs: nk.Interactions = PLAIN, **options) -> object:
+    towers = options.pop("left", None), options.pop("right", None)
+    return choose(loss, solver, towers, options.pop("index", None), pairs).solver
+
+
+def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:
+    assert isinstance(solver_of(), ALS)
+    assert isinstance(solver_of(pairs=FEATURED), ALS)
+    assert isinstance(solver_of(left=nn.Linear(16, 4), pairs=FEATURED), Adam)
+    assert isinstance(solver_of(index=Passing()), Adam)
+    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16)), Joint)
+    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16, 4)), Adam), "coarse cells cannot be learned by blocks"
+    assert isinstance(solver_of(index=IndexingLayer(8, 2, 16), pairs=FEATURED), Adam)
+    assert isinstance(solver_of(InBatchSoftmax()), Adam)
+
+
+def test_constructors_have_at_most_ten_parameters_and_clone() -> None:
+    model = nk.TwoTower(8, loss=AllPairs(omega=0.5), solver=ALS(max_iter=3), left=Tower((8,)), random_state=0)
+    assert len(model.get_params(deep=False)) <= 10
+    copy = clone(model)
+    assert copy.loss is not model.loss
+    assert (copy.loss.omega, copy.solver.max_iter, copy.left.hidden) == (0.5, 3, (8,))
+
+
+def test_nested_parameters_reach_objects_and_strings() -> None:
+    model = nk.TwoTower(solver="ials++").set_params(loss__omega=0.25, solver__max_iter=2)
+    assert model.loss.omega == 0.25
+    assert (model.solver.name, model.solver.max_iter) == ("ials++", 2)
+    with pytest.raises(ValueError, match="Invalid parameter 'batch_size'"):
+        model.set_params(solver__batch_size=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"solver": LBFGS, "loss": "all-pairs"}, TypeError, "solver is of type .*; it must be one of 'auto', 'als'"),
+        ({"loss": SimpleNamespace()}, TypeError, "loss is of type SimpleNamespace; .*AllPairs.* of nearkin.embedding"),
+        ({"solver": Adam(batch_size=64)}, ValueError, "batch_size is 64, but Adam takes the whole all-pairs loss"),
+        ({"solver": Adam(start="warm")}, ValueError, "start is 'warm'; it must be one of 'auto', 'als', 'random'"),
+        ({"solver": ALS(max_iter=0)}, ValueError, "max_iter is 0; it must be an integer of at least 1"),
+        ({"solver": SOGram(learning_rate=0)}, ValueError, "learning_rate is 0; it must be greater than 0"),
+        ({"left": "mlp"}, TypeError, "left is of type str; it must be None, nk.embedding.Tower"),
+        ({"right": Tower(hidden=(7,))}, ValueError, r"right is Tower\(hidden=\(7,\)\), but the interactions have no"),
+        ({"solver": Joint()}, ValueError, r"solver is 'joint', which needs index=nk.quantization.IndexingLayer"),
+        ({"solver": "joint", "index": Passing()}, ValueError, "Passing lacks phase, .*start, descend, can_descend"),
+        ({"solver": "joint", "index": IndexingLayer(8, 2, 16, 4)}, ValueError, "without coarse cells"),
+        ({"index": SimpleNamespace(training=True)}, TypeError, "SimpleNamespace, which lacks __call__, parameters"),
+        ({"index": HalfPhased()}, TypeError, "lacks rotation_parameters, rotation_optimizer; give it all of them"),
+        ({"index": Indexed(Passing(), -1)}, ValueError, "distortion_weight is -1"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_before_training(options: dict, kind: type, message: str) -> None:
+    with pytest.raises(kind, match=message):
+        nk.TwoTower(8, **options).fit(PLAIN)
+
+
+def test_a_joint_fit_too_short_to_start_its_index_is_refused() -> None:
+    model = nk.TwoTower(8, index=IndexingLayer(8, 2, 16), solver=Joint(max_iter=8), random_state=0)
+    with pytest.raises(ValueError, match="max_iter is 8, but solver 'joint' starts the index at step 9"):
+        model.fit(PLAIN)
+
+
+def test_the_given_module_is_not_trained() -> None:
+    index = IndexingLayer(4, 2, 4, buffer_size=16)
+    before = {name: value.clone() for name, value in index.state_dict().items()}
+    nk.TwoTower(4, index=Indexed(index, 2.0), solver=Adam(max_iter=2), random_state=0).fit(PLAIN)
+    assert all(torch.equal(value, before[name]) for name, value in index.state_dict().items())

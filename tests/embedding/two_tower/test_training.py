@@ -1,0 +1,53 @@
+"""The loop: records count from 1, limits end it, and the best step is kept."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nearkin.embedding.two_tower.training import AbstractSolver, Limits, TrainingError, train
+
+
+class Counting(AbstractSolver):
+    """Its objective is given; its embeddings are the number of the step."""
+
+    def __init__(self, objectives: list[float]) -> None:
+        self.objectives, self.done = objectives, 0
+
+    def step(self) -> float:
+        self.done += 1
+        return self.objectives[self.done - 1]
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return torch.full((1, 1), float(self.done)), torch.ones(1, 1)
+
+    def state(self) -> dict[str, Tensor]:
+        return {"done": torch.tensor(self.done)}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.done = int(state["done"])
+
+
+def test_records_count_from_one_and_reach_the_callback() -> None:
+    heard = []
+    history = train(Counting([3.0, 2.0]), Limits(2), callback=lambda step, record: heard.append((step, dict(record))))
+    assert [record["step"] for record in history] == [1, 2]
+    assert [record["objective"] for record in history] == [3.0, 2.0]
+    assert heard == [(1, history[0]), (2, history[1])]
+    assert all(record["total"] == 2 for record in history)
+
+
+def test_patience_ends_it_at_the_best_step() -> None:
+    solver = Counting([1.0] * 9)
+    metrics = {1: 0.1, 2: 0.5, 3: 0.4, 4: 0.3, 5: 0.9}
+    history = train(solver, Limits(9, patience=2), evaluate=lambda P, Q: metrics[int(P)])
+    assert len(history) == 4, "two steps after the best"
+    assert solver.done == 2
+
+
+def test_no_step_begins_after_its_time() -> None:
+    assert len(train(Counting([1.0] * 5), Limits(5, max_seconds=1e-9))) == 1
+
+
+def test_an_objective_that_is_not_finite_is_an_error() -> None:
+    with pytest.raises(TrainingError, match="the objective became nan at step 2; lower learning_rate"):
+        train(Counting([1.0, float("nan")]), Limits(2))
