@@ -96,9 +96,7 @@ def rotations(parts: Any, seeds: int, regime: dict[str, Any]) -> dict[str, Any]:
     rows, curves = [], {}
     for seed in range(seeds):
         for name, kind in ROTATIONS.items():
-            layer = IndexingLayer(
-                64, rotation=kind, buffer_size=256, init_iterations=30, random_state=seed, **regime["layer"]
-            )
+            layer = IndexingLayer(64, rotation=kind, buffer_size=256, max_iter=30, random_state=seed, **regime["layer"])
             model = nk.TwoTower(
                 64, index=layer, solver="adam", regularization=0.01, patience=regime["model"]["max_steps"],
                 random_state=seed, **regime["model"],

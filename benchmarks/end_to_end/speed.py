@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.harness import median_ms
 from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.straight_through import nearest
+from nearkin.quantization.layer.straight_through import nearest
 
 
 def speed() -> list[dict[str, Any]]:
@@ -16,7 +16,7 @@ def speed() -> list[dict[str, Any]]:
         M, x = d // 8, torch.randn(1024, d)
         made = {}
         for name, kind in (("greedy", "givens-greedy"), ("Cayley", "cayley"), ("frozen", "frozen"), ("exact", "exact")):
-            layer = IndexingLayer(d, M, rotation=kind, buffer_size=1024, init_iterations=3)
+            layer = IndexingLayer(d, M, rotation=kind, buffer_size=1024, max_iter=3)
             layer.start(torch.randn(2048, d).numpy())
             made[name] = (layer, optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]))
         R, C = made["frozen"][0].rotation_matrix, made["frozen"][0].codebooks.detach()

@@ -7,20 +7,15 @@ own) to vectors, to codes, to an index that answers. Names are loaded on first u
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nearkin.hashing.registry import HASHERS
+
 __version__ = "0.1.0"
 
 _HOME = {  # public name -> the module that defines it
+    **{name: entry.module for name, entry in HASHERS.items()},
     "Index": "nearkin.index",
-    "BinaryAutoencoder": "nearkin.hashing.binary_autoencoder",
     "Comparisons": "nearkin.records",
     "Interactions": "nearkin.records",
-    "ITQ": "nearkin.hashing.itq",
-    "KMeansHash": "nearkin.hashing.kmeans_hash",
-    "OgE": "nearkin.hashing.oge",
-    "OnE": "nearkin.hashing.one",
-    "PCAHash": "nearkin.hashing.pca_hash",
-    "RandomHyperplanes": "nearkin.hashing.random_hyperplanes",
-    "SphericalHashing": "nearkin.hashing.spherical",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
     "TwoTower": "nearkin.embedding.two_tower",

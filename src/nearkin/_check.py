@@ -68,7 +68,8 @@ def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
     limit = 4e18
     if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
         return X
-    long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
+    with np.errstate(over="ignore"):
+        long = np.sqrt(np.square(X.astype(np.float64)).sum(axis=1)) > limit
     if not long.any():
         return X
     row = int(long.argmax())
@@ -88,6 +89,15 @@ def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray
             f"{name} has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
         )
     return weights
+
+
+def has_unit_rows(X: np.ndarray) -> bool:
+    """Whether all rows of X (n, d) have length 1, to a thousandth, or are zero: normalised, as metric "cosine" does."""
+    for first in range(0, len(X), 4096):  # most data end with the first rows
+        lengths = np.linalg.norm(X[first : first + 4096].astype(np.float64), axis=1)
+        if not ((np.abs(lengths - 1) <= 1e-3) | (lengths == 0)).all():
+            return False
+    return True
 
 
 def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:

@@ -86,6 +86,37 @@ class Quantizer(Protocol):
 
 
 @runtime_checkable
+class VectorCodes(Quantizer, Protocol):
+    """A quantizer to bytes, whose codes FAISS compares with queries: metrics "l2", "ip" and "cosine"."""
+
+    normalized_: bool | None
+    """Whether it was fitted on rows of length 1; None where that is not known."""
+
+    def to_faiss(self, metric: str = "l2") -> Any:
+        """A trained, empty FAISS index for its codes; `metric` is "l2" or "ip"."""
+        ...
+
+    def faiss_codes(self, X: Any) -> np.ndarray:
+        """Codes (n, bytes) uint8 of rows X (n, d) as that index stores them."""
+        ...
+
+    def add_to(self, index: Any, X: Any) -> None:
+        """Add rows X (n, d) to that index, each under the code that `encode` gives it."""
+        ...
+
+
+@runtime_checkable
+class BitCodes(Quantizer, Protocol):
+    """A quantizer to packed bits, which are compared by the number of those that differ: the metric "hamming"."""
+
+    n_bits: int
+
+    def project(self, X: Any) -> np.ndarray:
+        """Real values (n, n_bits) whose signs are the bits."""
+        ...
+
+
+@runtime_checkable
 class TrainableIndex(Protocol):
     """What `TwoTower(index=...)` asks: a torch module that quantizes the right side while the towers learn.
 

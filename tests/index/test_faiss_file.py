@@ -10,6 +10,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.quantization.scalar import ScalarQuantizer
 from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
@@ -19,6 +20,11 @@ CODED = {
     "fast scan": ProductQuantizer(4, 16, max_iter=2, random_state=0),
     "odd fast scan": ProductQuantizer(1, 16, max_iter=2, random_state=0),
     "lists": ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0),
+    "8 bits a column": ScalarQuantizer(8),
+    "6 bits a column": ScalarQuantizer(6),
+    "half floats": ScalarQuantizer(16),
+    "padded": ProductQuantizer(3, 32, rotation=None, random_state=0),
+    "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
     "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
 }
@@ -68,9 +74,9 @@ def test_a_number_changed_anywhere_never_ends_the_process(kind: str, tmp_path: P
             file.write_bytes(whole[:place] + struct.pack("<q", value) + whole[place + 8 :])
             try:
                 again = Index.load(tmp_path / "idx")
-            except ValueError:
+                assert len(again.search(X[:3], 3)[1]) == 3
+            except (ValueError, RuntimeError):  # the latter from FAISS, for numbers that only a search looks at
                 continue
-            assert len(again.search(X[:3], 3)[1]) == 3
 
 
 def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path: Path) -> None:
@@ -96,7 +102,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
 
 def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.faiss"
-    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("SQ8", "IxSQ")):
+    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("RQ2x4", "IxRq")):
         made = faiss.index_factory(8, factory)
         made.train(X)
         made.add(X)

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from nearkin.linalg.haar import haar_orthogonal, random_walk
+from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
+from tests.reference.random_walk import random_walk
 
 
 def moments(X: torch.Tensor) -> tuple[float, float, float]:
@@ -60,5 +61,3 @@ def test_bad_input() -> None:
         haar_orthogonal(3, 4)
     with pytest.raises(ValueError, match="square"):
         haar_orthogonal(4, 3, special=True)
-    with pytest.raises(ValueError, match="kind is 'walk'"):
-        random_walk(4, 3, kind="walk")

@@ -10,16 +10,14 @@ import torch
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
-    count_members,
     direct_components,
-    estimate_norm,
     kept_weight,
     regular_scale,
-    rejection_components,
     resolve_component_size,
     uniform_components,
     uniform_scale,
 )
+from tests.reference.tournament import count_members, estimate_norm, rejection_components
 
 Member = frozenset[frozenset[int]]
 

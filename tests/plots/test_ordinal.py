@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.plots.ordinal import MAX_NAMES, plot_error, plot_map, worst_comparisons
+from nearkin.plots.ordinal import plot_error, plot_map, worst_comparisons
 
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [5.0, 5.0]])
 
@@ -10,10 +10,33 @@ X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [5.0, 5.0]])
 def test_map_names_its_objects_and_draws_what_crosses():
     answers = comparisons_from_array([[0, 1, 2], [0, 3, 1], [0, 2, 1]])
     ax = plot_map(X, ["a", "b", "c", "d"], answers)
-    assert [text.get_text() for text in ax.texts] == ["a", "b", "c", "d"]
+    assert sorted(text.get_text() for text in ax.texts) == ["a", "b", "c", "d"]
     assert len(ax.lines) == 4  # two answers are violated, two lines each
     assert len(plot_map(X, ["x"] * 4, comparisons_from_array([[0, 1, 2]])).lines) == 0
-    assert not plot_map(np.zeros((MAX_NAMES + 1, 2)), ["x"] * (MAX_NAMES + 1)).texts
+
+
+def test_the_legend_says_what_the_lines_are():
+    ax = plot_map(X, list("abcd"), comparisons_from_array([[0, 1, 2], [0, 3, 1], [0, 2, 1]]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "said to be nearer: the 2 answers of 3 that the map violates most",
+        "said to be farther, in the same answers",
+    ]
+
+
+def test_a_map_of_more_dimensions_says_so():
+    assert plot_map(np.eye(5)).get_xlabel() == "2 of 5 dimensions shown, those of the largest variance"
+    assert plot_map(X).get_xlabel() == ""
+
+
+def test_an_ellipse_holds_its_draws():
+    draws = X + np.random.default_rng(0).normal(0, [0.2, 0.05], (400, 4, 2))
+    ellipses = plot_map(X, draws=draws, level=0.9).patches
+    assert len(ellipses) == 4
+    held = [
+        e.get_path().transformed(e.get_patch_transform()).contains_points(draws[:, n]).mean()
+        for n, e in enumerate(ellipses)
+    ]
+    np.testing.assert_allclose(held, 0.9, atol=0.04)
 
 
 def test_worst_come_first():

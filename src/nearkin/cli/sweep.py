@@ -44,8 +44,9 @@ def sweep(
     doubling sizes, then finer where the answer lies. Two answers are printed: by the codes alone, and with the exact
     vectors kept on disk, by which the best candidates are ranked again (search --oversample).
 
-    A code counts only if its recall lies above the target with 97.5 % confidence, judged by all queries: more queries
-    give a finer answer.
+    In the table, "codes" is the recall by codes alone, "x4" and "x16" that of 4 and 16 times k candidates ranked again
+    by exact vectors. A code counts only if its recall lies above the target with 97.5 % confidence, judged by all
+    queries: more queries give a finer answer.
 
     Examples:
 
@@ -71,4 +72,4 @@ def sweep(
         pipeline.sweep.sweep_page(found, vectors).write(out)
     for sentence in found.diagnosis.sentences():
         screen.say(sentence)
-    screen.finish(record, table(f"{found.judged_by()}; recall {k}@{k}", *found.rows()), *found.answers(vectors))
+    screen.finish(record, table(f"recall {k}@{k}: {found.judged_by()}", *found.rows()), *found.answers(vectors))

@@ -6,6 +6,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin.data.comparison_votes import number_questions
 from nearkin.records import Comparisons
 
 
@@ -14,16 +15,22 @@ def split_comparisons(
 ) -> tuple[Comparisons, Comparisons]:
     """Split into (train, test), over the same objects; `test_size` is the share held out.
 
-    by: "rows" holds out comparisons; "objects" holds out objects, and with them every comparison that has one (those
-    of objects that took no part); "annotators" holds out all answers of some annotators. Raises ValueError if either
-    part would be empty or the annotators are unknown.
+    by: "rows" holds out comparisons; "questions" holds out questions with all their answers, for where questions were
+    asked more than once a split by rows judges by answers that were learnt from; "objects" holds out objects, and with
+    them every comparison that has one (those of objects that took no part); "annotators" holds out all answers of some
+    annotators. Without repeated questions "questions" is the same split as "rows". Raises ValueError if either part
+    would be empty or the annotators are unknown.
     """
-    _check.check_choice(by, "by", ("rows", "objects", "annotators"))
+    _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
     rng = numpy_generator(random_state)
     if by == "rows":
         held = np.zeros(len(comparisons), bool)
         held[rng.permutation(len(comparisons))[: round(test_size * len(comparisons))]] = True
+    elif by == "questions":
+        number = number_questions(comparisons)
+        n_questions = int(number.max(initial=-1)) + 1
+        held = np.isin(number, rng.permutation(n_questions)[: round(test_size * n_questions)])
     elif by == "objects":
         out = rng.permutation(comparisons.n_objects)[: round(test_size * comparisons.n_objects)]
         held = np.isin(comparisons.indices, out).any(axis=1)

@@ -15,22 +15,48 @@ def merge_votes(comparisons: Comparisons) -> Comparisons:
     return replace(comparisons, indices=rows, weights=votes, annotators=None)
 
 
+def number_questions(comparisons: Comparisons) -> np.ndarray:
+    """(m,) the number of the question behind each answer, in the order in which questions are first met.
+
+    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter.
+    """
+    return _questions(comparisons)[0]
+
+
 def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
-    """Per question (two pairs, whichever is nearer): votes for one answer minus votes for the other, and their sum.
+    """Per question, as `number_questions` counts them: votes for one answer minus votes for the other, and their sum.
 
     Both are (number of questions,). A question is contradicted where |net| < sum.
     """
+    number, first = _questions(comparisons)
+    weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
+    size = int(number.max()) + 1 if len(number) else 0
+    signs = np.where(first, 1.0, -1.0)
+    return np.bincount(number, weights * signs, minlength=size), np.bincount(number, weights, minlength=size)
+
+
+def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) the number of each answer's question, and whether the answer is the pair of the lower number."""
     i, j, l, k = comparisons.quadruplets().T.astype(np.uint64)  # noqa: E741  the paper's letters
     n = np.uint64(comparisons.n_objects)
     near = np.minimum(i, j) * n + np.maximum(i, j)  # a pair has no order
     far = np.minimum(l, k) * n + np.maximum(l, k)
     question = np.stack([np.minimum(near, far), np.maximum(near, far)], axis=1)
-    _, inverse = np.unique(question, axis=0, return_inverse=True)
-    weights = np.ones(len(near)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
-    signs = np.where(near < far, 1.0, -1.0)
-    size = int(inverse.max()) + 1 if len(inverse) else 0
-    inverse = inverse.ravel()
-    return np.bincount(inverse, weights * signs, minlength=size), np.bincount(inverse, weights, minlength=size)
+    _, met, number = np.unique(question, axis=0, return_index=True, return_inverse=True)
+    place = np.empty(len(met), np.int64)
+    place[np.argsort(met)] = np.arange(len(met))
+    return place[number.ravel()], near < far
+
+
+def noise_floor(comparisons: Comparisons) -> float:
+    """The share of answers (weighted) that every embedding violates, because others contradict them.
+
+    It is a lower bound: only repeated questions can show a contradiction. ValueError if there are no comparisons.
+    """
+    if len(comparisons) == 0:
+        raise ValueError("comparisons is empty; at least one is needed")
+    net, total = net_votes(comparisons)
+    return float(((total - np.abs(net)) / 2).sum() / total.sum())
 
 
 def count_contradictions(comparisons: Comparisons) -> int:

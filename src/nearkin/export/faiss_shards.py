@@ -10,7 +10,6 @@ from typing import Any
 import faiss
 import numpy as np
 
-from nearkin import hashing
 from nearkin._check import check_integer
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.export.folders import check_own_folder
@@ -18,7 +17,7 @@ from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
-from nearkin.quantization.product import ProductQuantizer
+from nearkin.index.saved_quantizer import load_quantizer
 
 KIND = "faiss shards"
 _BY_ID = 0  # FAISS's subset type: rows whose ids lie in a range
@@ -75,7 +74,7 @@ def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
     folder = Path(folder)
     config = read_config(folder, KIND)
     d, metric, bounds = config["n_features"], config["metric"], config["bounds"]
-    quantizer = _read_quantizer(folder / "quantizer")
+    quantizer = load_quantizer(folder / "quantizer") if (folder / "quantizer").exists() else None
     whole = Index.empty(d, quantizer, metric)
     binary = metric == "hamming"
     kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
@@ -124,9 +123,3 @@ def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) ->
     if shard.ntotal != rows:
         raise ValueError(f"{file} has {shard.ntotal} rows, config.json says {rows}; it is of another export")
     return shard
-
-
-def _read_quantizer(path: Path) -> Any:
-    if not path.is_dir():
-        return None
-    return (hashing.load if read_config(path)["kind"] == "hasher" else ProductQuantizer.load)(path)

@@ -10,8 +10,8 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
-from nearkin.hashing.bits import n_bytes
-from nearkin.index import Index
+from nearkin.index import Index, identifiers
+from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.rescoring import normalised
 
 BATCH = 8_192  # rows handed over at a time
@@ -69,8 +69,8 @@ class Source:
     @cached_property
     def codes(self) -> np.ndarray:
         """Packed bits (n, bytes) uint8: FAISS's own memory, not a copy. Bit order as in `nearkin.hashing.bits`."""
-        width = n_bytes(self.need_bits("this target"))
-        return faiss.rev_swig_ptr(self.index.faiss_index.xb.data(), len(self) * width).reshape(-1, width)
+        self.need_bits("this target")
+        return flat_codes(self.index.faiss_index)
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
         """What the codes of rows stand for, (b, d) float32 (normalised rows for "cosine")."""
@@ -140,12 +140,7 @@ class Source:
 
     def positions(self, ids: Any) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
-        ids = np.asarray(ids)
-        if self.index.ids is None:
-            return np.where((ids >= 0) & (ids < len(self)), ids, -1)
-        order = np.argsort(self.index.ids, kind="stable")
-        place = np.minimum(np.searchsorted(self.index.ids, ids, sorter=order), len(self) - 1)
-        return np.where(self.index.ids[order[place]] == ids, order[place], -1)
+        return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
 
     def _rows(self, positions: np.ndarray) -> np.ndarray:
         rows = self.vectors(positions)
@@ -163,7 +158,4 @@ class Source:
 
 def inner_index(index: Index) -> Any:
     """The FAISS index behind the rotation."""
-    if index.metric == "hamming":
-        return index.faiss_index
-    inner = faiss.downcast_index(index.faiss_index)
-    return faiss.downcast_index(inner.index) if isinstance(inner, faiss.IndexPreTransform) else inner
+    return innermost(index.faiss_index)

@@ -4,18 +4,36 @@ All share one contract: `fit(X)`, `project(X)` (real values whose signs are the 
 `quantization_error(X)`, `to_faiss()`, `search`, `save` and `load`.
 """
 
-from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
-from nearkin.hashing.bits import pack_signs as pack_signs
-from nearkin.hashing.bits import unpack_bits as unpack_bits
-from nearkin.hashing.bits import unpack_signs as unpack_signs
-from nearkin.hashing.itq import ITQ as ITQ
-from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
-from nearkin.hashing.oge import OgE as OgE
-from nearkin.hashing.one import OnE as OnE
-from nearkin.hashing.pca_hash import PCAHash as PCAHash
-from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
-from nearkin.hashing.scale_search import ScaleSearch as ScaleSearch
-from nearkin.hashing.scale_search import exact_neighbours as exact_neighbours
-from nearkin.hashing.scale_search import search_scale as search_scale
-from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
-from nearkin.hashing.stored import load as load
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+from nearkin.hashing.registry import HASHERS
+
+if TYPE_CHECKING:
+    from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
+    from nearkin.hashing.bits import pack_signs as pack_signs
+    from nearkin.hashing.bits import unpack_bits as unpack_bits
+    from nearkin.hashing.bits import unpack_signs as unpack_signs
+    from nearkin.hashing.itq import ITQ as ITQ
+    from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
+    from nearkin.hashing.loading import load as load
+    from nearkin.hashing.oge import OgE as OgE
+    from nearkin.hashing.one import OnE as OnE
+    from nearkin.hashing.pca_hash import PCAHash as PCAHash
+    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.scale_search import ScaleSearch as ScaleSearch
+    from nearkin.hashing.scale_search import exact_neighbours as exact_neighbours
+    from nearkin.hashing.scale_search import search_scale as search_scale
+    from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
+
+_HOMES = {
+    **{name: entry.module for name, entry in HASHERS.items()},
+    "pack_signs": "nearkin.hashing.bits",
+    "unpack_bits": "nearkin.hashing.bits",
+    "unpack_signs": "nearkin.hashing.bits",
+    "ScaleSearch": "nearkin.hashing.scale_search",
+    "exact_neighbours": "nearkin.hashing.scale_search",
+    "search_scale": "nearkin.hashing.scale_search",
+    "load": "nearkin.hashing.loading",
+}
+__getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

@@ -11,11 +11,11 @@ from nearkin._shards import shared_generator, whole_rows
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.base import Callback
 from nearkin.hashing.bits import unpack_signs
-from nearkin.hashing.columns import random_columns
+from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.itq import RotationStep
 from nearkin.hashing.linear import AbstractLinearHasher
-from nearkin.hashing.rows import StoredRows
 from nearkin.hashing.search import check_codes
+from nearkin.hashing.sign_moments import StoredRows
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
 
 ITQ_STEPS = 20  # for the first codes

@@ -7,9 +7,9 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.base import Callback
-from nearkin.hashing.columns import quantization_loss, random_columns
+from nearkin.hashing.column_steps import quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.rows import Rows
+from nearkin.hashing.sign_moments import Rows
 
 
 class ITQ(AbstractSpectralHasher):

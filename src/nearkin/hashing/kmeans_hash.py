@@ -7,9 +7,10 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin.hashing.base import AbstractHasher, Callback
-from nearkin.hashing.columns import random_columns
-from nearkin.hashing.product import settled_rows, steady_products
+from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.spectrum import principal_axes, row_blocks
+from nearkin.hashing.stable_products import settled_rows, steady_products
+from nearkin.linalg.orthonormal import unit_rows
 
 ITQ_STEPS = 10  # for the first centroids
 
@@ -172,11 +173,8 @@ class _Subspace:
         """Minimise a quadratic bound of the objective in centroid i: |c - c_j| >= <c - c_j, u> for units u."""
         others = np.arange(len(self.centroids)) != i
         towards = self.centroids[i] - self.centroids[others]
-        lengths = np.linalg.norm(towards, axis=1, keepdims=True)
         targets = self.side * np.sqrt(self.hamming[i, others])[:, None]
-        pulls = self.centroids[others] + targets * np.divide(
-            towards, lengths, out=np.zeros_like(towards), where=lengths > 0
-        )
+        pulls = self.centroids[others] + targets * unit_rows(towards)
         weight = 2 * self.affinity / len(self.centroids) ** 2  # each pair counts twice in the sum
         total = share + weight * len(pulls)
         if total > 0:

@@ -14,10 +14,10 @@ from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import shared_generator, training_rows
 from nearkin.hashing.base import AbstractHasher, Callback
-from nearkin.hashing.product import affine_values
-from nearkin.hashing.rows import Rows, StoredRows, StreamedRows
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
+from nearkin.hashing.sign_moments import Rows, StoredRows, StreamedRows
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
+from nearkin.hashing.stable_products import affine_values
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 

@@ -7,10 +7,10 @@ import numpy as np
 from nearkin._check import check_real
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.base import Callback
-from nearkin.hashing.columns import OrthogonalColumns, random_columns
+from nearkin.hashing.column_steps import OrthogonalColumns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.one import check_encoder
-from nearkin.hashing.rows import Rows
+from nearkin.hashing.sign_moments import Rows
 
 
 class OgE(AbstractSpectralHasher):

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearkin.hashing.base import Callback
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.rows import Rows
+from nearkin.hashing.sign_moments import Rows
 
 
 class PCAHash(AbstractSpectralHasher):

@@ -11,6 +11,7 @@ from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._random import draw_seed, numpy_generator
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.hamming import hamming_histograms
 
 MULTIPLES = tuple(float(factor) for factor in 2.0 ** np.arange(-1, 3.5, 0.5))  # of eq. 25's scale: 0.5 to 8
@@ -85,7 +86,7 @@ def exact_neighbours(queries: np.ndarray, database: np.ndarray, k: int, metric: 
     check_choice(metric, "metric", ("cosine", "l2"))
     k = check_integer(k, "k", low=1, high=len(database))
     if metric == "cosine":
-        queries, database = _unit_rows(queries), _unit_rows(database)
+        queries, database = unit_rows(queries), unit_rows(database)
     found = np.empty((len(queries), k), np.int64)
     squares = np.einsum("nd,nd->n", database, database)
     for start in range(0, len(queries), 256):
@@ -153,8 +154,3 @@ def _check_labels(y: Any, n: int) -> np.ndarray | None:
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; it must be ({n},), one label for each row of X")
     return labels
-
-
-def _unit_rows(X: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    return np.divide(X, norms, out=np.zeros_like(X), where=norms > 0)

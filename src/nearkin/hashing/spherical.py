@@ -7,9 +7,9 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin.hashing.base import AbstractHasher, Callback
-from nearkin.hashing.product import settled_rows, steady_products
 from nearkin.hashing.search import check_codes, spherical_search
 from nearkin.hashing.spectrum import row_blocks
+from nearkin.hashing.stable_products import settled_rows, steady_products
 
 
 class SphericalHashing(AbstractHasher):

@@ -130,6 +130,16 @@ def _product(fields: _Fields) -> tuple[int, int]:
     return d, rows
 
 
+def _scalar(fields: _Fields) -> tuple[int, int]:
+    d, rows = _header(fields)
+    kind, _, _, width, size = fields.read("iifQQ")
+    bits = {0: 8, 1: 4, 4: 16, 6: 6}.get(int(kind), 0)  # FAISS's QT_8bit, QT_4bit, QT_fp16, QT_6bit
+    need(width == d and bits > 0 and size == _bytes(d, bits), f"codes of {size} bytes for {width} columns, type {kind}")
+    fields.vector(4, 0 if bits == 16 else 2 * d, "the table of ranges")
+    fields.vector(1, rows * size, "the table of codes")
+    return d, rows
+
+
 def _fast_scan(fields: _Fields) -> tuple[int, int]:
     d, rows = _header(fields)
     M, bits = _codec(fields, d)
@@ -147,12 +157,15 @@ def _rotated(fields: _Fields) -> tuple[int, int]:
     fields.name("LTra")
     (bias,) = fields.read("B")
     need(bias == 0, "a transform with a bias")
-    fields.vector(4, d * d, "the rotation")
+    (count,) = fields.read("Q")
+    wide = count // d  # columns behind it: as many, or more where they are filled up
+    need(wide >= d and count == wide * d, f"a rotation of {count} entries for {d} columns")
+    fields.skip(4 * count)
     fields.vector(4, 0, "the bias")
-    need(fields.read("iiB") == (d, d, 1), f"a transform that is no rotation of {d} columns")
+    need(fields.read("iiB") == (d, wide, 1), f"a transform that is no rotation of {d} columns")
     kind = fields.name(*_COMPRESSED)
     inner = _COMPRESSED[kind](fields)
-    need(inner == (d, rows), f"an index of {inner} (columns, rows) behind a rotation of {(d, rows)}")
+    need(inner == (wide, rows), f"an index of {inner} (columns, rows) behind a rotation to {(wide, rows)}")
     return d, rows
 
 
@@ -220,6 +233,7 @@ def _bytes(M: int, bits: int) -> int:
 Reader = Callable[[_Fields], tuple[int, int]]  # reads one index, returns (d, rows)
 _COMPRESSED: dict[str, Reader] = {
     "IxPq": _product,
+    "IxSQ": _scalar,
     "IPfs": _fast_scan,
     "IwPQ": _inverted_product,
     "IwPf": _inverted_fast_scan,

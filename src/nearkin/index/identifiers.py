@@ -24,12 +24,37 @@ def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
         names = {"i": "integers", "U": "strings"}
         raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
-    ids = np.concatenate([old, new]) if len(old) else new
-    values, counts = np.unique(ids, return_counts=True)
-    if len(values) < len(ids):
-        twice = values[counts > 1]
+    values, counts = np.unique(new, return_counts=True)
+    twice = values[counts > 1]
+    if not len(twice) and len(old):
+        twice = old[np.isin(old, new)]
+    if len(twice):
         raise ValueError(f"{len(twice)} ids occur more than once, the first is {twice[0].item()!r}; ids must be unique")
-    return ids
+    return np.concatenate([old, new]) if len(old) else new
+
+
+def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
+    """Where the ids `wanted`, of any shape, stand among `own` (n,), None for 0, 1, 2, ...; -1 for an unknown one."""
+    if not n or wanted.dtype.kind != ("i" if own is None else own.dtype.kind):
+        return np.full(wanted.shape, -1)
+    if own is None:
+        return np.where((wanted >= 0) & (wanted < n), wanted, -1)
+    order = np.argsort(own, kind="stable")
+    place = np.minimum(np.searchsorted(own, wanted, sorter=order), n - 1)
+    return np.where(own[order[place]] == wanted, order[place], -1)
+
+
+def known_positions(own: np.ndarray | None, n: int, wanted: Any) -> np.ndarray:
+    """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise."""
+    wanted = np.atleast_1d(np.asarray(wanted))
+    if not wanted.size:
+        return np.empty(0, np.int64)
+    wanted = joined(np.empty(0, np.int64), check_ids(wanted, len(wanted)))
+    found = positions(own, n, wanted)
+    if (found < 0).any():
+        first = wanted[found < 0][0].item()
+        raise ValueError(f"{(found < 0).sum()} of {len(wanted)} ids are not in the index, the first is {first!r}")
+    return found
 
 
 def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:

@@ -1,39 +1,26 @@
 """One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids."""
 
 import os
-from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any, Self
 
-import faiss
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin import hashing
-from nearkin._check import check_choice, check_integer, check_vectors
-from nearkin._storage import (
-    one_version,
-    pack_ids,
-    read_arrays,
-    read_config,
-    saving_folder,
-    unpack_ids,
-    without_verification,
-    write_arrays,
-)
-from nearkin.hashing.bits import n_bytes
-from nearkin.index import identifiers
-from nearkin.index.faiss_file import inverted_file, read_faiss, write_faiss
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, has_unit_rows
+from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
+from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
+from nearkin.hashing.linear import AbstractLinearHasher
+from nearkin.index import faiss_rows, identifiers, saved
+from nearkin.index.empty import METRICS, empty_faiss
+from nearkin.index.faiss_file import inverted_file, write_faiss
+from nearkin.index.guard import Guard, uninterrupted
+from nearkin.index.merging import Made, check_mergeable
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
-from nearkin.quantization.product import ProductQuantizer
 
-METRICS = ("l2", "ip", "cosine", "hamming")
-_CHUNK = 65_536  # rows added, or queries answered, at a time
-
-Progress = Callable[[int, dict[str, Any]], None]
+_CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
 
 class Index:
@@ -46,6 +33,10 @@ class Index:
     fitted quantizer or None; `ids` (n,) the users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes
     or None.
 
+    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` change it when no
+    search runs, all at once: a search sees the index before or after. What raises, or is interrupted, changes nothing.
+    A callback of a search must not change its index (RuntimeError).
+
     >>> import numpy as np
     >>> X = np.eye(4, dtype=np.float32)
     >>> scores, ids = Index.build(X, ids=["a", "b", "c", "d"]).search(X[:2], k=1)
@@ -53,19 +44,23 @@ class Index:
     ([['a'], ['b']], [[0.0], [0.0]])
     """
 
-    def __init__(self, faiss_index: Any, d: int, metric: str, quantizer: Any, kept: KeptVectors | None) -> None:
+    def __init__(
+        self, faiss_index: Any, d: int, metric: str, quantizer: Quantizer | None, kept: KeptVectors | None
+    ) -> None:
         self.faiss_index = faiss_index
         self.n_features = d
         self.metric = metric
-        self.quantizer = quantizer
+        self.quantizer: Any = quantizer
         self.ids: np.ndarray | None = None
         self.kept = kept
+        self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
+        self._guard = Guard()
 
     @classmethod
     def empty(
         cls,
         d: int,
-        quantizer: Any = None,
+        quantizer: Quantizer | None = None,
         metric: str = "l2",
         *,
         keep_vectors: bool = False,
@@ -73,20 +68,10 @@ class Index:
         n_probe: int | None = None,
     ) -> Self:
         """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted."""
-        check_choice(metric, "metric", METRICS)
-        if quantizer is None:
-            if metric == "hamming":
-                raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
-            inner = faiss.IndexFlat(d, faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
-        elif metric == "hamming":
-            inner = faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
-        else:
-            if fast_scan is None:
-                fast_scan = quantizer.codebooks_.shape[1] == 16
-            inner = quantizer.to_faiss("l2" if metric == "l2" else "ip", fast_scan=fast_scan)
-            lists = inverted_file(inner)
-            if lists is not None:
-                lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
+        inner = empty_faiss(d, quantizer, metric, fast_scan)
+        lists = None if metric == "hamming" else inverted_file(inner)
+        if lists is not None:
+            lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
         return cls(inner, d, metric, quantizer, KeptVectors() if keep_vectors else None)
 
     @classmethod
@@ -100,30 +85,32 @@ class Index:
         keep_vectors: bool = False,
         fast_scan: bool | None = None,
         n_probe: int | None = None,
-        callback: Progress | None = None,
+        callback: Callback | None = None,
     ) -> Self:
         """Index the rows X (n, d).
 
         quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits, which
             are searched by Hamming distance always (spherical hashing has another in its own `search`). One that is
-            not fitted is cloned and fitted on X; the fitted one is `index.quantizer`.
+            not fitted is cloned and fitted on X (on its normalised rows for "cosine"); the fitted one is
+            `index.quantizer`.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the exact rows too, so that `search(..., oversample=...)` can re-rank by them.
         fast_scan: FAISS's faster search of 4-bit codes, whose distances are rounded; None: where n_centroids = 16.
         n_probe: inverted lists visited by a search; None for a sixteenth of them, at least 8.
         callback(rows_done, {"total": n}) follows the adding.
+
+        ValueError for rows that float32 cannot hold, and for a quantizer that was fitted on normalised rows where X are
+        others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        X = check_vectors(X)
+        X = check_magnitude(check_vectors(X))
         if quantizer is not None:
-            quantizer = _fitted(quantizer, normalised(X) if metric == "cosine" else X)
+            quantizer = _fitted(quantizer, X, metric)
         index = cls.empty(
             X.shape[1], quantizer, metric, keep_vectors=keep_vectors, fast_scan=fast_scan, n_probe=n_probe
         )
-        ids = None if ids is None else identifiers.joined(np.empty(0, np.int64), identifiers.check_ids(ids, len(X)))
-        index._append(X, ids, callback)
-        return index
+        return index.add(X, ids, callback=callback)
 
     def __len__(self) -> int:
         return int(self.faiss_index.ntotal)
@@ -137,52 +124,73 @@ class Index:
         index = self.faiss_index
         return int(index.d // 8 if self.metric == "hamming" else index.sa_code_size())
 
-    def add(self, X: Any, ids: Any = None, *, callback: Progress | None = None) -> Self:
-        """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ..."""
-        X = check_vectors(X, n_features=self.n_features)
-        if len(self) and (ids is None) != (self.ids is None):
-            state = "has no ids of its own" if self.ids is None else "names its rows by ids"
-            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}; do as it does")
-        if ids is not None:
-            old = np.empty(0, np.int64) if self.ids is None else self.ids
-            ids = identifiers.joined(old, identifiers.check_ids(ids, len(X)))
-        self._append(X, ids, callback)
+    def add(self, X: Any, ids: Any = None, *, callback: Callback | None = None) -> Self:
+        """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
+
+        Rows are encoded first, then added in one step.
+        """
+        X = check_magnitude(check_vectors(X, n_features=self.n_features))
+        with self._guard.reading():
+            self._joined_ids(ids, len(X))  # what is wrong with them is said before the work
+        codes = self._codes(X, callback or ignore)
+        with self._guard.writing(), uninterrupted():
+            names = self._joined_ids(ids, len(X))
+            self._append(X, codes)
+            self.ids = names
+            if self._next_id is not None:
+                self._next_id += len(X)
         return self
 
-    def _append(self, X: np.ndarray, ids: np.ndarray | None, callback: Progress | None) -> None:
-        for first in range(0, len(X), _CHUNK):
-            chunk = X[first : first + _CHUNK]
-            self._add_codes(normalised(chunk) if self.metric == "cosine" else chunk)
-            if callback is not None:
-                callback(first + len(chunk), {"total": len(X)})
-        self.ids = ids
-        if self.kept is not None:
-            self.kept.append(X)
+    def remove(self, ids: Any) -> Self:
+        """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them.
 
-    def _add_codes(self, X: np.ndarray) -> None:
-        """Add rows in such a way that each gets the code that `quantizer.encode` gives it, in any batch."""
-        if self.metric == "hamming":
-            self.faiss_index.add(self.quantizer.encode(X))
-        elif isinstance(self.quantizer, ProductQuantizer):
-            self.quantizer.add_to(self.faiss_index, X)
-        else:
-            self.faiss_index.add(np.ascontiguousarray(X, np.float32))
+        The ids of the other rows stay. Where rows are counted 0, 1, 2, ..., the count goes on behind the highest number
+        that was ever given. Kept vectors of removed rows leave the memory when the index is saved and loaded.
+        """
+        with self._guard.writing(), uninterrupted():
+            positions = np.sort(identifiers.known_positions(self.ids, len(self), ids))
+            if len(positions):
+                self._drop(positions, self._own_ids(), self._count())
+        return self
+
+    def update(self, ids: Any, X: Any, *, callback: Callback | None = None) -> Self:
+        """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
+        X = check_magnitude(check_vectors(X, n_features=self.n_features))
+        ids = identifiers.check_ids(np.atleast_1d(np.asarray(ids)), len(X))
+        with self._guard.reading():
+            identifiers.known_positions(self.ids, len(self), ids)
+        codes = self._codes(X, callback or ignore)
+        with self._guard.writing(), uninterrupted():
+            positions = identifiers.known_positions(self.ids, len(self), ids)
+            before, kept, count = len(self), self.kept, self._count()
+            names = np.concatenate([own := self._own_ids(), own[positions]])
+            self._append(X, codes)
+            try:
+                self._drop(np.sort(positions), names, count)
+            except BaseException:
+                faiss_rows.cut(self.faiss_index, before)
+                self.kept = kept
+                raise
+        return self
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
 
-        For indexes without ids of their own, such as the parts that several processes make.
+        For indexes without ids of their own, such as the parts that several processes make. ValueError for an index
+        of another kind, metric, width or quantizer.
         """
-        if any(index.ids is not None or index.kept is not None for index in (self, other)):
-            raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
-        if self.metric == "hamming":  # which FAISS cannot merge
-            codes = faiss.vector_to_array(other.faiss_index.xb)
-            self.faiss_index.add(codes.reshape(-1, self.bytes_per_vector))
-            other.faiss_index.reset()
-            return self
-        shift = 0 if self.n_probe is None else len(self)  # only an inverted file writes down the rows' numbers
-        self.faiss_index.merge_from(other.faiss_index, shift)
+        if other is self:
+            raise ValueError("other is this index itself; give another one")
+        first, second = sorted((self, other), key=id)  # the same order in every thread
+        with first._guard.writing(), second._guard.writing(), uninterrupted():
+            if any(index.ids is not None or index.kept is not None for index in (self, other)):
+                raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
+            check_mergeable(self._made(), other._made())
+            faiss_rows.move(other.faiss_index, self.faiss_index)
         return self
+
+    def _made(self) -> Made:
+        return Made(self.metric, self.n_features, self.faiss_index, self.quantizer)
 
     @property
     def n_probe(self) -> int | None:
@@ -204,7 +212,7 @@ class Index:
         *,
         oversample: float | None = None,
         asymmetric: bool = False,
-        callback: Progress | None = None,
+        callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
@@ -215,35 +223,40 @@ class Index:
 
         An inverted file may visit fewer than k rows: what is missing has id -1 (or "") and an infinite score.
         """
-        Q = check_vectors(Q, name="Q", n_features=self.n_features)
-        k = min(check_integer(k, "k", low=1), len(self))
-        if oversample is not None and self.kept is None:
-            raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
-        if oversample is not None and not oversample >= 1:
-            raise ValueError(f"oversample is {oversample!r}; it must be at least 1, for example 4")
-        if asymmetric and not hasattr(self.quantizer, "projection_"):
+        Q = check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q")
+        k = check_integer(k, "k", low=1)
+        if oversample is not None:
+            oversample = check_real(oversample, "oversample", low=1)
+            if self.kept is None:
+                raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
+        if asymmetric and not isinstance(self.quantizer, AbstractLinearHasher):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
+        with self._guard.reading():
+            parts = []
+            for first in range(0, len(Q), _CHUNK // 16):
+                chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
+                parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric))
+                if callback is not None:
+                    callback(first + len(chunk), {"total": len(Q)})
+            scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
+            return scores, identifiers.named(positions, self.ids)
+
+    def _nearest(
+        self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and positions (q, k)."""
         if k == 0:
-            return np.empty((len(Q), 0), np.float32), identifiers.named(np.empty((len(Q), 0), np.int64), self.ids)
-        parts = []
-        for first in range(0, len(Q), _CHUNK // 16):
-            chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
-            wanted = k if oversample is None else min(len(self), int(np.ceil(k * oversample)))
-            chunk = normalised(chunk) if self.metric == "cosine" else chunk
-            found = self._candidates(chunk, wanted, asymmetric)
-            if oversample is not None and self.kept is not None:
-                found = rescore(chunk, found[1], self.kept, k, "l2" if self.metric == "hamming" else self.metric)
-            parts.append(found)
-            if callback is not None:
-                callback(first + len(chunk), {"total": len(Q)})
-        scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return scores, identifiers.named(positions, self.ids)
+            return np.empty((len(Q), 0), np.float32), np.empty((len(Q), 0), np.int64)
+        Q = normalised(Q) if self.metric == "cosine" else Q
+        if oversample is None or self.kept is None:
+            return self._candidates(Q, k, asymmetric)
+        positions = self._candidates(Q, int(min(len(self), np.ceil(k * oversample))), asymmetric)[1]
+        return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
 
     def _candidates(self, Q: np.ndarray, k: int, asymmetric: bool) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
         if asymmetric:
-            codes = faiss.vector_to_array(self.faiss_index.xb).reshape(len(self), -1)
-            return self.quantizer.search(Q, codes, k, asymmetric=True)
+            return self.quantizer.search(Q, faiss_rows.flat_codes(self.faiss_index), k, asymmetric=True)
         if self.metric == "hamming":
             return self.faiss_index.search(self.quantizer.encode(Q), k)
         scores, positions = self.faiss_index.search(Q, k)
@@ -255,30 +268,20 @@ class Index:
         own folder and the kept rows in vectors.npy.
 
         It appears whole or not at all. `index.faiss` opens with plain `faiss.read_index` (`read_index_binary` for
-        bits) and answers with the same ids where they are integers.
+        bits) and answers with the same ids where they are integers. FAISS has no strings: there it answers with
+        positions, and `Index.load(path).ids[positions]` are the names.
         """
-        config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
-        arrays = {} if self.ids is None else pack_ids("row", self.ids)
-        with saving_folder(path, "index", config) as folder:
-            write_faiss(self._with_integer_ids(), folder / "index.faiss")
-            write_arrays(folder / "arrays.safetensors", arrays)
-            if self.quantizer is not None:
-                self.quantizer.save(folder / "quantizer")
-            if self.kept is not None:
-                self.kept.save(folder / "vectors.npy")
-
-    def _with_integer_ids(self) -> Any:
-        if self.ids is None or self.ids.dtype.kind != "i":
-            return self.faiss_index
-        index = self.faiss_index
-        if self.metric == "hamming":  # a map wants an empty index at first: it gets a stand-in, then the real one
-            wrapped = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(index.d))
-        else:
-            wrapped = faiss.IndexIDMap(faiss.IndexFlat(index.d, index.metric_type))
-        wrapped.index = index
-        faiss.copy_array_to_vector(self.ids, wrapped.id_map)
-        wrapped.ntotal = index.ntotal
-        return wrapped
+        with self._guard.reading():
+            config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
+            if self._next_id is not None:
+                config["next_id"] = self._next_id
+            with saving_folder(path, "index", config) as folder:
+                write_faiss(saved.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
+                write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
+                if self.quantizer is not None:
+                    self.quantizer.save(folder / "quantizer")
+                if self.kept is not None:
+                    self.kept.save(folder / "vectors.npy")
 
     @classmethod
     def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
@@ -286,45 +289,86 @@ class Index:
 
         All files are compared with the checksums in the folder's manifest, kept vectors block by block when they are
         first used; `verify=False` compares lengths only. While another process saves there, it is the old index or the
-        new. Raises FileNotFoundError or ValueError for a folder that is missing, damaged, or of a newer format.
+        new. Raises FileNotFoundError or ValueError for a folder that is missing, damaged, of a newer format, or whose
+        parts do not belong together.
         """
         with nullcontext() if verify else without_verification():
-            return one_version(path, cls._read)
-
-    @classmethod
-    def _read(cls, path: Path) -> Self:
-        config = read_config(path, "index")
-        binary = config["metric"] == "hamming"
-        inner = read_faiss(path / "index.faiss", binary=binary)
-        arrays = read_arrays(path / "arrays.safetensors")
-        if isinstance(inner, faiss.IndexIDMap | faiss.IndexBinaryIDMap):
-            inner = _unwrapped(inner)
-        if inner.ntotal != config["n_rows"]:
-            raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {config['n_rows']}; it is damaged")
-        quantizer = _read_quantizer(path / "quantizer") if (path / "quantizer").is_dir() else None
-        file = path / "vectors.npy"
-        kept = KeptVectors.load(file, inner.ntotal, config["n_features"]) if file.exists() else None
-        self = cls(inner, config["n_features"], config["metric"], quantizer, kept)
-        self.ids = unpack_ids("row", arrays) if arrays else None
+            parts = one_version(path, saved.read_parts)
+        self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
+        self.ids, self._next_id = parts.ids, parts.next_id
         return self
 
+    # ---- what changes rows ------------------------------------------------------------------------------------------
 
-def _fitted(quantizer: Any, X: np.ndarray) -> Any:
+    def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
+        """What FAISS takes for rows X (n, d): codes, or the rows themselves, where it has none or makes its own."""
+        parts = []
+        for first in range(0, len(X), _CHUNK):
+            chunk = X[first : first + _CHUNK]
+            chunk = normalised(chunk) if self.metric == "cosine" else chunk
+            if isinstance(self.quantizer, VectorCodes) and not faiss_rows.takes_rows_only(self.faiss_index):
+                chunk = self.quantizer.faiss_codes(chunk)
+            elif isinstance(self.quantizer, BitCodes):
+                chunk = self.quantizer.encode(chunk)
+            elif self.quantizer is None:
+                chunk = np.ascontiguousarray(chunk, np.float32)
+            parts.append(chunk)
+            callback(first + len(chunk), {"total": len(X)})
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _append(self, X: np.ndarray, codes: np.ndarray) -> None:
+        """Add rows X under their codes; whatever breaks, the index is as it was."""
+        before, kept = len(self), self.kept
+        try:
+            if self.quantizer is None:
+                self.faiss_index.add(codes)
+            elif self.metric != "hamming" and faiss_rows.takes_rows_only(self.faiss_index):
+                self.quantizer.add_to(self.faiss_index, codes)
+            else:
+                faiss_rows.add_codes(self.faiss_index, codes)
+            self.kept = None if kept is None else kept.with_rows(X)
+        except BaseException:
+            faiss_rows.cut(self.faiss_index, before)
+            self.kept = kept
+            raise
+
+    def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:
+        """Take out rows at sorted positions; `names` are the ids of all rows before, `count` the next counted id."""
+        kept = None if self.kept is None else self.kept.without(positions)
+        left = np.delete(names, positions)
+        faiss_rows.remove(self.faiss_index, positions)
+        self.ids, self.kept, self._next_id = left, kept, count
+
+    def _count(self) -> int | None:
+        """The id of the next row where rows are counted, None where they have names."""
+        return len(self) if self.ids is None else self._next_id
+
+    def _own_ids(self) -> np.ndarray:
+        return np.arange(len(self)) if self.ids is None else self.ids
+
+    def _joined_ids(self, ids: Any, n: int) -> np.ndarray | None:
+        """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
+        counted = self._count() is not None
+        if len(self) and (ids is None) != counted:
+            state = "has no ids of its own" if counted else "names its rows by ids"
+            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}; do as it does")
+        if self._next_id is not None:
+            return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
+        if ids is None:
+            return None
+        old = np.empty(0, np.int64) if self.ids is None else self.ids
+        return identifiers.joined(old, identifiers.check_ids(ids, n))
+
+
+def _fitted(quantizer: Any, X: np.ndarray, metric: str) -> Any:
+    """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
     try:
         check_is_fitted(quantizer)
     except NotFittedError:
-        return clone(quantizer).fit(X)
+        return clone(quantizer).fit(normalised(X) if metric == "cosine" else X)
+    if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
+        raise ValueError(
+            "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
+            "or give a quantizer that is not fitted"
+        )
     return quantizer
-
-
-def _unwrapped(wrapped: Any) -> Any:
-    """A copy of what the map holds: an owner changed from Python (`this.own`) crashes at some later collection."""
-    if isinstance(wrapped, faiss.IndexBinaryIDMap):
-        return faiss.clone_binary_index(faiss.downcast_IndexBinary(wrapped.index))
-    return faiss.clone_index(faiss.downcast_index(wrapped.index))
-
-
-def _read_quantizer(path: Path) -> Any:
-    kinds = {"product quantizer": ProductQuantizer.load, "hasher": hashing.load}
-    kind = read_config(path)["kind"]
-    return kinds[check_choice(kind, f"kind in {path / 'config.json'}", kinds)](path)

@@ -12,36 +12,57 @@ _QUERIES = 256  # queries re-ranked at a time
 
 
 class KeptVectors:
-    """The rows of an index, in the blocks in which they were added; a block may be a mapped file."""
+    """The rows of an index, in the blocks in which they were added; a block may be a mapped file.
 
-    def __init__(self, blocks: list[np.ndarray | MappedRows] | None = None) -> None:
+    `order` (n,) says which of the blocks' rows are the index's, None for all of them in their order: rows that were
+    removed stay in memory until the index is saved and loaded again.
+    """
+
+    def __init__(self, blocks: list[np.ndarray | MappedRows] | None = None, order: np.ndarray | None = None) -> None:
         self.blocks = blocks or []
+        self.order = order
 
     def __len__(self) -> int:
-        return sum(map(len, self.blocks))
+        return self._stored() if self.order is None else len(self.order)
 
-    def append(self, X: np.ndarray) -> None:
-        self.blocks.append(X)
+    def with_rows(self, X: np.ndarray) -> "KeptVectors":
+        """These rows and X (m, d) behind them."""
+        order = self.order
+        if order is not None:
+            order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
+        return KeptVectors([*self.blocks, X], order)
+
+    def without(self, positions: np.ndarray) -> "KeptVectors":
+        """These rows but for those at `positions`."""
+        order = np.arange(self._stored()) if self.order is None else self.order
+        return KeptVectors(self.blocks, np.delete(order, positions))
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """Rows (..., d) float32 at positions of any shape; each block is read once."""
         flat = positions.ravel()
+        flat = flat if self.order is None else self.order[flat]
         out = np.empty((len(flat), self.blocks[0].shape[1]), np.float32)
         first = 0
         for block in self.blocks:
             here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
             out[here] = block[flat[here] - first]
             first += len(block)
+        if len(flat) and (flat.min() < 0 or flat.max() >= first):
+            raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
         return out.reshape(*positions.shape, -1)
 
     def save(self, path: Path) -> None:
         """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
-        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
+        width = self.blocks[0].shape[1] if self.blocks else 0
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), width)}
         with path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for block in self.blocks:
-                for start in range(0, len(block), _CHUNK):
-                    file.write(np.ascontiguousarray(block[start : start + _CHUNK], "<f4").data)
+            for first in range(0, len(self), _CHUNK):
+                chunk = self.rows(np.arange(first, min(first + _CHUNK, len(self))))
+                file.write(np.ascontiguousarray(chunk, "<f4").data)
+
+    def _stored(self) -> int:
+        return sum(map(len, self.blocks))
 
     @classmethod
     def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":

@@ -1,5 +1,13 @@
-"""Matrix facts, no learning: Givens rotations, skew gradients, projections, Haar measure."""
+"""Matrix facts, no learning: Givens rotations, skew gradients, projections, Haar measure. Names load on first use."""
 
-from nearkin.linalg.givens import directional_derivatives as directional_derivatives
-from nearkin.linalg.givens import rotate_columns as rotate_columns
-from nearkin.linalg.givens import rotate_rows as rotate_rows
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+if TYPE_CHECKING:
+    from nearkin.linalg.givens import directional_derivatives as directional_derivatives
+    from nearkin.linalg.givens import rotate_columns as rotate_columns
+    from nearkin.linalg.givens import rotate_rows as rotate_rows
+
+_GIVENS = ("directional_derivatives", "rotate_columns", "rotate_rows")
+__getattr__, __dir__, __all__ = lazily(__name__, dict.fromkeys(_GIVENS, "nearkin.linalg.givens"))

@@ -87,14 +87,6 @@ def _column_entries(X, G, pairs):  # row by row: a row of X and of G fits the ca
     return entries
 
 
-def tangent_gradient(
-    X: Tensor,  # (..., d, k)
-    G: Tensor,  # (..., d, k)
-) -> Tensor:
-    """Return Omega X = G - X G^T X (..., d, k), the gradient for the canonical metric, in O(d k^2)."""
-    return G - X @ (G.mT @ X)
-
-
 def drop_normal(
     X: Tensor,  # (..., d, k)
     V: Tensor,  # (..., d, k)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_integer, check_vectors
+from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
 
 BLOCK = 1024  # queries that are searched together
@@ -76,15 +77,13 @@ def metrics_of_hits(
     1 / log2(rank + 1), its ideal having min(k, relevant) hits.
     """
     result = {}
-    discounts = 1 / np.log2(np.arange(2, hits.shape[1] + 2))
     for depth in depths:
         top = hits[:, :depth]
-        ideal = np.concatenate([[0], np.cumsum(1 / np.log2(np.arange(2, depth + 2)))])[np.minimum(relevant, depth)]
         first = np.where(top.any(axis=1), top.argmax(axis=1) + 1.0, np.inf)
         values = {
             "recall": top.sum(axis=1) / relevant,
             "precision": top.sum(axis=1) / depth,
-            "ndcg": top @ discounts[: top.shape[1]] / ideal,
+            "ndcg": discounted_gain(top) / best_gain(relevant, depth),
             "mrr": 1 / first,
         }
         for name in metrics:

@@ -121,14 +121,18 @@ def ndcg(retrieved: Any, relevant: Any, k: int | None = None) -> float:
     retrieved = _first(retrieved, k)
     counts = _count(_as_lists(relevant, "relevant"))
     hits = relevance(retrieved, relevant)
-    best = np.arange(hits.shape[1] if k is None else k) < counts[:, None]
-    return _mean_ratio(discounted_gain(hits), discounted_gain(best))
+    return _mean_ratio(discounted_gain(hits), best_gain(counts, hits.shape[1] if k is None else k))
 
 
 def discounted_gain(gains: Any) -> np.ndarray:
     """Discounted cumulative gain of every ranking, (n,), from its gains (n, K), best place first."""
     gains = np.asarray(gains, dtype=np.float64)
     return gains @ (1.0 / np.log2(np.arange(2, gains.shape[1] + 2)))
+
+
+def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
+    """The discounted cumulative gain (n,) of rankings whose first `k` places hold all that is relevant, gain 1 each."""
+    return discounted_gain(np.arange(k) < n_relevant[:, None])
 
 
 def mean_reciprocal_rank(retrieved: Any, relevant: Any, k: int | None = None) -> float:

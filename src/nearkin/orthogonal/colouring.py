@@ -11,12 +11,12 @@ e's matching.
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice
-from nearkin.orthogonal.matching import greedy_matching, max_weight_matching
+from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, peel
+from nearkin.orthogonal.tournament import draw_index
 
 FAMILIES = ("round-robin", "greedy", "max-weight")
 
@@ -65,18 +65,8 @@ def heavy_colouring(W: Tensor, method: str = "greedy") -> Tensor:
     matching = {"greedy": greedy_matching, "max-weight": max_weight_matching}[
         check_choice(method, "method", ("greedy", "max-weight"))
     ]
-    d = len(W)
-    rest = W.detach().cpu().double().numpy().copy()
-    np.fill_diagonal(rest, 0)
-    used = -1 - d * float(rest.max(initial=0.0))  # so low that no matching prefers a used edge to a free one
-    matchings, missing = [], d * (d - 1) // 2
-    while missing:
-        pairs = matching(rest)
-        pairs = pairs[rest[pairs[:, 0], pairs[:, 1]] >= 0]
-        rest[pairs[:, 0], pairs[:, 1]] = rest[pairs[:, 1], pairs[:, 0]] = used
-        matchings.append(torch.from_numpy(pairs))
-        missing -= len(pairs)
-    return _colour_of(matchings, d)
+    weights = W.detach().cpu().double().clone().fill_diagonal_(0)
+    return _colour_of(list(peel(weights, matching)), len(W))
 
 
 def _colour_of(matchings: list[Tensor], d: int) -> Tensor:
@@ -101,9 +91,5 @@ def optimal_probabilities(Omega: Tensor, colour: Tensor) -> Tensor:
 def draw_matching(Omega: Tensor, colour: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
     """Return pairs (m, 2) of a matching drawn with the optimal probabilities, and the scale 1 / p_m."""
     probabilities = optimal_probabilities(Omega, colour)
-    total = probabilities.cumsum(0)
-    mark = (
-        torch.rand((), generator=generator, dtype=torch.float64, device=generator.device).to(total.device) * total[-1]
-    )
-    number = int(torch.searchsorted(total, mark, right=True).clamp_max(len(total) - 1))
+    number = draw_index(probabilities, generator)
     return (colour == number).triu(1).nonzero(), 1 / float(probabilities[number])

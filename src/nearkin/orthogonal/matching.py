@@ -5,7 +5,7 @@ n) matchings. Every function returns pairs (floor(n/2), 2) with i < j in each ro
 left out. Weights W are symmetric; the callers pass |A| or the gains of the pairs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,23 @@ def max_weight_matching(W: Any, *, check_input: bool = True) -> Any:
     graph.add_edges_from(list(zip(i.tolist(), j.tolist(), weights[i, j].tolist(), strict=True)))
     found = rustworkx.max_weight_matching(graph, max_cardinality=True, weight_fn=int)
     return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
+
+
+def peel(W: torch.Tensor, matching: Callable[..., torch.Tensor]) -> Iterator[torch.Tensor]:
+    """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
+
+    W holds weights >= 0 with a zero diagonal. Used edges get a weight so low that none is preferred to a free one.
+    """
+    rest, left = W.clone(), len(W) * (len(W) - 1) // 2
+    used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max)) if left else 0.0
+    while left:
+        pairs = matching(rest, check_input=False)
+        i, j = pairs.unbind(-1)
+        pairs = pairs[rest[i, j] >= 0]
+        i, j = pairs.unbind(-1)
+        rest[i, j] = rest[j, i] = used
+        left -= len(pairs)
+        yield pairs
 
 
 def _cpu_dtype(W: torch.Tensor) -> torch.dtype:

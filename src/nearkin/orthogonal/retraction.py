@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from nearkin.linalg.exponential import expm1
+from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew
@@ -178,8 +179,7 @@ def qr_orthonormalize(M: Tensor) -> Tensor:
         if not bool(failed.any()):
             return torch.linalg.solve_triangular(factor.mT, M, upper=True, left=False)
     _check_finite(M)
-    Q, R = torch.linalg.qr(M)
-    return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
+    return unique_q(M)
 
 
 def _check_finite(M: Tensor) -> None:

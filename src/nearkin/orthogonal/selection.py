@@ -1,12 +1,19 @@
 """Which pairs of axes a Givens step turns: k edge-disjoint matchings from one gradient."""
 
 from collections.abc import Callable
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from nearkin.orthogonal.colouring import round_robin
-from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
+from nearkin.orthogonal.matching import (
+    greedy_matching,
+    max_weight_matching,
+    peel,
+    random_matching,
+    two_opt_matching,
+)
 
 WEIGHTED: dict[str, Callable] = {
     "greedy": greedy_matching,
@@ -37,17 +44,4 @@ def heavy_matchings(
     selection: str,
 ) -> list[Tensor]:
     """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left."""
-    matching = WEIGHTED[selection]
-    if count == 1:
-        return [matching(W, check_input=False)]
-    rest = W.clone()
-    used = -1 - len(W) * float(W.max())  # so low that no matching prefers a used edge to a free one
-    matchings = []
-    for _ in range(count):
-        pairs = matching(rest, check_input=False)
-        i, j = pairs.unbind(-1)
-        pairs = pairs[rest[i, j] >= 0]
-        i, j = pairs.unbind(-1)
-        rest[i, j] = rest[j, i] = used
-        matchings.append(pairs)
-    return matchings
+    return list(islice(peel(W, WEIGHTED[selection]), count))

@@ -15,8 +15,8 @@ from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import FAMILIES, Importance, draw_matching, heavy_colouring, round_robin_colouring
+from nearkin.orthogonal.component_size import measured_component_size
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
-from nearkin.orthogonal.noise import measured_component_size
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
@@ -58,7 +58,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
     component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets), or "noise": grown and shrunk
-        so that sampling adds as much variance as the gradients show over the last steps (`noise.py`; not the paper's).
+        so that sampling adds as much variance as the gradients show over the last steps (`component_size`, ours).
     sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection); "importance"
         or `Importance(...)`: matchings (s = 2) of a non-intersecting family, drawn with the probabilities of least
         variance. All but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained

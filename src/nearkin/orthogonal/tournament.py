@@ -10,12 +10,11 @@ the variance for h = x^2 is exactly that of the uniform law, (d - s) / (s - 1) |
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_integer
 
 
 def _squares(Omega: Tensor) -> Tensor:
@@ -56,17 +55,18 @@ def uniform_scale(d: int, s: int) -> float:
     return d * (d - 1) / (d // s * s * (s - 1))
 
 
-def count_members(d: int, s: int) -> tuple[int, int]:
-    """Return |T_s| and W, how many members hold a given edge (Lemma 9.3; here also for s that does not divide d)."""
-    components, rest = divmod(d, s)
-    members = math.factorial(d) // (math.factorial(s) ** components * math.factorial(components) * math.factorial(rest))
-    holding = members * components * s * (s - 1) // (d * (d - 1))
-    return members, holding
-
-
 def kept_weight(H: Tensor, components: Tensor) -> Tensor:
     """Return h(G_T), the sum of H (d, d), symmetric with zero diagonal, over the edges inside the components."""
     return H[components[:, :, None], components[:, None, :]].sum() / 2
+
+
+def draw_index(weights: Tensor, generator: torch.Generator) -> int:
+    """Return an index of weights (n,) >= 0, drawn with probability proportional to its weight."""
+    total = weights.double().cumsum(0)
+    mark = (
+        torch.rand((), generator=generator, dtype=torch.float64, device=generator.device).to(total.device) * total[-1]
+    )
+    return int(torch.searchsorted(total, mark, right=True).clamp_max(len(total) - 1))
 
 
 def direct_components(H: Tensor, s: int, generator: torch.Generator) -> Tensor:
@@ -78,65 +78,16 @@ def direct_components(H: Tensor, s: int, generator: torch.Generator) -> Tensor:
     """
     d = len(H)
     upper = H.triu(1).reshape(-1)
-    total = upper.double().cumsum(0)
-    if not float(total[-1]) > 0:
+    if not float(upper.sum()) > 0:
         return uniform_components(d, s, generator)
-    mark = torch.rand((), generator=generator, dtype=torch.float64, device=generator.device).to(H.device) * total[-1]
-    edge = int(torch.searchsorted(total, mark, right=True).clamp_max(int(total.numel()) - 1))
+    edge = draw_index(upper, generator)
     i, j = divmod(edge, d)
     order = torch.randperm(d, generator=generator, device=generator.device)
     rest = order[(order != i) & (order != j)]
     return torch.cat([torch.tensor([i, j], device=rest.device), rest])[: d // s * s].reshape(-1, s)
 
 
-def rejection_components(
-    H: Tensor,  # (d, d), h(Omega)
-    s: int,
-    generator: torch.Generator,
-    *,
-    alpha: float | None = None,
-    beta: float | None = None,
-) -> Tensor:
-    """Return an h-regular member of T_s by the paper's Algorithm 1: uniform draws, accepted with q_T = 2 h(G_T) / tau.
-
-    Version I (alpha and beta None): tau = ||h(Omega)||_1. Version II: tau = s / (d alpha beta) ||h(Omega)||_1, valid if
-    at least the share alpha of the entries is beta times the largest; ValueError when a draw shows that it is not.
-    `direct_components` has the same law and needs no trials; this one is kept as the paper's.
-    """
-    d, norm = len(H), float(H.sum())
-    if (alpha is None) != (beta is None):
-        raise ValueError(f"alpha is {alpha!r} and beta is {beta!r}; give both (version II) or none (version I)")
-    rho = 1.0
-    if alpha is not None and beta is not None:
-        rho = s / (d * check_real(alpha, "alpha", above=0, high=1) * check_real(beta, "beta", above=0, high=1))
-    if norm == 0:
-        return uniform_components(d, s, generator)
-    while True:
-        components = uniform_components(d, s, generator)
-        accept = 2 * float(kept_weight(H, components)) / (rho * norm)
-        if accept > 1 + 1e-6:
-            raise ValueError(
-                f"alpha={alpha!r} and beta={beta!r} give an acceptance of {accept:.3g} > 1: Omega is not "
-                "(alpha, beta)-balanced; give smaller values or none"
-            )
-        if float(torch.rand((), generator=generator, dtype=torch.float64, device=generator.device)) < accept:
-            return components
-
-
 def regular_scale(H: Tensor, components: Tensor) -> float:
     """Return ||h(Omega)||_1 / (2 h(G_T)), which makes the h-regular estimate unbiased (flows, Algorithm 1)."""
     kept = float(kept_weight(H, components))
     return float(H.sum()) / (2 * kept) if kept > 0 else uniform_scale(len(H), components.shape[1])
-
-
-def estimate_norm(entry_weights: Callable[[Tensor], Tensor], d: int, n_entries: int, generator: Any) -> float:
-    """Return an unbiased estimate of ||h(Omega)||_1 from `n_entries` of its d (d - 1) / 2 entries (flows, eq. 15).
-
-    `entry_weights` maps pairs (m, 2) to h(Omega[i, j]) (m,). The paper's sum runs over i < j and its expectation is
-    half of the norm, which counts each entry twice; this one is the norm.
-    """
-    check_integer(n_entries, "n_entries", low=1)
-    i = torch.randint(d, (n_entries,), generator=generator, device=generator.device)
-    j = torch.randint(d - 1, (n_entries,), generator=generator, device=generator.device)
-    j = j + (j >= i)
-    return d * (d - 1) * float(entry_weights(torch.stack([i, j], 1)).double().mean())

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from nearkin import hashing
 from nearkin._check import check_vectors
 from nearkin._storage import read_config
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
 from nearkin.data.locator import Locator
 from nearkin.index.rescoring import normalised
-from nearkin.quantization.product import ProductQuantizer
+from nearkin.index.saved_quantizer import KINDS as QUANTIZERS
+from nearkin.index.saved_quantizer import load_quantizer
 
 
 class BatchEncoder:
@@ -88,11 +88,9 @@ class BatchEncoder:
             folder = folder / "quantizer"
             if not folder.is_dir():
                 raise ValueError(f"{self.model} is an index of exact vectors; compress it with a method that has codes")
-        kind = read_config(folder)["kind"]
-        readers = {"product quantizer": ProductQuantizer.load, "hasher": hashing.load}
-        if kind not in readers:
+        if (kind := read_config(folder)["kind"]) not in QUANTIZERS:
             raise ValueError(f"{self.model} holds the kind {kind!r}; it must be an index or a quantizer")
-        return readers[kind](folder)
+        return load_quantizer(folder)
 
     @cached_property
     def _cosine(self) -> bool:

@@ -12,11 +12,10 @@ from typing import Any
 from nearkin._distributed import Group
 from nearkin._storage import read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
-from nearkin.hashing import load as load_hasher
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.saved_quantizer import load_quantizer
 from nearkin.pipeline.steps import Callback
-from nearkin.quantization.product import ProductQuantizer
 
 _KIND = "compress checkpoint"
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
@@ -65,7 +64,7 @@ class WorkFolder:
         path = self.path / "quantizer"
         if not (path / "config.json").is_file():
             return None
-        return (ProductQuantizer.load if read_config(path)["kind"] == "product quantizer" else load_hasher)(path)
+        return load_quantizer(path)
 
     def save_quantizer(self, quantizer: Any) -> None:
         if self.group.rank == 0:

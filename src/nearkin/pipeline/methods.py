@@ -7,6 +7,7 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
+from nearkin.hashing.registry import HASHERS
 
 
 @dataclass(frozen=True)
@@ -85,25 +86,13 @@ _ROTATIONS = {
     "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
     "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
 }
-_HASHES = {
-    "lsh": ("RandomHyperplanes", "bits: signs of random projections (data-blind)"),
-    "pca-hash": ("PCAHash", "bits: signs of the principal components"),
-    "itq": ("ITQ", "bits: principal components under a learned rotation"),
-    "one": ("OnE", "bits: orthonormal encoder, compression and quantization learned together"),
-    "oge": ("OgE", "bits: orthogonal encoder, compression and quantization learned together"),
-    "spherical": ("SphericalHashing", "bits: inside or outside of learned spheres"),
-    "kmeans-hash": ("KMeansHash", "bits: k-means cells named so that near cells share bits"),
-    "bae": ("BinaryAutoencoder", "bits: binary autoencoder"),
-}
 
 
 def methods() -> dict[str, Method]:
     """All methods of this installation, by name, product quantization first."""
     products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
     hashes = {
-        name: Method(name, text, _hash(public), _BITS)
-        for name, (public, text) in _HASHES.items()
-        if public in nk.__all__
+        entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
     return products | hashes
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+from scipy.stats import f
 
-from nearkin.plots.style import FAINT, INK, SERIES, legend, new_axes, series_style
+from nearkin.plots.labels import label_points
+from nearkin.plots.style import FAINT, SERIES, legend, new_axes, series_style
 from nearkin.records import Comparisons
-
-MAX_NAMES = 80  # more names than this cover each other
 
 
 def plot_map(
@@ -19,35 +20,42 @@ def plot_map(
     ax: Axes | None = None,
     *,
     reference: np.ndarray | None = None,
+    draws: np.ndarray | None = None,
+    level: float = 0.9,
     n_crossing: int = 20,
 ) -> Axes:
-    """Draw the objects at the first two coordinates of X (n, p), with names if there are at most `MAX_NAMES`.
+    """Draw the objects at the first two coordinates of X (n, p); a line of text says so if there are more.
 
-    comparisons: those that X violates most, `n_crossing` of them, are drawn: a full line between the two that should
-    be near, a dotted one between the two that should be far. reference (n, 2): where the objects truly are, in the same
-    coordinates, as hollow circles joined to their place on the map.
+    names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
+    first. comparisons: those that X violates most, `n_crossing` of them, are drawn: a full line between the two that
+    were said to be nearer, a dotted one between the two that were said to be farther. reference (n, 2): where the
+    objects truly are, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p), of
+    `OrdinalEmbedding.bootstrap`: an ellipse a point that holds a share `level` of them, if they are normal.
     """
     X = np.asarray(X, dtype=np.float64)
     at = np.zeros((len(X), 2))
     at[:, : min(2, X.shape[1])] = X[:, :2]
     ax = new_axes(6.4, 5.6) if ax is None else ax
-    if comparisons is not None:
-        _draw_crossing(ax, X, at, comparisons, n_crossing)
+    worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, n_crossing)
+    _draw_crossing(ax, at, worst, 0 if comparisons is None else len(comparisons))
+    if draws is not None:
+        _draw_ellipses(ax, np.asarray(draws, dtype=np.float64), level)
     if reference is not None:
         for here, there in zip(at, np.asarray(reference)[:, :2], strict=True):
             ax.plot(*zip(here, there, strict=True), color=FAINT, linewidth=0.7, zorder=1)
         ax.scatter(*np.asarray(reference)[:, :2].T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
     ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
-    if names is not None and len(names) <= MAX_NAMES:
-        for name, place in zip(names, at, strict=True):
-            ax.annotate(
-                str(name), tuple(place), xytext=(3, 3), textcoords="offset points", fontsize=7.5, color=INK, zorder=4
-            )
     ax.set_aspect("equal", adjustable="datalim")
     ax.grid(False)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines["bottom"].set_visible(False)
+    if X.shape[1] > 2:
+        ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
+    if ax.get_legend_handles_labels()[0]:
+        legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
+    if names is not None:
+        label_points(ax, at, names, np.unique(worst[:5]).tolist())
     return ax
 
 
@@ -61,21 +69,29 @@ def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np
     return rows[order[excess[order] > 0]]
 
 
-def _draw_crossing(ax: Axes, X: np.ndarray, at: np.ndarray, comparisons: Comparisons, count: int) -> None:
-    for number, (i, j, l, k) in enumerate(worst_comparisons(X, comparisons, count)):  # noqa: E741  the paper's letters
+def _draw_crossing(ax: Axes, at: np.ndarray, worst: np.ndarray, n_answers: int) -> None:
+    """Lines for the answers worst (r, 4), and a legend that says what they are."""
+    style: dict[str, Any] = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1}
+    near = f"said to be nearer: the {len(worst)} answers of {n_answers} that the map violates most"
+    for number, (i, j, l, k) in enumerate(worst):  # noqa: E741  the paper's letters
         first = number == 0
-        ax.plot(
-            *at[[i, j]].T,
-            color=SERIES[1],
-            linewidth=0.8,
-            alpha=0.6,
-            zorder=1,
-            label="said to be near" if first else None,
-        )
-        ax.plot(*at[[l, k]].T, color=SERIES[1], linewidth=0.8, alpha=0.6, linestyle=":", zorder=1,
-                label="said to be far" if first else None)  # fmt: skip
-    if ax.get_legend_handles_labels()[0]:
-        legend(ax, loc="best")
+        ax.plot(*at[[i, j]].T, label=near if first else None, **style)
+        ax.plot(*at[[l, k]].T, label="said to be farther, in the same answers" if first else None, ls=":", **style)
+
+
+def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
+    """An ellipse per object: its draws' mean and covariance, out to Hotelling's quantile for so many draws."""
+    r = len(draws)
+    reach = np.sqrt(2 * (r - 1) / (r - 2) * f.ppf(level, 2, r - 2))
+    for number in range(draws.shape[1]):
+        cloud = np.zeros((r, 2))
+        cloud[:, : min(2, draws.shape[2])] = draws[:, number, :2]
+        values, axes = np.linalg.eigh(np.cov(cloud.T))
+        width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
+        angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+        label = f"where {level:.0%} of the places lie when the questions are drawn again" if number == 0 else None
+        style: dict[str, Any] = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
+        ax.add_patch(Ellipse(tuple(cloud.mean(axis=0)), width, height, angle=angle, **style))
 
 
 def plot_error(

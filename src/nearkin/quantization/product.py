@@ -16,6 +16,7 @@ from nearkin._check import (
     check_magnitude,
     check_real,
     check_row_weights,
+    has_unit_rows,
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
@@ -70,6 +71,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     coarse_centroids_ (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
     init_distortion_: what each raced start had reached, empty for a named `init`.
+    normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
     n_iter_, n_features_in_.
 
     The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
@@ -86,6 +88,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     rotation_: np.ndarray
     codebooks_: np.ndarray
     coarse_centroids_: np.ndarray | None
+    normalized_: bool | None = None  # not known for one that was not fitted here
     _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
     @accepts_old(coarse="n_lists")
@@ -136,6 +139,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """
         del y
         X, shard = training_rows(self, X)
+        self.normalized_ = all(shard.group.exchange(has_unit_rows(X)))
         self._check_parameters(shard.total, X.shape[1])
         check_magnitude(X)
         generator = shared_generator(self.random_state)
@@ -238,9 +242,12 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
                 inner.add(Z)
         else:
-            bits = faiss_bridge.code_bits(self.n_centroids)
-            inner.add_sa_codes(faiss_bridge.packed(self.encode(X), self.n_subspaces, bits))
+            inner.add_sa_codes(self.faiss_codes(X))
         index.ntotal = inner.ntotal
+
+    def faiss_codes(self, X: Any) -> np.ndarray:
+        """`encode`, as FAISS packs the codes: (n, bytes) uint8."""
+        return faiss_bridge.packed(self.encode(X), self.n_subspaces, faiss_bridge.code_bits(self.n_centroids))
 
     @classmethod
     def from_faiss(cls, index: Any) -> Self:

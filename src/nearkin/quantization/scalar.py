@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, validate_vectors
+from nearkin._check import check_choice, has_unit_rows, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin.quantization.faiss_bridge import METRICS
 
@@ -37,6 +37,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     ----------
     ranges_ (2, d) float32: the least value and the width of each column; empty (0,) with 16 bits.
     clipped_: the share of rows beyond either end.
+    normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
     n_features_in_.
 
     >>> import numpy as np
@@ -46,6 +47,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     """
 
     ranges_: np.ndarray
+    normalized_: bool | None = None  # not known for one that was not fitted here
 
     def __init__(self, n_bits: int = 8) -> None:
         self.n_bits = n_bits
@@ -55,6 +57,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
         del y
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = validate_vectors(self, X, reset=True)
+        self.normalized_ = has_unit_rows(X)
         X = X[:: -(-len(X) // _ROWS)].astype(np.float32)
         self.clipped_, self.ranges_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
@@ -108,6 +111,10 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     def add_to(self, index: faiss.Index, X: Any) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`."""
         index.add_sa_codes(self.encode(X))
+
+    def faiss_codes(self, X: Any) -> np.ndarray:
+        """The same as `encode`: FAISS stores these codes."""
+        return self.encode(X)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""

@@ -1,5 +1,7 @@
 """The estimator: quality on known answers, names, bad input, new objects, new answers, next questions."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -284,7 +286,7 @@ def test_callback_and_starts(train):
     assert {(total, shape) for _, total, shape in seen} == {(30, (40, 2))}
 
 
-@pytest.mark.parametrize("rule", ["information-gain", "uncertainty"])
+@pytest.mark.parametrize("rule", ["information-gain", "random"])
 @pytest.mark.parametrize("loss", ["t-ste", "gnmds"])
 def test_next_queries_are_new_and_open(rule, loss, points):
     few = comparisons_from_vectors(points, 200, random_state=8)
@@ -299,28 +301,47 @@ def test_next_queries_are_new_and_open(rule, loss, points):
     np.testing.assert_array_equal(asked, again)
 
 
-def test_uncertain_questions_are_near_to_a_coin(model):
-    p = model.predict_proba(model.next_queries(30, rule="uncertainty"))
-    random = comparisons_from_vectors(np.random.default_rng(1).normal(size=(40, 2)), 300, random_state=3)
-    assert np.abs(p - 0.5).mean() < 0.4 * np.abs(model.predict_proba(random) - 0.5).mean()
+def test_the_rule_that_was_worse_than_random_is_no_longer_followed(model):
+    with pytest.warns(DeprecationWarning, match=r'rule="uncertainty" is deprecated .* type rule="information-gain"'):
+        asked = model.next_queries(10, rule="uncertainty")
+    np.testing.assert_array_equal(asked, model.next_queries(10))
 
 
-@pytest.mark.parametrize("rule", ["information-gain", "uncertainty"])
-def test_chosen_questions_teach_more_than_random_ones(rule, points, test):
+@pytest.mark.parametrize("flipped", [0.0, 0.2])
+def test_chosen_questions_teach_more_than_random_ones(flipped, points, test):
     """The point of asking: after as many more answers, the error is lower than with random questions."""
-    errors = {"chosen": [], "random": []}
-    for seed in range(4):
-        few = comparisons_from_vectors(points, 300, random_state=100 + seed)
-        model = nk.OrdinalEmbedding(2, random_state=seed).fit(few)
+    errors = {"information-gain": [], "random": []}
+    for rule, seed in itertools.product(errors, range(4)):
+        rng = np.random.default_rng(seed)
+        model = nk.OrdinalEmbedding(2, random_state=seed)
+        model.fit(comparisons_from_vectors(points, 300, noise=flipped, random_state=100 + seed))
         for _ in range(6):
-            rows = model.next_queries(50, rule=rule)
+            rows = model.next_queries(50 if flipped == 0 else 100, rule=rule)
             near, far = (np.linalg.norm(points[rows[:, 0]] - points[rows[:, c]], axis=1) for c in (1, 2))
-            model.partial_fit(np.where((near < far)[:, None], rows, rows[:, [0, 2, 1]]))
-        more = comparisons_from_vectors(points, 300, random_state=200 + seed)
-        other = nk.OrdinalEmbedding(2, random_state=seed).fit(few).partial_fit(more)
-        errors["chosen"].append(1 - model.score(test))
-        errors["random"].append(1 - other.score(test))
-    assert np.mean(errors["chosen"]) < 0.8 * np.mean(errors["random"]), errors
+            model.partial_fit(rows, (near < far) ^ (rng.random(len(rows)) < flipped))
+        errors[rule].append(1 - model.score(test))
+    assert np.mean(errors["information-gain"]) < 0.9 * np.mean(errors["random"]), errors
+
+
+def test_bootstrap_lies_around_the_embedding(points, train):
+    """Its clouds are wider where fewer answers are, and it is the same for the same seed."""
+    few, many = (nk.OrdinalEmbedding(2, random_state=0).fit(train.take(slice(0, m))) for m in (600, 4000))
+    draws = {name: model.bootstrap(10) for name, model in (("few", few), ("many", many))}
+    assert draws["few"].shape == (10, 40, 2)
+    np.testing.assert_array_equal(draws["few"], few.bootstrap(10))
+
+    def spread(model, clouds):
+        return np.sqrt(clouds.var(axis=0).sum() / (model.embedding_**2).sum())
+
+    assert spread(many, draws["many"]) < 0.6 * spread(few, draws["few"]) < 0.6
+    assert np.abs(draws["many"].mean(axis=0) - many.embedding_).mean() < 0.2 * np.abs(many.embedding_).mean()
+
+
+def test_a_share_of_the_questions_is_held_out(points):
+    noisy = comparisons_from_vectors(points, 400, noise=0.15, random_state=8)
+    model = nk.OrdinalEmbedding(10, random_state=0).fit(noisy, validation=0.25)
+    assert 295 <= len(model.comparisons_) <= 305  # a question may come twice
+    assert "validation" in model.history_[-1]
 
 
 def test_report_names_what_is_missing():

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.data.comparison_votes import number_questions
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 
@@ -22,15 +23,22 @@ def choose_dimension(
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve.
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
-    best. The curve is {"dimension": [...], "error": [...], "standard_error": [...]}. Raises ValueError if there are
-    fewer comparisons than 2 n_folds.
+    best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...],
+    "standard_error": [...]}. Raises ValueError if there are fewer comparisons than 2 n_folds, or fewer questions than
+    n_folds.
     """
     if len(comparisons) < 2 * n_folds:
         raise ValueError(
             f"n_components is 'auto' and there are {len(comparisons)} comparisons; cross-validation needs "
             f"{2 * n_folds}, give n_components as a number"
         )
-    fold = rng.permutation(len(comparisons)) % n_folds
+    number = number_questions(comparisons)  # all answers to a question are in one fold: rows would leak
+    fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
+    if len(np.unique(fold)) < n_folds:
+        raise ValueError(
+            f"n_components is 'auto' and there are {int(number.max()) + 1} different questions; cross-validation needs "
+            f"{n_folds}, give n_components as a number"
+        )
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
     curve: dict[str, list] = {"dimension": [], "error": [], "standard_error": []}
     for p in [p for p in candidates if p <= limit]:

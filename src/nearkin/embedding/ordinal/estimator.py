@@ -15,9 +15,11 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import saving_folder
 from nearkin.contracts import Callback, Run
+from nearkin.data.comparison_split import split_comparisons
 from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
 from nearkin.embedding.ordinal import queries
+from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
 from nearkin.embedding.ordinal.dimension import choose_dimension
 from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
@@ -98,7 +100,8 @@ class OrdinalEmbedding(BaseEstimator):
         y (m,): responses as cblearn has them: True or 1 where the row says what was answered, False or -1 where the
         answer was the other one, so that (i, j, k) is read as (i, k, j) and (i, j, l, k) as (l, k, i, j). features
         (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons that are
-        not learnt from; the point returned is then the best validated one. callback(step, record): per epoch, from 1,
+        not learnt from, or a share of the questions to hold out (a float); the point returned is then the best
+        validated one. callback(step, record): per epoch, from 1,
         with "objective", "total" epochs, the number of the "start" and the "embedding" so far. Raises ValueError for
         other responses, for fewer than three objects, and if the answers all cancel out.
         """
@@ -107,6 +110,8 @@ class OrdinalEmbedding(BaseEstimator):
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
         rng = self._generator()
+        if isinstance(validation, float):
+            comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
         self.dimension_curve_ = None
         if self.n_components == "auto":
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
@@ -201,20 +206,42 @@ class OrdinalEmbedding(BaseEstimator):
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
 
-        rule: "information-gain" (the crowd kernel's) or "uncertainty" (cheaper, once the embedding is sound). Both
-        judge by STE's model, whatever the loss: with it they learnt fastest, also for t-STE. Questions that were asked
-        already are left out.
+        rule: "information-gain" (the crowd kernel's, by STE's model, whatever the loss: with it they learnt fastest,
+        also for t-STE) or "random", for answers to judge by. Questions that were asked already are left out.
+        "uncertainty", questions near to a coin, is taken as "information-gain" with a DeprecationWarning: where a fifth
+        of the answers is wrong, it learnt less than random questions.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)
-        _check.check_choice(rule, "rule", ("information-gain", "uncertainty"))
-        model = get_loss("ste", self.n_components_)
-        choose = queries.informative_queries if rule == "information-gain" else queries.uncertain_queries
+        if rule == "uncertainty":
+            renamed('rule="uncertainty"', 'rule="information-gain"')
+            rule = "information-gain"
+        _check.check_choice(rule, "rule", ("information-gain", "random"))
         seed = draw_seed(numpy_generator(self.random_state if random_state is None else random_state))
         rng = np.random.default_rng([seed, len(self.comparisons_)])  # other candidates after every round of answers
+        if rule == "random":
+            return self.objects_[queries.random_queries(len(self.objects_), self.comparisons_, k, rng)]
+        probability = partial(answer_probability, get_loss("ste", self.n_components_))
         X = self.embedding_.astype(np.float64)
-        rows = choose(X, self.comparisons_, lambda near, far: answer_probability(model, near, far), k, rng)
-        return self.objects_[rows]
+        return self.objects_[queries.informative_queries(X, self.comparisons_, probability, k, rng)]
+
+    def bootstrap(self, n_draws: int = 50, *, random_state: Any = None) -> np.ndarray:
+        """(n_draws, n, p) embeddings of resampled answers, each turned, scaled and shifted onto `embedding_`.
+
+        Questions are drawn with replacement, with all their answers; each draw is learnt from the standing embedding
+        onwards. Their spread at an object is how well the answers determine its place: `plot_map(..., draws=...)` draws
+        it as ellipses. An object that a draw has no answer for stays where it stands.
+        """
+        check_is_fitted(self, "embedding_")
+        _check.check_integer(n_draws, "n_draws", low=2)
+        rng = numpy_generator(self.random_state if random_state is None else random_state)
+
+        def embed(answers: Comparisons) -> np.ndarray:
+            loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+            task = Task(answers, self.n_components_, loss, self.solver, self._options(), rng)
+            return task.solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+
+        return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
     def report(self) -> dict[str, Any]:
         """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
@@ -246,6 +273,9 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
+    def _options(self) -> dict[str, Any]:
+        return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
+
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
         return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
@@ -273,8 +303,7 @@ class OrdinalEmbedding(BaseEstimator):
     ) -> None:
         """Embed from the best of the starts, and keep what was found."""
         loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
-        options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-        task = Task(comparisons, self.n_components_, loss, self.solver, options, rng)
+        task = Task(comparisons, self.n_components_, loss, self.solver, self._options(), rng)
         judge = None
         if validation is not None:
             judge = partial(triplet_error, comparisons=match(validation, comparisons.objects))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import xlogy
 
 from nearkin.data.comparison_synthetic import distinct_rows
 from nearkin.records import Comparisons
@@ -10,19 +11,9 @@ from nearkin.records import Comparisons
 Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
 
 
-def uncertain_queries(
-    X: np.ndarray, comparisons: Comparisons, probability: Probability, k: int, rng: np.random.Generator
-) -> np.ndarray:
-    """(k, 3) questions whose answer is least certain, among 50 k random ones that were not asked yet.
-
-    Between equally uncertain ones, heads with fewer answers come first: closeness to 1/2 is divided by the square root
-    of 1 + the answers known of the head.
-    """
-    rows = _fresh(distinct_rows(len(X), 50 * k, 3, rng), _triplets(comparisons), len(X))
-    p = probability(_squared(X, rows[:, 0], rows[:, 1]), _squared(X, rows[:, 0], rows[:, 2]))
-    known = np.bincount(comparisons.indices[:, 0], minlength=len(X))[rows[:, 0]]
-    score = p * (1 - p) / np.sqrt(1 + known)
-    return rows[np.argsort(-score, kind="stable")[:k]]
+def random_queries(n: int, comparisons: Comparisons, k: int, rng: np.random.Generator) -> np.ndarray:
+    """(at most k, 3) questions drawn at random among those about n objects that were not asked yet."""
+    return _fresh(distinct_rows(n, 4 * k, 3, rng), _triplets(comparisons), n)[:k]
 
 
 def informative_queries(
@@ -90,13 +81,8 @@ def information_gain(
 
 
 def _coin_entropy(p: np.ndarray) -> np.ndarray:
-    p = np.clip(p, 1e-300, 1.0)
-    q = np.clip(1.0 - p, 1e-300, 1.0)
-    return -(p * np.log(p) + q * np.log(q))
-
-
-def _squared(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return ((X[a] - X[b]) ** 2).sum(axis=-1)
+    """In nats, of coins that fall on one side with probability p."""
+    return -(xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
 
 
 def _triplets(comparisons: Comparisons) -> np.ndarray:

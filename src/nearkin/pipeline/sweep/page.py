@@ -5,7 +5,7 @@ import html
 from nearkin.pipeline.sweep.choose import frontier
 from nearkin.pipeline.sweep.sweep import Sweep
 from nearkin.plots import plot_against_bytes, to_svg
-from nearkin.plots.style import new_axes
+from nearkin.plots.style import SERIES, new_axes
 from nearkin.report import Page, Section
 from nearkin.report.parts import figures, table
 
@@ -41,7 +41,8 @@ def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
     bytes_picture = plot_against_bytes(alone | rescored, label, new_axes(5.4, 3.4), reference=target)
     ax = new_axes(5.4, 3.4)
     best = frontier(sweep.trials)
-    ax.plot([t.mean() for t in best], [t.queries_per_second for t in best], "o-", linewidth=1.6, markersize=4)
+    rates = [trial.queries_per_second for trial in best]
+    ax.plot([trial.mean() for trial in best], rates, "o-", color=SERIES[0], linewidth=1.6, markersize=4)
     for trial in best:
         ax.annotate(f"{trial.n_bytes} B", (trial.mean(), trial.queries_per_second), fontsize=8, xytext=(3, 4),
                     textcoords="offset points")  # fmt: skip

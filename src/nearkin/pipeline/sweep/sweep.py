@@ -50,13 +50,17 @@ class Sweep:
         return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
 
     def rows(self) -> tuple[list[str], list[list[Any]]]:
-        """Every trial as a table: columns and rows, shortest code first."""
+        """Every trial as a table, columns and rows, shortest code first.
+
+        "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors.
+        """
         deepest = sorted({o for trial in self.trials for o in trial.recall if o in (4, 16)})
-        columns = ["bytes", "method", "by codes alone", "at least", *(f"rescored {o} x" for o in deepest)]
+        columns = ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest)]
         ordered = sorted(self.trials, key=lambda t: (t.n_bytes, t.method))
-        return [*columns, "queries/s", "train s"], [
+        return [*columns, "q/s", "train s"], [
             [
-                t.n_bytes, t.method, t.mean(), t.low(), *(t.mean(o) if o in t.recall else None for o in deepest),
+                t.n_bytes, t.method, round(t.mean(), 4), round(t.low(), 4),
+                *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
                 round(t.queries_per_second), round(t.seconds, 1),
             ]
             for t in ordered

@@ -23,7 +23,7 @@ class Interrupted(Exception):
 
 
 def layer(**options: object) -> IndexingLayer:
-    return IndexingLayer(8, 2, 16, init_iterations=10, **options)  # pyright: ignore[reportArgumentType]
+    return IndexingLayer(8, 2, 16, max_iter=10, **options)  # pyright: ignore[reportArgumentType]
 
 
 def model(**options: object) -> nk.TwoTower:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from nearkin.hashing.secular import sphere_column
+from nearkin.linalg.orthonormal import unique_q
 
 
 class OrthonormalColumns:
@@ -106,8 +107,7 @@ def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 def random_columns(m: int, n_bits: int, generator: np.random.Generator) -> np.ndarray:
     """Return orthonormal columns (m, L), uniform in the Haar measure: the start of both algorithms."""
-    Q, R = np.linalg.qr(generator.standard_normal((m, n_bits)))
-    return Q * np.where(np.diag(R) < 0, -1.0, 1.0)
+    return unique_q(generator.standard_normal((m, n_bits)))
 
 
 def _unit(x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ import pytest
 import nearkin as nk
 from nearkin.hashing import load
 from nearkin.hashing.bits import BIT_ORDER
-from nearkin.hashing.stored import HASHERS
+from nearkin.hashing.registry import HASHERS
+from nearkin.pipeline.methods import methods
 
 
 @pytest.fixture
@@ -47,6 +48,7 @@ def test_every_public_hasher_can_be_loaded():
         name for name in nk.__all__ if isinstance(getattr(nk, name), type) and hasattr(getattr(nk, name), "project")
     }
     assert public == set(HASHERS)
+    assert {entry.method for entry in HASHERS.values()} <= set(methods())
 
 
 def test_generator_as_seed_has_no_stored_form(rng, tmp_path):

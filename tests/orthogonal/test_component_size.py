@@ -6,7 +6,7 @@ from torch import nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import StochasticFlow
-from nearkin.orthogonal.noise import component_size_for, measured_component_size, noise_ratio
+from nearkin.orthogonal.component_size import component_size_for, measured_component_size, noise_ratio
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from nearkin.hashing.product import affine_values, steady_products
+from nearkin.hashing.stable_products import affine_values, steady_products
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,34 @@ import torch
 from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
-from nearkin.quantization import curvature
+from nearkin._deprecation import accepts_old, renamed
+from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
-from nearkin.quantization.layer_centroids import LayerCentroids
-from nearkin.quantization.layer_phases import COLLECT, PASS, TRAIN, Phases
-from nearkin.quantization.layer_rotation import ANGLE, BY_GRADIENT, ROTATIONS, LayerRotation
+from nearkin.quantization.layer import curvature
+from nearkin.quantization.layer.centroids import LayerCentroids
+from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
+from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation
+from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.straight_through import SIGNALS, StraightThrough
 from nearkin.records import RowForms
 
 CENTROIDS = ("average", "gradient")
+
+
+def _accepts_horizon(init: Callable[..., None]) -> Callable[..., None]:
+    """`horizon=` of old: now the second of the pair `centroids`."""
+
+    @wraps(init)
+    def call(*args: Any, **kwargs: Any) -> None:
+        if "horizon" in kwargs:
+            name, horizon = kwargs.get("centroids", "average"), kwargs.pop("horizon")
+            renamed(f"horizon={horizon}", f"centroids=({name!r}, {horizon})")
+            kwargs["centroids"] = name if horizon is None else (name, horizon)
+        init(*args, **kwargs)
+
+    return call
 
 
 class IndexingLayer(nn.Module):
@@ -36,15 +53,16 @@ class IndexingLayer(nn.Module):
     ----------
     d: width of the rows; n_subspaces must divide it.
     n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
-    n_coarse: coarse centroids (inverted lists); what is quantized is then the residual. They stay as started.
+    n_lists: number of inverted lists, 0 for none; what is quantized is then the residual. They stay as started.
     rotation: "givens-random" | "givens-greedy" | "givens-2opt" | "givens-steepest" (Algorithm 2 on R's gradient by
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline).
     signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
-    centroids: "average" (means of the rows that chose them, over a horizon; dead ones move to where rows are) or
-        "gradient" (an ordinary parameter; dead ones too are moved).
-    horizon: rows that the averages look back on; None for 64 a centroid.
-    warmup_steps, buffer_size, init_iterations: see above; rows are collected until there are enough for every centroid.
+    centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
+        ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
+        ("average", 4096).
+    warmup_steps, buffer_size, max_iter (of the start): see above; rows are collected until there are enough
+        for every centroid.
     rotation_lr: a Givens step's usual angle in radians. 0.001 suits thousands of mini-batches; a hundred full-batch
         steps after an early start did best with 0.1.
     random_state: seed of the start.
@@ -63,20 +81,21 @@ class IndexingLayer(nn.Module):
 
     coarse: Tensor
 
+    @_accepts_horizon
+    @accepts_old(n_coarse="n_lists", init_iterations="max_iter")
     def __init__(
         self,
         d: int,
         n_subspaces: int,
         n_centroids: int = 256,
-        n_coarse: int = 0,
+        n_lists: int = 0,
         rotation: str = "givens-greedy",
         *,
         signal: str = "both",
-        centroids: str = "average",
-        horizon: int | None = None,
+        centroids: str | tuple[str, int] = "average",
         warmup_steps: int = 0,
         buffer_size: int = 8192,
-        init_iterations: int = 200,
+        max_iter: int = 200,
         rotation_lr: float = ANGLE,
         random_state: Any = 0,
     ) -> None:
@@ -84,30 +103,31 @@ class IndexingLayer(nn.Module):
         self.d = check_integer(d, "d", low=1)
         self.n_subspaces = check_integer(n_subspaces, "n_subspaces", low=1)
         self.n_centroids = check_integer(n_centroids, "n_centroids", low=2, high=2**MAX_BITS)
-        self.n_coarse = check_integer(n_coarse, "n_coarse", low=0)
+        self.n_lists = check_integer(n_lists, "n_lists", low=0)
         self.kind = check_choice(rotation, "rotation", ROTATIONS)
         self.signal = check_choice(signal, "signal", SIGNALS)
-        check_choice(centroids, "centroids", CENTROIDS)
+        name, horizon = (centroids, 64 * n_centroids) if isinstance(centroids, str) else centroids
+        check_choice(name, "centroids", CENTROIDS)
         if d % n_subspaces:
             raise ValueError(
                 f"n_subspaces is {n_subspaces}, which does not divide d={d}; give one of "
                 f"{', '.join(str(m) for m in range(1, d + 1) if d % m == 0)}"
             )
-        self.init_iterations = check_integer(init_iterations, "init_iterations", low=1)
+        self.max_iter = check_integer(max_iter, "max_iter", low=1)
         self.rotation_lr = check_real(rotation_lr, "rotation_lr", above=0)
         self.random_state = random_state
         self.rotation = LayerRotation(d, rotation)
         self.centroids = LayerCentroids(
             (n_subspaces, n_centroids, d // n_subspaces),
-            by_gradient=centroids == "gradient",
+            by_gradient=name == "gradient",
             exact_rotation=rotation == "exact",
-            horizon=check_integer(64 * n_centroids if horizon is None else horizon, "horizon", low=1),
+            horizon=check_integer(horizon, "centroids[1]", low=1),
         )
-        self.register_buffer("coarse", torch.zeros(n_coarse, d))
+        self.register_buffer("coarse", torch.zeros(n_lists, d))
         self.phases = Phases(
             check_integer(warmup_steps, "warmup_steps", low=0),
             check_integer(buffer_size, "buffer_size", low=1),
-            fewest=max(n_centroids, n_coarse),
+            fewest=max(n_centroids, n_lists),
             d=d,
         )
 
@@ -139,7 +159,7 @@ class IndexingLayer(nn.Module):
                     self.rotation.set(turned)
         return T.to(x.dtype), distortion
 
-    def start(self, X: Any = None, weights: Any = None, callback: Callable[..., Any] | None = None) -> bool:
+    def start(self, X: Any = None, weights: Any = None, callback: Callback | None = None) -> bool:
         """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
 
         `weights` (n,) say how much a row counts, `callback` hears of every round. With fewer rows than centroids the
@@ -149,12 +169,12 @@ class IndexingLayer(nn.Module):
         if len(rows) < self.phases.fewest:
             warnings.warn(
                 f"{len(rows)} rows are fewer than the {self.phases.fewest} centroids: the layer passes rows through "
-                "and goes on collecting; show it more rows, or give a smaller n_centroids (n_coarse)",
+                "and goes on collecting; show it more rows, or give a smaller n_centroids (n_lists)",
                 stacklevel=2,
             )
             return False
         learned = ProductQuantizer(
-            self.n_subspaces, self.n_centroids, n_lists=self.n_coarse, max_iter=self.init_iterations,
+            self.n_subspaces, self.n_centroids, n_lists=self.n_lists, max_iter=self.max_iter,
             random_state=self.random_state,
         ).fit(rows.numpy(), weights=weights, callback=callback)  # fmt: skip
         self.start_from(learned)
@@ -168,10 +188,10 @@ class IndexingLayer(nn.Module):
         """Begin training from a fitted quantizer of the same shape, such as one that partial fits have followed."""
         shape = tuple(self.codebooks.shape)
         lists = 0 if quantizer.coarse_centroids_ is None else len(quantizer.coarse_centroids_)
-        if quantizer.codebooks_.shape != shape or lists != self.n_coarse:
+        if quantizer.codebooks_.shape != shape or lists != self.n_lists:
             raise ValueError(
-                f"quantizer has codebooks {quantizer.codebooks_.shape} and coarse={lists}; the layer needs {shape} and "
-                f"coarse={self.n_coarse}"
+                f"quantizer has codebooks {quantizer.codebooks_.shape} and n_lists={lists}; the layer needs "
+                f"{shape} and n_lists={self.n_lists}"
             )
         self.rotation.set(torch.from_numpy(quantizer.rotation_))
         self.centroids.set(quantizer.codebooks_)
@@ -187,8 +207,8 @@ class IndexingLayer(nn.Module):
         them to be, `forms` how much it minds. Returns the next quantized rows, which `codes` encodes exactly, and the
         loss above that of the targets before the codebooks moved. ValueError before the start, or with coarse cells.
         """
-        if self.n_coarse:
-            raise ValueError(f"descend needs a layer without coarse cells; this one has n_coarse={self.n_coarse}")
+        if self.n_lists:
+            raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
         codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
         turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
         found = curvature.descend(turned, curvature.rotated(forms, R), codes, self.codebooks.detach().cpu().numpy())
@@ -198,12 +218,17 @@ class IndexingLayer(nn.Module):
 
     def can_descend(self) -> bool:
         """Whether `descend` works: not with coarse cells."""
-        return not self.n_coarse
+        return not self.n_lists
 
     @property
     def phase(self) -> str:
         """ "pass", "collect" or "train"."""
         return {PASS: "pass", COLLECT: "collect", TRAIN: "train"}[self.phases.now]
+
+    @property
+    def n_coarse(self) -> int:
+        """The old name of `n_lists`."""
+        return self.n_lists
 
     @property
     def codebooks(self) -> Tensor:
@@ -237,7 +262,7 @@ class IndexingLayer(nn.Module):
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
                 f"on {self.phases.wanted} rows after {self.phases.warmup_steps} steps, or call layer.start(X)"
             )
-        coarse = self.coarse.cpu().numpy().copy() if self.n_coarse else None
+        coarse = self.coarse.cpu().numpy().copy() if self.n_lists else None
         return ProductQuantizer.from_arrays(
             self.codebooks.detach().cpu().numpy().copy(), self.rotation_matrix.cpu().numpy().copy(), coarse
         )
@@ -264,7 +289,7 @@ class IndexingLayer(nn.Module):
         return T.to(x.dtype), (x.detach().float() - T).square().sum() / max(len(x), 1)
 
     def _coarse_rows(self, rows: Tensor) -> Tensor | None:
-        return self.coarse[self._lists(rows)] if self.n_coarse else None
+        return self.coarse[self._lists(rows)] if self.n_lists else None
 
     def _lists(self, rows: Tensor) -> Tensor:
         lists = CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().cpu().numpy())
@@ -299,6 +324,3 @@ def optimizers(
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
     turning = layer.rotation_optimizer(rotation_lr)
     return [adam] if turning is None else [adam, turning]
-
-
-__all__ = ["ANGLE", "BY_GRADIENT", "IndexingLayer", "optimizers"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.hashing.columns import (
+from nearkin.hashing.column_steps import (
     OrthogonalColumns,
     OrthonormalColumns,
     StiefelColumns,

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.quantization import IndexingLayer, optimizers
-from nearkin.quantization.layer_rotation import ROTATIONS
-from nearkin.quantization.straight_through import StraightThrough, nearest
+from nearkin.quantization.layer.rotation import ROTATIONS
+from nearkin.quantization.layer.straight_through import StraightThrough, nearest
 
 D, M, K = 8, 2, 8
 
@@ -22,7 +22,7 @@ def rows(n: int, seed: int = 0) -> Tensor:
 
 
 def started(rotation: str = "givens-greedy", **options: object) -> IndexingLayer:
-    layer = IndexingLayer(D, M, K, rotation=rotation, init_iterations=5, **options)  # pyright: ignore[reportArgumentType]
+    layer = IndexingLayer(D, M, K, rotation=rotation, max_iter=5, **options)  # pyright: ignore[reportArgumentType]
     assert layer.start(rows(200).numpy())
     return layer
 
@@ -74,7 +74,7 @@ def test_the_gradient_is_the_definitions(signal: str, coarse: bool) -> None:
 
 
 def test_phases_pass_collect_and_train() -> None:
-    layer = IndexingLayer(D, M, K, warmup_steps=2, buffer_size=100, init_iterations=3)
+    layer = IndexingLayer(D, M, K, warmup_steps=2, buffer_size=100, max_iter=3)
     seen = []
     for step in range(5):
         x = rows(64, step)
@@ -87,7 +87,7 @@ def test_phases_pass_collect_and_train() -> None:
 @pytest.mark.parametrize("rotation", ROTATIONS)
 @pytest.mark.parametrize("centroids", ["average", "gradient"])
 def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, centroids: str) -> None:
-    layer = started(rotation, centroids=centroids, horizon=512)
+    layer = started(rotation, centroids=(centroids, 512))
     layer.centroids.codebooks.data.mul_(0.5)  # something to win back
     before, R = float(layer(rows(256, 7))[1].detach()), layer.rotation_matrix.clone()
     train(layer, 60)
@@ -99,8 +99,8 @@ def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, ce
 
 
 def test_layer_index_and_faiss_give_the_same_codes() -> None:
-    for n_coarse in (0, 4):
-        layer = started(n_coarse=n_coarse)
+    for n_lists in (0, 4):
+        layer = started(n_lists=n_lists)
         train(layer, 5)
         X = rows(100, 5).numpy()
         codes = layer.codes(X)
@@ -121,7 +121,7 @@ def test_layer_index_and_faiss_give_the_same_codes() -> None:
 @pytest.mark.parametrize("cut", [1, 3, 6])
 def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str, cut: int) -> None:
     def fresh() -> IndexingLayer:
-        return IndexingLayer(D, M, K, rotation=rotation, warmup_steps=2, buffer_size=100, init_iterations=3)
+        return IndexingLayer(D, M, K, rotation=rotation, warmup_steps=2, buffer_size=100, max_iter=3)
 
     whole = fresh()
     train(whole, 10)
@@ -167,7 +167,7 @@ def test_eval_before_training_passes_rows_and_codes_say_what_to_do() -> None:
 
 @pytest.mark.parametrize("centroids", ["average", "gradient"])
 def test_dead_centroids_win_rows_again(centroids: str) -> None:
-    layer = started("frozen", centroids=centroids, horizon=256)
+    layer = started("frozen", centroids=(centroids, 256))
     layer.centroids.codebooks.data[0, :3] = 1e3
     layer.centroids.sums.zero_()
     layer.centroids.counts.zero_()
@@ -204,3 +204,13 @@ def test_autocast_and_compile_leave_the_layer_alone() -> None:
         warnings.simplefilter("ignore")
         compiled = torch.compile(torch.nn.Sequential(torch.nn.Identity(), layer), backend="eager")
         assert compiled(rows(16))[0].shape == (16, D)
+
+
+def test_old_names_work_for_one_release() -> None:
+    with pytest.warns(DeprecationWarning, match="type n_lists="):
+        assert IndexingLayer(D, M, K, n_coarse=4).n_lists == 4  # pyright: ignore[reportCallIssue]
+    with pytest.warns(DeprecationWarning, match="type max_iter="):
+        assert IndexingLayer(D, M, K, init_iterations=7).max_iter == 7  # pyright: ignore[reportCallIssue]
+    with pytest.warns(DeprecationWarning, match=r"type centroids=\('gradient', 500\)"):
+        layer = IndexingLayer(D, M, K, centroids="gradient", horizon=500)  # pyright: ignore[reportCallIssue]
+    assert layer.centroids.horizon == 500

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin.quantization.codebooks import decode
-from nearkin.quantization.curvature import descend, rotated
+from nearkin.quantization.layer.curvature import descend, rotated
 from nearkin.records import RowForms
 
 N, D, M, K = 30, 6, 3, 4

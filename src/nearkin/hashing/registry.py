@@ -1,0 +1,35 @@
+"""Every hasher of the library, once: its class, where it stands, and what it is called on the command line.
+
+A new hasher is a module and an entry here; `nearkin`, `nearkin.hashing`, `load` and the pipeline's methods read it.
+Nothing is imported, so that the names cost nothing.
+"""
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """One hasher: the module that defines its class, its name as a method, and what it does in a few words."""
+
+    module: str
+    method: str
+    summary: str
+
+
+HASHERS = {  # class -> entry
+    "RandomHyperplanes": Entry(
+        "nearkin.hashing.random_hyperplanes", "lsh", "bits: signs of random projections (data-blind)"
+    ),
+    "PCAHash": Entry("nearkin.hashing.pca_hash", "pca-hash", "bits: signs of the principal components"),
+    "ITQ": Entry("nearkin.hashing.itq", "itq", "bits: principal components under a learned rotation"),
+    "OnE": Entry(
+        "nearkin.hashing.one", "one", "bits: orthonormal encoder, compression and quantization learned together"
+    ),
+    "OgE": Entry(
+        "nearkin.hashing.oge", "oge", "bits: orthogonal encoder, compression and quantization learned together"
+    ),
+    "SphericalHashing": Entry("nearkin.hashing.spherical", "spherical", "bits: inside or outside of learned spheres"),
+    "KMeansHash": Entry(
+        "nearkin.hashing.kmeans_hash", "kmeans-hash", "bits: k-means cells named so that near cells share bits"
+    ),
+    "BinaryAutoencoder": Entry("nearkin.hashing.binary_autoencoder", "bae", "bits: binary autoencoder"),
+}

@@ -1,0 +1,106 @@
+"""The parts of a saved index: read, compared with each other, and wrapped for plain FAISS."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from nearkin._check import check_choice, check_integer
+from nearkin._storage import read_arrays, read_config, unpack_ids
+from nearkin.contracts import BitCodes, Quantizer, VectorCodes
+from nearkin.hashing.bits import n_bytes
+from nearkin.index import identifiers
+from nearkin.index.empty import METRICS
+from nearkin.index.faiss_file import read_faiss
+from nearkin.index.faiss_rows import innermost
+from nearkin.index.rescoring import KeptVectors
+from nearkin.index.saved_quantizer import load_quantizer
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an index folder holds."""
+
+    faiss_index: Any
+    d: int
+    metric: str
+    quantizer: Quantizer | None
+    kept: KeptVectors | None
+    ids: np.ndarray | None
+    next_id: int | None
+
+
+def read_parts(path: Path) -> Parts:
+    """The parts of a folder; ValueError where one is damaged or is of another index."""
+    config = read_config(path, "index")
+    try:
+        metric = check_choice(config["metric"], "metric", METRICS)
+        d, n_rows = (check_integer(config[name], name, low=low) for name, low in (("n_features", 1), ("n_rows", 0)))
+        next_id = None if "next_id" not in config else check_integer(config["next_id"], "next_id", low=n_rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
+    found = read_faiss(path / "index.faiss", binary=metric == "hamming")
+    ids = _read_ids(path / "arrays.safetensors", n_rows)
+    mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
+    inner = _unwrapped(found) if mapped else found
+    if inner.ntotal != n_rows:
+        raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {n_rows}; it is damaged")
+    if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
+        raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
+    quantizer = load_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
+    _check_together(path, inner, d, metric, quantizer)
+    file = path / "vectors.npy"
+    kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
+    return Parts(inner, d, metric, quantizer, kept, ids, next_id)
+
+
+def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:
+    arrays = read_arrays(path)
+    if not arrays:
+        return None
+    try:
+        ids = identifiers.check_ids(unpack_ids("row", arrays), n_rows)
+        return identifiers.joined(np.empty(0, np.int64), ids)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not hold the ids of the rows ({error}); the file is damaged") from error
+
+
+def _check_together(path: Path, inner: Any, d: int, metric: str, quantizer: Quantizer | None) -> None:
+    if metric == "hamming":
+        bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else 0
+        fits = bits > 0 and inner.d == 8 * n_bytes(bits)
+    else:
+        expected = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+        exact = isinstance(innermost(inner), faiss.IndexFlat)
+        known = quantizer is None if exact else isinstance(quantizer, VectorCodes)
+        fits = inner.d == d and inner.metric_type == expected and known
+    if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
+        raise ValueError(
+            f"{path} has an index.faiss and a quantizer that do not belong to each other or to metric {metric!r} and "
+            f"{d} columns; the folder is damaged or mixed from two"
+        )
+
+
+def _unwrapped(wrapped: Any) -> Any:
+    """A copy of what the map holds: an owner changed from Python (`this.own`) crashes at some later collection."""
+    if isinstance(wrapped, faiss.IndexBinaryIDMap):
+        return faiss.clone_binary_index(faiss.downcast_IndexBinary(wrapped.index))
+    return faiss.clone_index(faiss.downcast_index(wrapped.index))
+
+
+def with_integer_ids(inner: Any, ids: np.ndarray | None) -> Any:
+    """The FAISS index, under the users' ids where they are integers."""
+    if ids is None or ids.dtype.kind != "i":
+        return inner
+    if isinstance(
+        inner, faiss.IndexBinary
+    ):  # a map wants an empty index at first: it gets a stand-in, then the real one
+        wrapped = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
+    else:
+        wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))
+    wrapped.index = inner
+    faiss.copy_array_to_vector(ids, wrapped.id_map)
+    wrapped.ntotal = inner.ntotal
+    return wrapped

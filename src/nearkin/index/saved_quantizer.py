@@ -1,0 +1,24 @@
+"""Reading a saved quantizer whose kind is not known before: the one list of kinds, a line for each."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from nearkin import hashing
+from nearkin._check import check_choice
+from nearkin._storage import read_config
+from nearkin.contracts import Quantizer
+from nearkin.quantization.product import ProductQuantizer
+from nearkin.quantization.scalar import ScalarQuantizer
+
+KINDS: dict[str, Callable[[str | os.PathLike], Quantizer]] = {  # kind in config.json -> how to read it
+    "product quantizer": ProductQuantizer.load,
+    "scalar quantizer": ScalarQuantizer.load,
+    "hasher": hashing.load,
+}
+
+
+def load_quantizer(path: str | os.PathLike) -> Quantizer:
+    """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
+    kind = read_config(path)["kind"]
+    return KINDS[check_choice(kind, f"kind in {Path(path) / 'config.json'}", KINDS)](path)

@@ -1,0 +1,25 @@
+"""Orthonormal columns from any matrix, and rows of unit length. Torch is not loaded for NumPy arrays."""
+
+from typing import Any
+
+import numpy as np
+
+
+def unique_q(M: Any) -> Any:
+    """Return the Q of M = Q R (..., d, k), array or tensor, with R's diagonal positive: Q is then a function of M.
+
+    Of a Gaussian M it is uniform, by the Haar measure (Mezzadri 2007); without the signs it is not.
+    """
+    if isinstance(M, np.ndarray):
+        Q, R = np.linalg.qr(M)
+        return Q * np.where(np.diagonal(R, axis1=-2, axis2=-1) < 0, -1.0, 1.0).astype(M.dtype)[..., None, :]
+    import torch  # a tensor is given, so it is loaded; hashers live without it
+
+    Q, R = torch.linalg.qr(M)
+    return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    """Return rows of X (..., d) divided by their lengths, in X's type; rows of zeros stay."""
+    lengths = np.linalg.norm(X, axis=-1, keepdims=True)
+    return np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)

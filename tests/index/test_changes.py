@@ -1,0 +1,270 @@
+"""Rows that come and go: removed, replaced, added by several threads, and changes that are broken off."""
+
+import copy
+import signal
+import threading
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from nearkin import Index, ProductQuantizer, RandomHyperplanes
+from nearkin.index import faiss_rows
+from nearkin.quantization.scalar import ScalarQuantizer
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 8)).astype(np.float32)
+NEW = rng.normal(size=(70, 8)).astype(np.float32)
+UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
+
+KINDS = {
+    "exact": (None, "l2"),
+    "exact cosine": (None, "cosine"),
+    "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0).fit(X), "l2"),
+    "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0).fit(UNIT), "cosine"),
+    "scalar": (ScalarQuantizer(8).fit(X), "ip"),
+    "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X), "l2"),
+    "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0).fit(X), "ip"),
+    "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0).fit(X), "l2"),
+    "bits": (RandomHyperplanes(24, random_state=0).fit(X), "hamming"),
+}
+NAMES = {
+    "counted": lambda n: None,
+    "integers": lambda n: 1000 - 3 * np.arange(n),
+    "text": lambda n: np.array([f"row {i}" for i in range(n)]),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> tuple[object, str]:
+    return KINDS[request.param]
+
+
+def build(rows: np.ndarray, kind: tuple[object, str], ids: object, **options: object) -> Index:
+    quantizer, metric = kind
+    return Index.build(rows, quantizer, ids, metric, n_probe=5, **options)
+
+
+def all_hits(index: Index, Q: np.ndarray = X[:20], **options: object) -> list[dict[object, float]]:
+    """Every row with its score, for each query: equal scores may stand in any order."""
+    scores, ids = index.search(Q, len(index), **options)
+    return [dict(zip(found.tolist(), row.tolist(), strict=True)) for found, row in zip(ids, scores, strict=True)]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_what_is_left_answers_as_if_it_had_been_alone(kind, names: str, tmp_path: Path) -> None:
+    ids = NAMES[names](300)
+    gone = np.random.default_rng(1).permutation(300)[:120]
+    left = np.setdiff1d(np.arange(300), gone)
+    own = np.arange(300) if ids is None else ids
+    index = build(X, kind, ids, keep_vectors=True).remove(own[gone])
+    expected = build(X[left], kind, own[left], keep_vectors=True)
+    assert len(index) == 180
+    index.save(tmp_path / "idx")
+    for found in (index, Index.load(tmp_path / "idx")):
+        assert all_hits(found) == all_hits(expected)
+        assert all_hits(found, oversample=200) == all_hits(expected, oversample=200)
+        np.testing.assert_array_equal(found.ids, own[left])
+        with pytest.raises(ValueError, match=r"120 of 120 ids are not in the index"):
+            found.remove(own[gone])
+
+
+def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Path) -> None:
+    index = build(X, kind, None, keep_vectors=True).remove([299, 5])
+    index.save(tmp_path / "idx")
+    for each in (index, Index.load(tmp_path / "idx")):
+        each.add(NEW[:3]).remove([301]).add(9 * NEW[3:4])
+        assert each.ids[-3:].tolist() == [300, 302, 303]
+        assert {299, 5, 301}.isdisjoint(each.search(X, 301)[1].ravel().tolist())
+        assert each.search(9 * NEW[3:4], 1, oversample=400)[1] == 303
+        with pytest.raises(ValueError, match="ids is given, but this index has no ids of its own"):
+            each.add(NEW[:1], ids=[7])
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_an_updated_row_is_found_by_its_new_vector_under_its_old_id(kind, names: str) -> None:
+    ids = NAMES[names](300)
+    own = np.arange(300) if ids is None else ids
+    changed = np.random.default_rng(2).permutation(300)[:70]
+    rows = X.copy()
+    rows[changed] = NEW
+    index = build(X, kind, ids, keep_vectors=True).update(own[changed], NEW)
+    expected = build(rows, kind, own, keep_vectors=True)
+    assert all_hits(index) == all_hits(expected)
+    assert all_hits(index, oversample=200) == all_hits(expected, oversample=200)
+    assert len(index.add(NEW[:1], None if ids is None else [own[0] + own[0]])) == 301
+
+
+def test_all_rows_go_and_others_come(kind) -> None:
+    index = build(X, kind, NAMES["text"](300), keep_vectors=True).remove(NAMES["text"](300))
+    assert index.search(X, 3)[1].shape == (300, 0)
+    index.add(X, NAMES["text"](300))
+    assert all_hits(index) == all_hits(build(X, kind, NAMES["text"](300)))
+
+
+class StoppedError(Exception):
+    pass
+
+
+def state(index: Index) -> tuple[object, ...]:
+    kept = None if index.kept is None else index.kept.rows(np.arange(len(index)))
+    ids = None if index.ids is None else index.ids.tolist()
+    return len(index), ids, None if kept is None else kept.tolist(), all_hits(index, X[:3])
+
+
+@pytest.mark.parametrize("error", [StoppedError, KeyboardInterrupt])
+@pytest.mark.parametrize("change", ["add", "update"])
+@pytest.mark.parametrize("where", ["callback", "codes", "vectors"])
+def test_a_change_that_raises_changes_nothing(kind, change: str, where: str, error, monkeypatch) -> None:
+    """`add` left the rows of the chunks before, without their ids and vectors."""
+
+    def fails(*args: object) -> None:
+        raise error
+
+    def half(self: object, index: object, rows: np.ndarray) -> None:
+        whole(self, index, rows[:33])
+        raise error
+
+    index = build(X, kind, NAMES["text"](300), keep_vectors=True)
+    before = state(index)
+    options = {"callback": fails} if where == "callback" else {}
+    if where == "vectors":
+        monkeypatch.setattr("nearkin.index.rescoring.KeptVectors.with_rows", fails)
+    if where == "codes":
+        if not isinstance(kind[0], ProductQuantizer):
+            pytest.skip("FAISS adds these in one step")
+        if faiss_rows.takes_rows_only(index.faiss_index):
+            whole = ProductQuantizer.add_to
+            monkeypatch.setattr(ProductQuantizer, "add_to", half)
+        else:
+            monkeypatch.setattr(ProductQuantizer, "faiss_codes", fails)
+    ids = [f"new {i}" if change == "add" else f"row {i}" for i in range(70)]
+    with pytest.raises(error):
+        (index.add if change == "add" else index.update)(*((NEW, ids) if change == "add" else (ids, NEW)), **options)
+    assert state(index) == before
+    monkeypatch.undo()
+    index.add(NEW, [f"new {i}" for i in range(70)])
+    assert len(index) == len(index.ids) == len(index.kept) == 370
+
+
+def test_ctrl_c_in_the_middle_of_the_step_comes_after_it(monkeypatch) -> None:
+    def interrupted(*args: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        plain(*args)
+
+    plain = faiss_rows.remove
+    monkeypatch.setattr("nearkin.index.faiss_rows.remove", interrupted)
+    index = Index.build(X, ids=NAMES["text"](300), keep_vectors=True)
+    with pytest.raises(KeyboardInterrupt):
+        index.remove(["row 7"])
+    assert len(index) == len(index.ids) == len(index.kept) == 299
+    assert "row 7" not in index.ids
+
+
+def in_threads(*jobs) -> None:
+    """Run them side by side; the first error is raised."""
+    errors: list[BaseException] = []
+
+    def run(job) -> None:
+        try:
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[job]) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
+def test_three_threads_add_and_no_row_or_id_is_lost(kind) -> None:
+    """14,000 rows and 7,800 ids came of it."""
+    index = build(X[:1], kind, ["first"], keep_vectors=True)
+
+    def adding(part: int):
+        def job() -> None:
+            for i in range(20):
+                rows = X[part * 100 + 5 * i : part * 100 + 5 * i + 5]
+                index.add(rows, [f"{part} {5 * i + j}" for j in range(5)])
+
+        return job
+
+    in_threads(*(adding(part) for part in range(3)))
+    assert len(index) == len(index.ids) == len(index.kept) == 301
+    for position in range(1, 301, 13):
+        part, row = map(int, index.ids[position].split())
+        np.testing.assert_array_equal(index.kept.rows(np.array([position]))[0], X[part * 100 + row])
+
+
+def test_a_search_sees_the_index_before_or_after_a_change(kind) -> None:
+    index = build(X, kind, np.arange(300), keep_vectors=True)
+    exact = Index.build(X, metric=kind[1] if kind[1] != "hamming" else "l2")
+    first = exact.search(X, 1)[1].ravel()
+    done = threading.Event()
+
+    def changing() -> None:
+        try:
+            for i in range(10):
+                index.add(NEW, np.arange(70) + 1000 * (i + 1))
+                index.update(np.arange(70) + 1000 * (i + 1), 100 + NEW)
+                index.remove(np.arange(70) + 1000 * (i + 1))
+        finally:
+            done.set()
+
+    def searching() -> None:
+        while not done.is_set():
+            sizes = index.search(X, 400)[0].shape[1]
+            assert sizes in (300, 370)
+            if kind[1] != "ip":
+                found = index.search(X, 1, oversample=100)[1].ravel()
+                assert ((found == first) | (found >= 1000)).all()
+
+    in_threads(changing, searching, searching)
+    assert all_hits(index) == all_hits(build(X, kind, np.arange(300)))
+
+
+def test_a_search_may_not_change_its_own_index() -> None:
+    index = Index.build(X)
+    with pytest.raises(RuntimeError, match="changed inside a callback of its own search"):
+        index.search(X, callback=lambda done, record: index.add(X))
+    assert len(index.add(X[:1])) == 301  # and the lock is free again
+    index.add(NEW, callback=lambda done, record: index.search(X))
+
+
+def test_a_copy_has_a_lock_of_its_own() -> None:
+    index = Index.build(X, clone(KINDS["pq"][0]), NAMES["text"](300))
+    other = copy.deepcopy(index)
+    other.remove(["row 3"])
+    assert (len(index), len(other)) == (300, 299)
+
+
+def test_merging_both_ways_at_once_ends() -> None:
+    one, other = Index.build(X), Index.build(NEW)
+    in_threads(*[lambda: one.merge(other), lambda: other.merge(one)] * 20)
+    assert len(one) + len(other) == 370
+
+
+def test_ten_thousand_searches_leak_nothing() -> None:
+    import resource
+
+    index = build(X, KINDS["lists"], NAMES["text"](300), keep_vectors=True)
+
+    def searches(n: int) -> int:
+        for _ in range(n):
+            index.search(X[:1], 5, oversample=2)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = searches(1000)
+    assert searches(9000) - before < 8_192, "kB more at the peak"
+
+
+def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
+    index = build(X, KINDS["lists"], None)
+    faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
+    assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
