@@ -48,7 +48,8 @@ def places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
         if field in LEFT_ALONE:
             continue
         for i, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(child, ast.AST) and not isinstance(child, ast.Raise | ast.JoinedStr):
+            default = isinstance(node, ast.ClassDef) and isinstance(child, ast.AnnAssign)  # of a dataclass
+            if isinstance(child, ast.AST) and not default and not isinstance(child, ast.Raise | ast.JoinedStr):
                 yield node, field, i
                 yield from places(child)
 

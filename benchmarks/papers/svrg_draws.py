@@ -77,8 +77,15 @@ def svrg_draws(data: Path) -> list[dict[str, Any]]:
         for uniform, decay in product((False, True), DECAYS):
             row = {"loss": loss, "method": "SGD", "uniform": uniform, "decay": decay, "start": "N(0, .1)"}
             rows.append(row | measured(loss, SGD(step=step, decay=decay), 1, BUDGET, uniform, "N(0, .1)"))
+        rows.append(svrg(loss))
         print(*(row for row in rows if row["loss"] == loss), sep="\n", flush=True)
     return rows
+
+
+def svrg(loss: str) -> dict[str, Any]:
+    """SVRG with its published step, draws and start as printed."""
+    row = {"loss": loss, "method": "SVRG", "uniform": True, "start": "U(0, 1)"}
+    return row | measured(loss, solvers(loss)["svrg published step"][0], 3, BUDGET, True, "U(0, 1)")
 
 
 def measured(loss: str, solver: Any, passes: int, budget: int, uniform: bool, start: str) -> dict[str, Any]:

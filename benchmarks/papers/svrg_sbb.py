@@ -71,6 +71,7 @@ def table_i_printed(found: Any) -> Findings:
     """What Table I's text says of draws, steps, epsilon and starts, one departure of ours undone at a time."""
     sbb = {(r["loss"], r["uniform"], r["epsilon"], r["start"]): r for r in found if r["method"] == "SVRG-SBB"}
     sgd = {(r["loss"], r["uniform"], r["decay"]): r for r in found if r["method"] == "SGD"}
+    fixed = {r["loss"]: r for r in found if r["method"] == "SVRG"}
     losses = list(dict.fromkeys(r["loss"] for r in found))
     ours, large, box = (False, 0.1, "N(0, .1)"), (False, 2.5, "N(0, .1)"), (False, 0.1, "U(0, 1)")
     drawn, printed = (True, 0.1, "N(0, .1)"), (True, 2.5, "U(0, 1)")
@@ -86,23 +87,26 @@ def table_i_printed(found: Any) -> Findings:
 
     all_printed = [sbb[loss, *printed] for loss in losses]
     arriving = {decay: [sgd[loss, True, decay] for loss in losses] for decay in (0.0, 0.01, 0.1)}
-    most = max(abs(a / b - 1) for a, b in zip(passes(drawn), passes(ours), strict=True))
+    steps = [fixed[loss]["passes"] or float("inf") for loss in losses]
+    ahead = [a < b for a, b in zip(passes(printed), steps, strict=True)]
     claims = [
         Claim("SVRG-SBB reaches 0.15 with uniform draws, epsilon 2.5e-2 of the mean loss and starts U(0, 1), runs",
               "all", runs(all_printed), all(r["reached"] == r["of"] for r in all_printed)),
+        Claim("so set, it needs fewer passes than SVRG with the published step, losses", "4 of 4",
+              f"{counted(ahead)}: {text(passes(printed))} against {text(steps)} for {' / '.join(losses)}", all(ahead)),
         Claim("SGD with the published step, constant, reaches 0.15, losses", "3 of 4",
               counted([r["reached"] > 0 for r in arriving[0.0]]), sum(r["reached"] > 0 for r in arriving[0.0]) >= 3),
         Claim("the same, runs, and with a decay of .01 and of .1", "constant",
               ", ".join(runs(rows) for rows in arriving.values())),
-        Claim("uniform draws need the passes of one shuffled order (within a fifth)", "uniform draws",
-              f"{text(passes(drawn))} against {text(passes(ours))} for {' / '.join(losses)}", most <= 0.2),
+        Claim("one shuffled order instead of uniform draws, passes to 0.15", "uniform draws",
+              f"{text(passes(ours))} against {text(passes(drawn))}"),
         Claim("epsilon as printed, passes to 0.15", "2.5e-2", f"{text(passes(large))} against {text(passes(ours))}"),
         Claim("starts U(0, 1), passes to 0.15", "U(0, 1)", f"{text(passes(box))} against {text(passes(ours))}"),
     ]  # fmt: skip
     why = (
-        f"The paper's data and setting, {all_printed[0]['of']} seeds for its fifty: SGD's row is decided by the decay, "
-        "which ours in Table I has and the paper has not; one shuffled order instead of draws changes next to nothing, "
-        "and the printed epsilon costs SVRG-SBB several times the passes."
+        f"The paper's data and setting, {all_printed[0]['of']} seeds for its fifty, passes for its seconds: at the "
+        "printed epsilon SVRG is ahead for t-STE, where its published step is 40 times that of the other losses; "
+        "SGD's row is decided by the decay, which ours in Table I has and the paper has not."
     )
     return claims, why
 
