@@ -42,7 +42,7 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         place = dict(zip(names, range(len(names)), strict=True))
         ids = np.array(names, dtype=str)
         _check_text(names, ids)
-        return np.fromiter((place[cell] for cell in cells), np.int32, len(cells)), ids
+        return np.array(list(map(place.__getitem__, cells)), np.int32), ids
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
         if high - low <= 4 * len(values) + 1000:  # close together: counting is faster than sorting
@@ -75,7 +75,7 @@ def as_ids(values: Any, name: str) -> np.ndarray:
         cells = ids.tolist()
         kinds = set(map(type, cells))
         if kinds == {str}:
-            missing = np.zeros(len(ids), bool) if "" not in set(cells) else ids == ""
+            missing = ids == "" if "" in cells else np.zeros(len(ids), bool)
         else:
             missing = np.fromiter((v is None or v != v for v in cells), dtype=bool, count=len(ids))
             kinds = {type(v) for v, gone in zip(cells, missing, strict=True) if not gone}
@@ -162,14 +162,21 @@ def merge_pairs(
     key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Sort the pairs by key and merge those that are equal."""
-    order = np.lexsort((key,) if timestamps is None else (timestamps, key))  # stable: the last of equals comes last
-    key, weights = key[order], weights[order]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    order = np.argsort(key)  # fast and unstable: equal keys, which are few, are put in order afterwards
+    ordered = key[order]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        runs = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
+        part = order[runs]
+        times = () if timestamps is None else (timestamps[part],)
+        order[runs] = part[np.lexsort((part, *times, key[part]))]  # the last of equals comes last
+    weights = weights[order]
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
     last = np.concatenate([first[1:], [len(key)]]) - 1
     reduce: dict[str, Sequence[Any] | Any] = {"sum": np.add, "max": np.maximum}
     merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (
-        key[first],
+        ordered[first],
         merged,
         None if timestamps is None else timestamps[order][last],
         None if split is None else np.minimum.reduceat(split[order], first),

@@ -93,8 +93,8 @@ def test_callback_reports_each_iteration(digits, name):
     hasher = FAMILY[name](8, random_state=0).fit(
         digits[:300], callback=lambda step, record: steps.append((step, record))
     )
-    assert [step for step, _ in steps] == list(range(hasher.n_iter_))
-    np.testing.assert_allclose([record["loss"] for _, record in steps], hasher.history_)
+    assert [step for step, _ in steps] == list(range(1, hasher.n_iter_ + 1))
+    np.testing.assert_allclose([record["objective"] for _, record in steps], hasher.history_)
 
 
 @pytest.mark.parametrize("name", ORTHOGONAL)

@@ -206,7 +206,40 @@ def test_a_database_without_the_extension(bits, postgres, connection) -> None:
 
 
 def test_what_pgvector_cannot_hold_is_refused(X, pq, postgres) -> None:
-    with pytest.raises(ValueError, match="pgvector takes bits, and this index has metric 'l2'"):
-        export_index(Index.build(X, pq), Pgvector(postgres))
+    with pytest.raises(ValueError, match=r"'bit' \(--as bit\) takes bits, and this index has metric 'l2'"):
+        export_index(Index.build(X, pq), Pgvector(postgres, form="bit"))
+    with pytest.raises(ValueError, match="form is 'float'; it must be one of 'bit', 'vector', 'halfvec'"):
+        Pgvector(postgres, form="float")
+    with pytest.raises(ValueError, match="is for an index of vectors, and this one has bits; type --as bit"):
+        export_index(Index.build(X, nk.RandomHyperplanes(8), metric="hamming"), Pgvector(postgres, form="vector"))
+    with pytest.raises(ValueError, match=r"has 2001 columns, and pgvector indexes 2000 of vector; --as halfvec takes"):
+        export_index(Index.build(np.eye(3, 2001)), Pgvector(postgres))
+    with pytest.raises(ValueError, match=r"vectors hold 70000, and halfvec ends at 65504; type --as vector"):
+        export_index(Index.build(np.eye(3) * 70_000), Pgvector(postgres, form="halfvec"))
     with pytest.raises(ValueError, match="must be lower-case letters"):
         Pgvector(postgres, "x; DROP TABLE users")
+
+
+@pytest.mark.parametrize("form", ["vector", "halfvec"])
+@pytest.mark.parametrize(("kind", "metric"), [("exact", "l2"), ("exact", "ip"), ("kept", "cosine"), ("codes", "l2")])
+def test_vectors_in_full_or_half_precision(form, kind, metric, X, Q, postgres, connection) -> None:
+    quantizer = None if kind == "exact" else nk.ProductQuantizer(4, 32, random_state=0, max_iter=2)
+    index = Index.build(X[:500], quantizer, ids=[f"row {i}" for i in range(500)], metric=metric)
+    if kind == "kept":
+        index = Index.build(X[:500], index.quantizer, metric=metric, keep_vectors=True)
+    record = export_index(index, Pgvector(postgres, form=form))
+    assert record["recall"] >= 0.95
+    assert record["form"] == form
+    assert export_index(index, Pgvector(postgres, form=form))["already_there"]
+    pgvector._need_extension(connection)
+    asked = Q / np.linalg.norm(Q, axis=1, keepdims=True) if metric == "cosine" else Q
+    found = pgvector.search_vectors(connection, "nearkin", asked, 5, form=form, metric=metric)[1]
+    expected = index.search(Q, 5, oversample=100 if kind == "kept" else None)[1]
+    assert (found == expected).mean() > (0.9 if kind != "codes" else 0.6)  # rows of one code are equally near
+    sign = {"l2": "<->", "ip": "<#>", "cosine": "<=>"}[metric]
+    vector = str(asked[0].tolist())
+    connection.execute("SET enable_seqscan = off")  # of so few rows the planner reads all
+    plan = connection.execute(f"EXPLAIN SELECT id FROM nearkin ORDER BY vector {sign} '{vector}' LIMIT 5").fetchall()
+    assert "nearkin_code" in str(plan), plan
+    with pytest.raises(ValueError, match=r"holds another index .*form"):
+        export_index(index, Pgvector(postgres, form="halfvec" if form == "vector" else "vector"))

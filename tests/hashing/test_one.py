@@ -110,7 +110,7 @@ def test_a_rise_within_the_tolerance_keeps_the_columns_before_it():
 
 def test_callback_sees_every_iteration():
     steps = run([3.0, 2.0, 1.0])[2]
-    assert steps == [(i, {"loss": loss, "total": 3}) for i, loss in enumerate([3.0, 2.0, 1.0])]
+    assert steps == [(i, {"objective": loss, "total": 3}) for i, loss in enumerate([3.0, 2.0, 1.0], start=1)]
 
 
 def test_unknown_solver_is_named(digits):

@@ -10,6 +10,7 @@ from nearkin.hashing import load
 from nearkin.hashing.bits import BIT_ORDER
 from nearkin.hashing.registry import HASHERS
 from nearkin.pipeline.methods import methods
+from tests.storage.versions import as_version_1
 
 
 @pytest.fixture
@@ -19,6 +20,7 @@ def folder(rng, tmp_path):
 
 
 def rewrite(folder, **changes):
+    as_version_1(folder)  # without the manifest, whose checksums would find it first
     file = folder / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 

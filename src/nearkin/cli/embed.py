@@ -1,14 +1,12 @@
 """`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Threads
 from nearkin.cli.screen import Screen, pairs
-
-_ORDINAL_LOSSES = ("gnmds", "ckl", "ckl-printed", "ste", "t-ste", "soe")
 
 
 def embed(
@@ -51,6 +49,10 @@ def embed(
     kind: Annotated[
         str, typer.Option(help="pairs, comparisons, or auto: pairs if the columns have the usual names of pairs.")
     ] = "auto",
+    next_queries: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
+    ] = 0,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -65,30 +67,36 @@ def embed(
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
     - nearkin embed pairs.csv --right-features items.csv --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
+    - nearkin embed answers.csv --next-queries 20 --out map
     """
     del threads  # its callback has set them
     screen = Screen(as_json)
-    size = _size(dim)
-    if _holds_pairs(signals, kind, left, right, loss):
-        from nearkin.cli.embed_interactions import embed_interactions as work  # torch, only where it is needed
-
-        options: dict[str, Any] = {"left": left, "right": right, "dim": size or 64, "loss": loss or "all-pairs"}
-        options |= {"left_features": left_features, "right_features": right_features}
-        following = f"Next: nk.TwoTower.load({out!r}).recommend(...)"
-    else:
-        from nearkin.cli.embed_comparisons import embed_comparisons as work
-
-        options = {"dim": size or 2, "loss": loss or "ste"}
-        if left_features is not None or right_features is not None:
-            raise ValueError("--left-features and --right-features are for pairs; comparisons have none")
-        following = f"Next: open {out}/map.png"
     with screen.watch("embed") as callback:
-        record = work(signals, out=out, solver=solver, seed=seed, callback=callback, **options)
+        record = nk.pipeline.embed_signals(
+            signals,
+            out,
+            kind=kind,
+            dim=_size(dim),
+            loss=loss,
+            solver=solver,
+            seed=seed,
+            next_queries=next_queries,
+            callback=callback,
+            left=left,
+            right=right,
+            left_features=left_features,
+            right_features=right_features,
+        )
+    pairs_given = record["signals"] == "pairs"
+    following = f"nk.TwoTower.load({out!r}).recommend(...)" if pairs_given else f"open {out}/map.png"
     shown = {
-        name.replace("_", " "): v for name, v in record.items() if not isinstance(v, dict | list) and v is not None
+        name.replace("_", " "): v
+        for name, v in record.items()
+        if name != "understood" and not isinstance(v, dict | list) and v is not None
     }
-    notes = [f"Note: {note}" for note in record.get("notes", [])]
-    screen.finish(record, pairs(out, shown), *notes, following)
+    notes = [f"Read {record['understood']}"] if "understood" in record else []
+    notes += [f"Note: {note}" for note in record.get("notes", [])]
+    screen.finish(record, pairs(out, shown), *notes, f"Next: {following}")
 
 
 def _size(dim: str | None) -> int | str | None:
@@ -97,13 +105,3 @@ def _size(dim: str | None) -> int | str | None:
     if not dim.isdecimal() or int(dim) < 1:
         raise ValueError(f"--dim is {dim!r}; it must be a number of at least 1, or auto (for comparisons)")
     return int(dim)
-
-
-def _holds_pairs(path: str, kind: str, left: str | None, right: str | None, loss: str | None) -> bool:
-    if kind not in ("auto", "pairs", "comparisons"):
-        raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
-    if kind != "auto":
-        return kind == "pairs"
-    if loss is not None:
-        return loss not in _ORDINAL_LOSSES
-    return left is not None or right is not None or nk.data.holds_pairs(path)

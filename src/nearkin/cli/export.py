@@ -36,6 +36,15 @@ def export(
         str | None,
         typer.Option(help="Table, collection or index to write.  [default: nearkin]", show_default=False),
     ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="TYPE",
+            help="What a table holds (pgvector): bit, vector or halfvec.  [default: bit for bits, else vector]",
+            show_default=False,
+        ),
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite another index under that name.")] = False,
     queries: Annotated[
         str | None,
@@ -61,12 +70,15 @@ def export(
     Examples:
 
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop --name products
+    - nearkin export idx --to pgvector --as halfvec --dsn postgresql://me@localhost/shop
     - nearkin export idx --to lance --out idx.lance
     - nearkin export idx --to faiss-shards --shards 8 --out shards
     - nearkin export idx --to qdrant --url http://localhost:6333
     """
     screen = Screen(as_json)
-    target = nk.export.make_target(to, out=out, shards=shards, dsn=dsn, url=url, name=name, replace=replace or None)
+    target = nk.export.make_target(
+        to, out=out, shards=shards, dsn=dsn, url=url, name=name, form=form, replace=replace or None
+    )
     asked = None if queries is None else nk.read_vectors(queries)
     try:
         made = nk.pipeline.export_folder(

@@ -29,9 +29,6 @@ Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress -
 QUERIES = typer.Argument(
     help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
 )
-QUERIES = typer.Argument(
-    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
-)
 Queries = Annotated[str, QUERIES]
 Oversample = Annotated[
     int | None,

@@ -7,12 +7,14 @@ from nearkin.data.comparison_synthetic import comparisons_from_labels as compari
 from nearkin.data.comparison_synthetic import comparisons_from_vectors as comparisons_from_vectors
 from nearkin.data.comparison_synthetic import flip_answers as flip_answers
 from nearkin.data.comparison_votes import count_contradictions as count_contradictions
+from nearkin.data.comparison_votes import held_out_noise_floor as held_out_noise_floor
 from nearkin.data.comparison_votes import merge_votes as merge_votes
 from nearkin.data.comparison_votes import noise_floor as noise_floor
 from nearkin.data.comparison_votes import number_questions as number_questions
 from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
 from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
 from nearkin.data.comparisons import read_comparisons as read_comparisons
+from nearkin.data.describe import describe as describe
 from nearkin.data.feature_tables import read_features as read_features
 from nearkin.data.interaction_split import Parts as Parts
 from nearkin.data.interaction_split import k_core as k_core

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,14 +49,18 @@ class Column:
             raise ValueError(f"{self._title} has ids of type {values.dtype}; ids are text or whole numbers")
         return values
 
-    def _gaps(self) -> np.ndarray:
+    @cached_property
+    def _distinct(self) -> set[str]:
+        return set(self.values.tolist())
+
+    def _gaps(self) -> np.ndarray | None:
         """Empty cells of a text column, and words for a missing value where all other cells are integers."""
-        words = _MISSING_WORDS & set(self.values.tolist())
+        words = _MISSING_WORDS & self._distinct
         if words:
             gone = np.isin(self.values, list(words))
             if not gone.all() and as_integers(self.values[~gone].tolist()) is not None:
                 return gone
-        return self.values == ""
+        return self.values == "" if "" in self._distinct else None
 
     def numbers(self) -> np.ndarray:
         """Numbers (n,), integers as they are and all others float64; ValueError for what is no number or missing."""
@@ -70,6 +75,10 @@ class Column:
 
     def maybe_numbers(self) -> np.ndarray | None:
         """Numbers (n,), NaN where missing, or None if some value is no number."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> np.ndarray | None:
         if self.values.dtype.kind in "iufb":
             return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
         return _floats_with_gaps(self.values) if self.is_text else None
@@ -95,7 +104,7 @@ class Column:
         """Words for a missing value that stand as names among text, said because they may be neither."""
         if not self.is_text:
             return []
-        words = _MISSING_WORDS & set(self.values.tolist())
+        words = sorted(_MISSING_WORDS & self._distinct)
         return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
 
     def take(self, keep: Any) -> "Column":
@@ -110,8 +119,8 @@ class Column:
             )
 
 
-def _or(mask: np.ndarray | None, other: np.ndarray) -> np.ndarray:
-    return other if mask is None else mask | other
+def _or(mask: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
+    return mask if other is None else other if mask is None else mask | other
 
 
 def text_column(name: str, cells: list[str]) -> Column:
@@ -121,9 +130,8 @@ def text_column(name: str, cells: list[str]) -> Column:
 
 
 def as_text(values: Any) -> np.ndarray:
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    """Python values as an array of objects, (n,) whatever they are."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def as_integers(cells: list[str]) -> np.ndarray | None:

@@ -54,7 +54,7 @@ def assign_roles(
     shape = form if form in ("odd-one-out", "most-central") else {3: "triplet", 4: "quadruplet"}.get(len(objects))
     if shape is None or (form in ("triplet", "quadruplet") and form != shape):
         raise _too_many(table, [column.name for column in objects], form)
-    used = [*objects, *taken]
+    used = [*objects, *given.values(), *taken]
     aside = [name for name, column in table.columns.items() if not any(column is other for other in used)]
     return Roles(objects, shape, options, given.get("response"), extra["weight"], extra["annotator"], None, aside)
 
@@ -129,6 +129,8 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
 
 def _option_pair(columns: dict[str, Column]) -> list[Column]:
     by_name = {normal(name): column for name, column in columns.items()}
+    if {"a", "b", "c"} <= set(by_name):
+        return []  # three letters in a row name three places, not two options
     return next(([by_name[a], by_name[b]] for a, b in OPTIONS if a in by_name and b in by_name), [])
 
 

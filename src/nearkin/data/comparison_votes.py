@@ -51,12 +51,34 @@ def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
 def noise_floor(comparisons: Comparisons) -> float:
     """The share of answers (weighted) that every embedding violates, because others contradict them.
 
-    It is a lower bound: only repeated questions can show a contradiction. ValueError if there are no comparisons.
+    It is a lower bound: only repeated questions can show a contradiction. A model can fit the noise of these answers,
+    not that of new ones: see `held_out_noise_floor`. ValueError if there are no comparisons.
     """
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
     net, total = net_votes(comparisons)
     return float(((total - np.abs(net)) / 2).sum() / total.sum())
+
+
+def held_out_noise_floor(comparisons: Comparisons) -> float:
+    """The error on new answers that no model can beat, in [0, 1/2], from questions that were answered at least twice.
+
+    With p the share of one answer among all that would be given to a question, the best model errs with min(p, 1 - p)
+    and two answers disagree with chance D = 2 p (1 - p), so that min(p, 1 - p) = (1 - sqrt(1 - 2 D)) / 2. The mean of
+    D over questions, weighted by their answers, is estimated without bias from pairs of answers and put into this
+    formula. It is convex in D: where some questions are harder than others, the floor lies above the number returned
+    (Jensen). One row is one answer, whatever its weight. ValueError if no question was answered twice.
+    """
+    number, first = _questions(comparisons)
+    total = np.bincount(number)
+    ones = np.bincount(number, first)
+    repeated = total >= 2
+    if not repeated.any():
+        raise ValueError("no question was answered twice; the noise floor cannot be told from these comparisons")
+    total, ones = total[repeated].astype(np.float64), ones[repeated]
+    disagree = 2 * ones * (total - ones) / (total * (total - 1))  # share of a question's pairs of answers
+    share = float(np.average(disagree, weights=total))
+    return 0.5 * (1.0 - float(np.sqrt(max(0.0, 1.0 - 2.0 * share))))
 
 
 def count_contradictions(comparisons: Comparisons) -> int:

@@ -111,7 +111,13 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
 
 def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
     """The same by pyarrow, or None: it is not installed, there are quotes, or the table is not regular."""
-    if b'"' in data or delimiter == " " or data.count(b"\r") != data.count(b"\r\n") or not delimiter.isascii():
+    if (
+        len(data) >= 2**31
+        or b'"' in data
+        or delimiter == " "
+        or data.count(b"\r") != data.count(b"\r\n")
+        or not delimiter.isascii()
+    ):
         return None
     try:
         import pyarrow as pa  # an optional peer
@@ -161,6 +167,8 @@ def _arrow_values(column) -> np.ndarray:
                 return numbers.to_numpy()
         except pa.ArrowInvalid:
             pass
-    cells = column.to_pylist()
-    found = as_integers(cells)
-    return as_text(cells) if found is None else found
+    encoded = column.combine_chunks().dictionary_encode()  # equal cells become one object, which later steps hash once
+    names = encoded.dictionary.to_pylist()
+    values = as_text(names)[encoded.indices.to_numpy()]
+    whole = as_integers(names)
+    return values if whole is None else whole[encoded.indices.to_numpy()]

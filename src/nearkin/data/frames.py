@@ -24,6 +24,35 @@ def frame_columns(source: Any) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
+def frame_vectors(source: Any) -> np.ndarray:
+    """Vectors (n, d) in a DataFrame: its numeric columns, or its one column of lists; ValueError for anything else."""
+    columns = frame_columns(source)
+    lists = [column for column in columns if column.is_text and isinstance(_first(column), list | tuple | np.ndarray)]
+    if len(lists) > 1:
+        raise ValueError(f"the table has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
+    for column in lists or columns:
+        if column.missing is not None or column.values.dtype.kind not in ("O" if lists else "iuf"):
+            raise ValueError(f"column {column.name!r} of the table has nulls or no numbers; vectors are numbers only")
+    if not columns or not len(columns[0]):
+        raise ValueError("the table has no rows; it needs at least one")
+    if not lists:
+        return np.stack([column.values for column in columns], axis=1)
+    widths = sorted({len(row) for row in lists[0].values.tolist()})
+    if len(widths) > 1:
+        raise ValueError(f"the lists of {lists[0].name!r} have lengths {widths[:5]}; every row needs the same")
+    try:
+        X = np.array([list(row) for row in lists[0].values.tolist()])
+    except ValueError as error:
+        raise ValueError(f"the lists of {lists[0].name!r} hold no numbers ({error})") from error
+    if X.ndim != 2 or X.dtype.kind not in "iuf":
+        raise ValueError(f"the lists of {lists[0].name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
+    return X
+
+
+def _first(column: Column) -> Any:
+    return column.values[0] if len(column) else None
+
+
 def _column(name: str, series: Any, nw: Any) -> Column:
     kind = series.dtype
     missing = series.is_null().to_numpy().astype(bool)
@@ -49,10 +78,12 @@ def _column(name: str, series: Any, nw: Any) -> Column:
 
 def _objects(name: str, values: list[Any]) -> Column:
     """A column of Python objects, all text or all integers once the missing ones (None, NaN) are marked."""
-    missing = np.array([value is None or value != value for value in values], bool)
+    missing = np.array([value is None or (isinstance(value, float) and value != value) for value in values], bool)
     present = [value for value, gone in zip(values, missing, strict=True) if not gone]
     marked = missing if missing.any() else None
     kinds = {type(value) for value in present}
+    if kinds and kinds <= {list, tuple, np.ndarray}:
+        return Column(name, as_text(values), marked)
     if kinds <= {str}:
         return Column(name, as_text(["" if gone else v for v, gone in zip(values, missing, strict=True)]), marked)
     if kinds == {int}:

@@ -1,5 +1,6 @@
 """Tables of observed pairs, read into `Interactions`."""
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
@@ -17,6 +18,7 @@ from nearkin.data.tables import Table, read_table
 from nearkin.records import Interactions, Reading
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
+_COMMA = re.compile(r"-?\d+(,\d+)?")
 _UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weights
 
 
@@ -127,6 +129,10 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
             f"{role}={rivals[0]!r} or {role}={rivals[1]!r} (on the command line --{role})"
         )
     if role == "weight" and column.maybe_numbers() is None:
+        if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
+            raise ValueError(
+                f"column {names[0]!r} of {table.name} has decimal commas, as in {column.values[0]!r}; write points"
+            )
         return None
     if role == "timestamp":
         with suppress(ValueError):

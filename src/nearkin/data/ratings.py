@@ -5,7 +5,9 @@ import numpy as np
 _MOST = 40  # comparisons of one rated pair at most
 
 
-def rated_quadruplets(pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool):
+def rated_quadruplets(
+    pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows (m, 4) of ids (i, j, l, k), and for each the number of the rating (of the nearer pair) it comes from.
 
     pairs (n, 2), ratings (n,). Two ratings are compared if one rater gave both and they differ. Each is compared with
@@ -28,4 +30,7 @@ def rated_quadruplets(pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray
             near.append(high[differ])
             far.append(low[differ])
     first, second = np.concatenate(near), np.concatenate(far)
+    swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
+    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice says nothing of another
+    first, second = first[apart], second[apart]
     return np.concatenate([pairs[first], pairs[second]], axis=1), first

@@ -1,8 +1,9 @@
 """Which of the two signals a table holds: pairs (who took what) or comparisons (which is nearer)."""
 
+from itertools import combinations
 from typing import Any
 
-from nearkin.data.names import COMPARISONS, OPTIONS, PAIRS, normal
+from nearkin.data.names import COMPARISONS, DISSIMILARITY, OPTIONS, PAIRS, SIMILARITY, normal
 from nearkin.data.tables import Table, read_table
 
 _KEYS = ("triplets", "quadruplets", "comparisons", "indices")
@@ -53,13 +54,18 @@ def asks_comparisons(table: Table) -> bool:
     )
     if {"i", "j", "k"} <= names or (near - {"j"} and far - {"k"}) or odd:
         return True
+    if not has_pairs(table) and names & {*SIMILARITY, *DISSIMILARITY}:
+        return True
     options = any(first in names and second in names for first, second in OPTIONS)
-    return bool(options and ((response - {"label"}) or (anchor - {"i"})) and len(names) > 2)
+    said = (response - {"label"}) or (anchor - {"i"}) or (names & set(COMPARISONS["rating"]) and not _sides(names))
+    return bool(options and said and len(names) > 2)
+
+
+def _sides(names: set[str]) -> bool:
+    return {"left", "right"} <= names
 
 
 def _one_vocabulary(table: Table) -> bool:
-    """Whether every column but the first shares values with another one."""
+    """Whether all columns draw from the same values: each two of them share a third of theirs."""
     values = [set(map(str, column.values.tolist())) for column in table.columns.values()]
-    return all(
-        any(values[place] & other for at, other in enumerate(values) if at != place) for place in range(1, len(values))
-    )
+    return all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2))

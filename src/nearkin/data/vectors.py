@@ -10,7 +10,8 @@ import numpy as np
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
 from nearkin.data.formats import Rows, open_rows
-from nearkin.data.formats.rows import joined_rows
+from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
+from nearkin.data.frames import frame_vectors, is_frame
 from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
@@ -132,17 +133,22 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def open_vectors(path: Paths) -> VectorFile:
-    """Open a file of vectors, or several as if they were one, without reading them.
+def open_vectors(path: Paths | Any) -> VectorFile:
+    """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
     A pattern, "parts/*.npy", stands for its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
-    several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`). Pickled objects are never
-    loaded. Raises FileNotFoundError, and ValueError for an empty, truncated or damaged file, one that is not 2-D, one
-    that does not hold numbers, or files that differ.
+    several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
+    Polars and Arrow hold vectors as Parquet does. Pickled objects are never loaded. Raises FileNotFoundError, and
+    ValueError for an empty, truncated or damaged file, one that is not 2-D, one that does not hold numbers, or files
+    that differ.
     """
+    if is_frame(path):
+        X = frame_vectors(path)
+        check_layout("the table", X.shape, X.dtype)
+        return VectorFile("the table", array_rows(X))
     found = locate_all(path)
     files = [str(where) for where in found]
     parts = [_open(where) for where in found]
@@ -161,8 +167,10 @@ def _open(where: Locator) -> Rows:
     return rows
 
 
-def read_vectors(path: Paths) -> np.ndarray:
-    """Read all vectors of a file or several, (n, d) float32; as `open_vectors`, and ValueError for NaN or infinity.
+def read_vectors(path: Paths | Any) -> np.ndarray:
+    """Read all vectors of a file or several, or of a DataFrame, (n, d) float32.
+
+    Raises what `open_vectors` raises, and ValueError for NaN or infinity.
 
     >>> import numpy as np, tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "X.npz"

@@ -28,7 +28,7 @@ def export_index(
     k = check_integer(k, "k", low=1)
     source = Source(index)
     with target.writing(source, callback) as written:
-        check = self_check(source, written.search, goal, k=k, queries=queries)
+        check = self_check(written.judge or source, written.search, goal, k=k, queries=queries)
         if not check.passed:
             raise RecallTooLowError(check)
     return {

@@ -156,6 +156,15 @@ class Source:
             lists.make_direct_map()
 
 
+def exact_source(source: Source) -> Source:
+    """The same rows and ids in exact search, for engines that are given the rows and not the codes."""
+    index = Index.empty(source.d, None, source.index.metric)
+    for first in range(0, len(source), BATCH):
+        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))
+    index.ids = source.index.ids
+    return Source(index)
+
+
 def inner_index(index: Index) -> Any:
     """The FAISS index behind the rotation."""
     return innermost(index.faiss_index)

@@ -14,10 +14,14 @@ Callback = Callable[[int, dict[str, Any]], None]
 
 @dataclass
 class Written:
-    """An export that is written but not yet published: how to search it, and facts for the record."""
+    """An export that is written but not yet published: how to search it, and facts for the record.
+
+    `judge` says what its answers must be, None for those of the index by its codes.
+    """
 
     search: Search
     facts: dict[str, Any] = field(default_factory=dict)
+    judge: Source | None = None
 
 
 class Target(ABC):

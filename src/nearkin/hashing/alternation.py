@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-Callback = Callable[[int, dict], None]
+from nearkin.contracts import Callback
 
 
 class ColumnStep(Protocol):
@@ -41,7 +41,7 @@ def alternate(
     a rise within the tolerance ends the loop at the columns before it.
     """
     history: list[float] = []
-    for iteration in range(max_iter):
+    for iteration in range(1, max_iter + 1):
         W = moment(V)
         candidate = step.solve(W, V)
         value = step.loss(W, candidate)
@@ -55,7 +55,7 @@ def alternate(
         V = candidate
         history.append(value)
         if callback is not None:
-            callback(iteration, {"loss": value, "total": max_iter})
+            callback(iteration, {"objective": value, "total": max_iter})
         if len(history) > 1 and history[-2] - value <= tol * abs(value):
             break
     return V, np.array(history)

@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._storage import read_config
+from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
-
-Callback = Callable[[int, dict], None]
 
 
 class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
@@ -29,7 +28,7 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d); `y` is ignored; `callback(step, record)` is called after each iteration."""
+        """Learn from X (n, d); `y` is ignored; `callback` hears of each iteration, counted from 1."""
 
     @abstractmethod
     def _project(self, X: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import shared_generator, whole_rows
+from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
-from nearkin.hashing.base import Callback
 from nearkin.hashing.bits import unpack_signs
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.itq import RotationStep
@@ -114,7 +114,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
                 best, lowest = weights, error
             history.append(lowest)
             if callback is not None:
-                callback(iteration, {"loss": lowest, "total": self.max_iter})
+                callback(iteration + 1, {"objective": lowest, "total": self.max_iter})
             decoder, offset, _ = _decoder(Z, B)
             following = B.copy()
             targets = (Z - offset.astype(Z.dtype)) @ decoder.T.astype(Z.dtype)

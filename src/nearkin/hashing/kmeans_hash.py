@@ -6,7 +6,8 @@ import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
-from nearkin.hashing.base import AbstractHasher, Callback
+from nearkin.contracts import Callback
+from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.spectrum import principal_axes, row_blocks
 from nearkin.hashing.stable_products import settled_rows, steady_products
@@ -83,7 +84,7 @@ class KMeansHash(AbstractHasher):
         for iteration in range(self.max_iter):
             history.append(sum(learner.step() for learner in learners))
             if callback is not None:
-                callback(iteration, {"loss": history[-1], "total": self.max_iter})
+                callback(iteration + 1, {"objective": history[-1], "total": self.max_iter})
             if iteration and history[-2] - history[-1] <= self.tol * history[-1]:
                 break
         for m, learner in enumerate(learners):

@@ -13,7 +13,8 @@ from threadpoolctl import ThreadpoolController
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import shared_generator, training_rows
-from nearkin.hashing.base import AbstractHasher, Callback
+from nearkin.contracts import Callback
+from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.sign_moments import Rows, StoredRows, StreamedRows
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
-from nearkin.hashing.base import Callback
 from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.sign_moments import Rows

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.hashing.base import Callback
+from nearkin.contracts import Callback
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.sign_moments import Rows
 

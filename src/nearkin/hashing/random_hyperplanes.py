@@ -6,7 +6,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._shards import shared_generator, training_rows
-from nearkin.hashing.base import Callback
+from nearkin.contracts import Callback
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import row_blocks

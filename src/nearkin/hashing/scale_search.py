@@ -1,6 +1,5 @@
 """Choosing the scale of OnE and OgE for a goal: labels of training rows, or their neighbours."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ from sklearn.base import clone
 
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._random import draw_seed, numpy_generator
+from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
 from nearkin.linalg.orthonormal import unit_rows
@@ -40,7 +40,7 @@ def search_scale(
     metric: str = "cosine",
     n_repeats: int = 1,
     random_state: Any = None,
-    callback: Callable[[int, dict], None] | None = None,
+    callback: Callback | None = None,
 ) -> ScaleSearch:
     """Choose `scale` of an OnE or OgE from rows X (n, d) that are for training only, by a split of them.
 
@@ -74,7 +74,7 @@ def search_scale(
             found[:, i] += np.array(scores) / n_repeats
             if callback is not None:
                 record = {"scale": float(scale), "label_map": scores[0], "neighbour_map": scores[1]}
-                callback(repeat * len(scales) + i, {**record, "total": n_repeats * len(scales)})
+                callback(repeat * len(scales) + i + 1, {**record, "total": n_repeats * len(scales)})
     by_labels, by_neighbours = found
     best = float(scales[(by_neighbours if labels is None else by_labels).argmax()])
     chosen = clone(hasher).set_params(scale=best)

@@ -6,7 +6,8 @@ import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
-from nearkin.hashing.base import AbstractHasher, Callback
+from nearkin.contracts import Callback
+from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import check_codes, spherical_search
 from nearkin.hashing.spectrum import row_blocks
 from nearkin.hashing.stable_products import settled_rows, steady_products
@@ -120,7 +121,7 @@ def _push_apart(
             best, lowest = centres, deviation
         history.append(lowest)
         if callback is not None:
-            callback(iteration, {"loss": lowest, "total": max_iter})
+            callback(iteration + 1, {"objective": lowest, "total": max_iter})
         if n_bits == 1 or (deviation <= tolerances[0] and excess[others].std() <= tolerances[1]):
             break
         np.fill_diagonal(excess, 0)

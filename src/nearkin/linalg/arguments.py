@@ -4,6 +4,8 @@ They are made where the data are in the memory of the CPU. Elsewhere torch check
 would make the device wait.
 """
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from typing import Any, Literal
 
 import numpy as np
@@ -127,7 +129,7 @@ def broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarr
 
 
 @njit(cache=True)
-def _fault(groups, n, repeats):
+def _fault(groups: np.ndarray, n: int, repeats: int) -> tuple[int, int]:
     """(0, 0) if groups (l, s) are right, (1, axis) for an axis outside 0..n-1, (2, axis) for one that stands twice."""
     last = np.full(n, -1)
     for g in range(groups.shape[0]):

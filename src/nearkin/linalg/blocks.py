@@ -70,7 +70,7 @@ def _check_components(X: Tensor, components: Tensor) -> None:
 
 
 @njit(cache=True)
-def _skew_kernel(X, G, components, blocks):
+def _skew_kernel(X: np.ndarray, G: np.ndarray, components: np.ndarray, blocks: np.ndarray) -> None:
     s = components.shape[1]
     for number in range(components.shape[0]):
         rows = components[number]
@@ -83,7 +83,7 @@ def _skew_kernel(X, G, components, blocks):
 
 
 @njit(cache=True, fastmath={"contract"})
-def _turn_kernel(X, components, turn):
+def _turn_kernel(X: np.ndarray, components: np.ndarray, turn: np.ndarray) -> None:
     s, k = components.shape[1], X.shape[1]
     part, change = np.empty((s, WIDTH), X.dtype), np.empty(WIDTH, X.dtype)
     for number in range(components.shape[0]):

@@ -1,5 +1,7 @@
 """exp(A) - I for matrices near zero, where the identity would swallow the digits that matter."""
 
+# pyright: reportConstantRedefinition=false
+
 import math
 
 import torch

@@ -4,6 +4,8 @@ Convention (GCD, Definition 2): R_ij(theta) is the identity but for R[i,i] = R[j
 The flows paper writes the opposite sign, G[i,j] = sin: its G_ij(theta) is R_ij(-theta).
 """
 
+# pyright: reportUnknownMemberType=false
+
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,7 +108,9 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int, overlap: bool) -> Any:
 
 
 @njit(cache=True)
-def _rotate_columns_kernel(X, pairs, s, tau):  # X (n, d): a row fits the cache, so each is read from memory once
+def _rotate_columns_kernel(
+    X: np.ndarray, pairs: np.ndarray, s: np.ndarray, tau: np.ndarray
+) -> None:  # X (n, d): a row fits the cache, so each is read from memory once
     for r in range(X.shape[0]):
         for p in range(pairs.shape[0]):
             i, j = pairs[p, 0], pairs[p, 1]
@@ -116,13 +120,13 @@ def _rotate_columns_kernel(X, pairs, s, tau):  # X (n, d): a row fits the cache,
 
 
 @njit(cache=True)
-def _rotate_rows_kernel(X, pairs, s, tau):  # X (d, k)
+def _rotate_rows_kernel(X: np.ndarray, pairs: np.ndarray, s: np.ndarray, tau: np.ndarray) -> None:  # X (d, k)
     for p in range(pairs.shape[0]):
         _rotate_pair(X[pairs[p, 0]], X[pairs[p, 1]], s[p], tau[p])
 
 
 @njit(cache=True)
-def _rotate_pair(first, second, s, tau):
+def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) -> None:
     for c in range(first.shape[0]):
         x, y = first[c], second[c]
         first[c] = x - s * (y + tau * x)
@@ -130,7 +134,7 @@ def _rotate_pair(first, second, s, tau):
 
 
 @njit(cache=True)
-def _descend_rows_kernel(X, G, pairs, length):
+def _descend_rows_kernel(X: np.ndarray, G: np.ndarray, pairs: np.ndarray, length: float) -> bool:
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
         theta = length * row_entry(X[i], X[j], G[i], G[j])

@@ -1,5 +1,7 @@
 """Uniform (Haar) random points on O(d), SO(d) and the Stiefel manifold."""
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """Orthonormal columns from any matrix, and rows of unit length. Torch is not loaded for NumPy arrays."""
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from typing import Any
 
 import numpy as np

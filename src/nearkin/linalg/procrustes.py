@@ -1,5 +1,7 @@
 """The nearest orthonormal matrix, and how far a matrix is from being one. NumPy arrays and torch tensors alike."""
 
+# pyright: reportConstantRedefinition=false
+
 from typing import Any, TypeVar
 
 import numpy as np

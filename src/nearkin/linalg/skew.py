@@ -6,6 +6,8 @@ that *minus* Omega descends: d/dt f(exp(-t Omega) X) = -||Omega||_F^2 / 2 at t =
 plus. GCD's A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_ij = A_ij / sqrt(2).
 """
 
+# pyright: reportUnknownMemberType=false
+
 import numpy as np
 import torch
 from numba import njit
@@ -61,7 +63,9 @@ def right_skew_entries(
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
-def row_entry(x, y, g, h):  # one entry of the left form, from rows i, j of X and rows i, j of G
+def row_entry(
+    x: np.ndarray, y: np.ndarray, g: np.ndarray, h: np.ndarray
+) -> float:  # one entry of the left form, from rows i, j of X and rows i, j of G
     total = x.dtype.type(0)
     for c in range(x.shape[0]):
         total += g[c] * y[c] - x[c] * h[c]
@@ -69,7 +73,7 @@ def row_entry(x, y, g, h):  # one entry of the left form, from rows i, j of X an
 
 
 @njit(cache=True)
-def _row_entries(X, G, pairs):
+def _row_entries(X: np.ndarray, G: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     entries = np.empty(pairs.shape[0], X.dtype)
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
@@ -78,7 +82,9 @@ def _row_entries(X, G, pairs):
 
 
 @njit(cache=True)
-def _column_entries(X, G, pairs):  # row by row: a row of X and of G fits the cache, so each is read from memory once
+def _column_entries(
+    X: np.ndarray, G: np.ndarray, pairs: np.ndarray
+) -> np.ndarray:  # row by row: a row of X and of G fits the cache, so each is read from memory once
     entries = np.zeros(pairs.shape[0], X.dtype)
     for r in range(X.shape[0]):
         for p in range(pairs.shape[0]):

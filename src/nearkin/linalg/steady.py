@@ -5,6 +5,8 @@ nothing: a value is decided long before its last bits. Here the few that are not
 and in a fixed order.
 """
 
+# pyright: reportConstantRedefinition=false
+
 import numpy as np
 from numba import njit
 
@@ -24,7 +26,7 @@ def rounded_product(X: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _round(X, R, product, doubt, out):
+def _round(X: np.ndarray, R: np.ndarray, product: np.ndarray, doubt: np.ndarray, out: np.ndarray) -> None:
     """Round `product`, forming again what lies so near the middle of two float32 numbers that either might result."""
     for i in range(len(X)):
         for k in range(R.shape[1]):
@@ -59,7 +61,7 @@ def nearest(X: np.ndarray, points: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _decide(X, points, scores, doubt, found):
+def _decide(X: np.ndarray, points: np.ndarray, scores: np.ndarray, doubt: np.ndarray, found: np.ndarray) -> None:
     """The best score, or among those within `doubt` of it the smallest distance in float64."""
     for i in range(len(X)):
         best = 0

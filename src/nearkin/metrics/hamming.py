@@ -6,6 +6,8 @@ only two histograms per query, rows and relevant rows at each distance, which on
 10,000 queries against 60,000 codes take about a second.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,7 +256,15 @@ def _popcount(typingctx: Any, word: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _count(queries, database, table, query_labels, database_labels, total, relevant):
+def _count(
+    queries: np.ndarray,
+    database: np.ndarray,
+    table: np.ndarray,
+    query_labels: np.ndarray,
+    database_labels: np.ndarray,
+    total: np.ndarray,
+    relevant: np.ndarray,
+) -> None:
     """Add each pair to the histogram of its bin, and to the relevant one if labels agree."""
     plain = table.shape[1] == 1
     for i in range(len(queries)):

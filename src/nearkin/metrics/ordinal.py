@@ -1,5 +1,7 @@
 """Judging an embedding by the comparisons that it satisfies."""
 
+# pyright: reportConstantRedefinition=false
+
 from typing import Any
 
 import numpy as np
@@ -40,7 +42,7 @@ def satisfied(X: Any, comparisons: Any) -> np.ndarray:
 
 
 @njit(cache=True)
-def _satisfied(X, q):
+def _satisfied(X: np.ndarray, q: np.ndarray) -> np.ndarray:
     out = np.empty(len(q), np.bool_)
     for t in range(len(q)):
         i, j, l, k = q[t, 0], q[t, 1], q[t, 2], q[t, 3]  # noqa: E741  the paper's letters

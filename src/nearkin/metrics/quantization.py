@@ -1,5 +1,7 @@
 """Judging codes: how far the reconstruction lies from the vectors, and how much smaller the codes are."""
 
+# pyright: reportConstantRedefinition=false
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Ranking metrics: recall, precision, NDCG and MRR at k over left entities, what was seen left out."""
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
 from collections.abc import Iterable
 from typing import Any
 

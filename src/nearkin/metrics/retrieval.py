@@ -6,6 +6,8 @@ are, or padded with -1 (strings: ""), which never counts as found or relevant. E
 queries that have something relevant, in [0, 1].
 """
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Diagnostics for users: is it orthogonal, is the gradient right, what happened during training."""
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Givens coordinate descent: disjoint pairs of axes turn, each by its own directional derivative (GCD, Algorithm 2)."""
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from typing import Any
 
 import torch

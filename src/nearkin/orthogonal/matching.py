@@ -5,6 +5,8 @@ n) matchings. Every function returns pairs (floor(n/2), 2) with i < j in each ro
 left out. Weights W are symmetric; the callers pass |A| or the gains of the pairs.
 """
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -111,12 +113,12 @@ def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
     return torch.float64 if W.dtype == torch.float64 else torch.float32
 
 
-def _through_numpy(matching: Callable, W: torch.Tensor) -> torch.Tensor:
+def _through_numpy(matching: Callable[..., np.ndarray], W: torch.Tensor) -> torch.Tensor:
     pairs = matching(W.detach().to(_cpu_dtype(W)).cpu().numpy(), check_input=False)
     return torch.from_numpy(pairs).to(W.device)
 
 
-def _each(matching: Callable, W: np.ndarray) -> np.ndarray:
+def _each(matching: Callable[..., np.ndarray], W: np.ndarray) -> np.ndarray:
     """The matching of every matrix of a batch (..., n, n)."""
     flat = [matching(w, check_input=False) for w in W.reshape(-1, *W.shape[-2:])]
     return np.stack(flat).reshape(*W.shape[:-2], -1, 2)
@@ -154,7 +156,9 @@ def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
 
 
 @njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
-def _largest(row, bar):  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
+def _largest(
+    row: np.ndarray, bar: np.ndarray
+) -> float:  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
     best = row[0] + bar[0]
     for j in range(1, row.shape[0]):
         best = max(best, row[j] + bar[j])
@@ -162,7 +166,7 @@ def _largest(row, bar):  # reassociation lets the maximum be taken several entri
 
 
 @njit(cache=True)
-def _heaviest_partner(W, i, bar):
+def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
     """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones.
 
     The last index where there is none, as with NaN: the scan never leaves the row.
@@ -177,7 +181,7 @@ def _heaviest_partner(W, i, bar):
 
 
 @njit(cache=True)
-def _greedy_kernel(W):  # W (n, n) is only read
+def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     n = W.shape[0]
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
@@ -235,7 +239,7 @@ def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
 
 
 @njit(cache=True)
-def _two_opt_kernel(W, pairs, rest):
+def _two_opt_kernel(W: np.ndarray, pairs: np.ndarray, rest: np.ndarray) -> np.ndarray:
     p = pairs.shape[0]
     improved = True
     while improved:  # the total weight strictly grows, so this ends

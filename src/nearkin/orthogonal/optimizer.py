@@ -1,5 +1,7 @@
 """What all optimizers on the manifold share: checks, the walk over parameters, moments, stabilizing, saving."""
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -9,6 +9,8 @@ The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows pape
 derivative is -A: its eq. 4 with that map runs the other way than with exp.
 """
 
+# pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import math
 from collections.abc import Callable
 from functools import lru_cache

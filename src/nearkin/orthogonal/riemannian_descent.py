@@ -1,5 +1,7 @@
 """Riemannian gradient descent: the whole skew gradient in every step, five retractions."""
 
+# pyright: reportConstantRedefinition=false
+
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from nearkin.orthogonal.matching import (
     two_opt_matching,
 )
 
-WEIGHTED: dict[str, Callable] = {
+WEIGHTED: dict[str, Callable[..., Any]] = {
     "greedy": greedy_matching,
     "2opt": two_opt_matching,
     "steepest": max_weight_matching,

@@ -33,7 +33,7 @@ def orthonormalize_small(
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
-def _iterate(batch, tolerance):
+def _iterate(batch: np.ndarray, tolerance: float) -> bool:
     d, k = batch.shape[1:]
     E, ME = np.empty((k, k), batch.dtype), np.empty((d, k), batch.dtype)
     half, one = batch.dtype.type(0.5), batch.dtype.type(1)

@@ -1,24 +1,61 @@
-"""Whole jobs, from files to a saved index and its report; the command line is a thin layer over these."""
+"""Whole jobs, from files to a saved index and its report: a folder or file a command. Names are loaded on first use."""
 
-from nearkin._distributed import PeerError as PeerError
-from nearkin._distributed import joined as joined
-from nearkin.pipeline import sweep as sweep
-from nearkin.pipeline.batch_encoder import BatchEncoder as BatchEncoder
-from nearkin.pipeline.bulk import encode_shards as encode_shards
-from nearkin.pipeline.check import check_folder as check_folder
-from nearkin.pipeline.compress import compress_file as compress_file
-from nearkin.pipeline.demo import run_demo as run_demo
-from nearkin.pipeline.demo_page import demo_page as demo_page
-from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
-from nearkin.pipeline.evaluate_folder import evaluate_folder as evaluate_folder
-from nearkin.pipeline.export_folder import export_folder as export_folder
-from nearkin.pipeline.folder_page import folder_page as folder_page
-from nearkin.pipeline.hits import check_hits_path as check_hits_path
-from nearkin.pipeline.hits import write_hits as write_hits
-from nearkin.pipeline.left_side import search_left as search_left
-from nearkin.pipeline.methods import CodeSize as CodeSize
-from nearkin.pipeline.methods import choose_metric as choose_metric
-from nearkin.pipeline.methods import find_method as find_method
-from nearkin.pipeline.methods import methods as methods
-from nearkin.pipeline.steps import Steps as Steps
-from nearkin.pipeline.train import train_index as train_index
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "BatchEncoder": "nearkin.pipeline.encode",
+        "CodeSize": "nearkin.pipeline.methods",
+        "PeerError": "nearkin._distributed",
+        "Steps": "nearkin.pipeline.steps",
+        "check_folder": "nearkin.pipeline.check",
+        "check_hits_path": "nearkin.pipeline.hits",
+        "choose_metric": "nearkin.pipeline.methods",
+        "compress_file": "nearkin.pipeline.compress",
+        "demo_page": "nearkin.pipeline.pages",
+        "embed_comparisons": "nearkin.pipeline.embed",
+        "embed_interactions": "nearkin.pipeline.embed",
+        "embed_signals": "nearkin.pipeline.embed",
+        "encode_shards": "nearkin.pipeline.encode",
+        "evaluate_folder": "nearkin.pipeline.evaluate",
+        "export_folder": "nearkin.pipeline.export_folder",
+        "find_method": "nearkin.pipeline.methods",
+        "folder_page": "nearkin.pipeline.pages",
+        "joined": "nearkin._distributed",
+        "methods": "nearkin.pipeline.methods",
+        "run_demo": "nearkin.pipeline.demo",
+        "search_in_batches": "nearkin.pipeline.evaluate",
+        "search_left": "nearkin.pipeline.train",
+        "train_index": "nearkin.pipeline.train",
+        "write_hits": "nearkin.pipeline.hits",
+    },
+)
+
+if TYPE_CHECKING:
+    from nearkin._distributed import PeerError as PeerError
+    from nearkin._distributed import joined as joined
+    from nearkin.pipeline.check import check_folder as check_folder
+    from nearkin.pipeline.compress import compress_file as compress_file
+    from nearkin.pipeline.demo import run_demo as run_demo
+    from nearkin.pipeline.embed import embed_comparisons as embed_comparisons
+    from nearkin.pipeline.embed import embed_interactions as embed_interactions
+    from nearkin.pipeline.embed import embed_signals as embed_signals
+    from nearkin.pipeline.encode import BatchEncoder as BatchEncoder
+    from nearkin.pipeline.encode import encode_shards as encode_shards
+    from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
+    from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
+    from nearkin.pipeline.export_folder import export_folder as export_folder
+    from nearkin.pipeline.hits import check_hits_path as check_hits_path
+    from nearkin.pipeline.hits import write_hits as write_hits
+    from nearkin.pipeline.methods import CodeSize as CodeSize
+    from nearkin.pipeline.methods import choose_metric as choose_metric
+    from nearkin.pipeline.methods import find_method as find_method
+    from nearkin.pipeline.methods import methods as methods
+    from nearkin.pipeline.pages import demo_page as demo_page
+    from nearkin.pipeline.pages import folder_page as folder_page
+    from nearkin.pipeline.steps import Steps as Steps
+    from nearkin.pipeline.train import search_left as search_left
+    from nearkin.pipeline.train import train_index as train_index

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin._storage import read_config, read_manifest
-from nearkin.pipeline.manifest import MANIFEST, Manifest, file_sha256
+from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
 from nearkin.pipeline.steps import Callback, ignore
 
 

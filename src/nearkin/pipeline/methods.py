@@ -55,6 +55,20 @@ def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
     return make
 
 
+def _scalar(n_bits: int) -> Callable[[CodeSize, Any], Any]:
+    def make(size: CodeSize, random_state: Any) -> Any:
+        if size.n_coarse is not None:
+            raise ValueError("coarse cells are for product quantization; leave coarse out with a scalar code")
+        if size.n_bytes is not None or size.n_bits is not None:
+            raise ValueError(
+                f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
+                "product quantization for a code of any size"
+            )
+        return nk.quantization.ScalarQuantizer(n_bits)
+
+    return make
+
+
 def _check_one_size(size: CodeSize) -> None:
     if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
         raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
@@ -88,13 +102,22 @@ _ROTATIONS = {
 }
 
 
+_SCALARS = {
+    "int4": (4, "every column rounded to 4 bits"),
+    "int6": (6, "every column rounded to 6 bits"),
+    "int8": (8, "every column rounded to 8 bits"),
+    "float16": (16, "every column as a half-precision float"),
+}
+
+
 def methods() -> dict[str, Method]:
     """All methods of this installation, by name, product quantization first."""
     products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
     hashes = {
         entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
-    return products | hashes
+    scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in _SCALARS.items()}
+    return products | scalars | hashes
 
 
 def find_method(name: str) -> Method:

@@ -74,7 +74,8 @@ def _write(ax: Axes, point: np.ndarray, place: np.ndarray, name: str, taken: lis
             text.set_position((dx, dy))
             taken.append(box)
             if far:
-                ends = ax.transData.inverted().transform([place, ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)])
+                middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+                ends = ax.transData.inverted().transform(np.array([place, middle]))
                 ax.plot(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5, scalex=False, scaley=False)
             return True
     text.remove()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
+from nearkin.contracts import Callback, ignore
 from nearkin.quantization.faiss_bridge import METRICS
 
 _TYPES = {
@@ -52,8 +53,12 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     def __init__(self, n_bits: int = 8) -> None:
         self.n_bits = n_bits
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the ranges of the columns from rows X (n, d); ValueError or TypeError for data that cannot be used."""
+    def fit(self, X: Any, y: Any = None, *, callback: Callback = ignore) -> Self:
+        """Learn the ranges of the columns from rows X (n, d).
+
+        `callback(step, record)` hears of each share of clipped rows with its "distortion". ValueError or TypeError for
+        data that cannot be used.
+        """
         del y
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = validate_vectors(self, X, reset=True)
@@ -63,12 +68,13 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
         if self.n_bits == 16:
             return self
         best = np.inf
-        for share in _CLIPPED:
+        for step, share in enumerate(_CLIPPED, 1):
             low, high = np.quantile(X, [share, 1 - share], axis=0)
             ranges = np.stack([low, high - low]).astype(np.float32)
             error = _error(X, ranges, 2**self.n_bits - 1)
             if error < best:
                 best, self.ranges_, self.clipped_ = error, ranges, share
+            callback(step, {"total": len(_CLIPPED), "objective": error, "distortion": error * X.shape[1]})
         return self
 
     def encode(self, X: Any) -> np.ndarray:

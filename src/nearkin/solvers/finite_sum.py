@@ -96,8 +96,8 @@ class Solution:
     value: float
     n_epochs: int
     status: str
-    history: list[dict[str, Any]] = field(default_factory=list)
-    steps: list[float] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    steps: list[float] = field(default_factory=list[float])
 
 
 class Solver(Protocol):

@@ -1,5 +1,7 @@
 """Limited-memory BFGS, by SciPy."""
 
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,16 +25,16 @@ class LBFGS:
     def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
         """See `Solver`."""
         monitor = Monitor(problem.value, run, x)
-        state = {"x": x.copy(), "epoch": 0}
+        found, epoch = x.copy(), 0
 
         def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
             point = flat.reshape(x.shape).astype(x.dtype)
             return problem.value(point), problem.gradient(point).ravel().astype(np.float64)
 
         def after_iteration(flat: np.ndarray) -> None:
-            state["x"] = flat.reshape(x.shape).astype(x.dtype)
-            state["epoch"] += 1
-            if monitor.stop(state["epoch"], state["x"]):
+            nonlocal found, epoch
+            found, epoch = flat.reshape(x.shape).astype(x.dtype), epoch + 1
+            if monitor.stop(epoch, found):
                 raise StopIteration
 
         scipy.optimize.minimize(
@@ -49,4 +51,4 @@ class LBFGS:
                 "gtol": 1e-9,
             },
         )
-        return monitor.finish(state["x"])
+        return monitor.finish(found)

@@ -1,5 +1,7 @@
 """Truncated Newton steps: preconditioned conjugate gradients, Levenberg-Marquardt damping, Armijo search."""
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -69,6 +69,15 @@ def mapped_rows(
     return Rows(shape, dtype, blocks, take)
 
 
+def array_rows(X: np.ndarray) -> Rows:
+    """The rows of an array in memory."""
+
+    def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        yield from (X[start : min(start + rows, stop)] for start in range(first, stop, rows))
+
+    return Rows((X.shape[0], X.shape[1]), X.dtype, blocks, lambda numbers: X[numbers])
+
+
 def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> Rows:
     """Rows of a file that is read from its beginning, whichever of its rows are wanted."""
 

@@ -26,7 +26,7 @@ from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_los
 from nearkin.embedding.ordinal.matching import join, match
 from nearkin.embedding.ordinal.report import count_per_object, describe
 from nearkin.embedding.ordinal.solving import Task, principal_axes
-from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_embedding
+from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 
@@ -253,6 +253,11 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         with saving_folder(path, KIND, embedding_config(self)) as folder:
             write_embedding(self, folder)
+
+    def write_coordinates(self, path: Any) -> None:
+        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and the number of answers it is in."""
+        check_is_fitted(self, "embedding_")
+        write_coordinates(self, path)
 
     @classmethod
     def load(cls, path: Any) -> "OrdinalEmbedding":

@@ -1,13 +1,17 @@
 """A fitted `OrdinalEmbedding` as a folder: config.json, objects.json, embedding.safetensors."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nearkin import _check
 from nearkin._storage import read_arrays, read_config, write_arrays
+from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.embedding.ordinal.feature_map import FeatureMap
+from nearkin.embedding.ordinal.report import count_per_object
 from nearkin.records import Comparisons
 
 KIND = "ordinal-embedding"
@@ -36,6 +40,25 @@ def write_embedding(model: Any, folder: Path) -> None:
     write_arrays(folder / "embedding.safetensors", arrays)
     names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
+
+
+def write_coordinates(model: Any, path: Any) -> None:
+    """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, the number it stands in.
+
+    Raises ValueError for another ending, ImportError for .parquet without pyarrow.
+    """
+    path = Path(path)
+    _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
+    points = {f"x{c + 1}": model.embedding_[:, c] for c in range(model.n_components_)}
+    columns = {"object": model.objects_, **points, "answers": count_per_object(model.comparisons_)}
+    if path.suffix.lower() == ".parquet":
+        pa, parquet = import_pyarrow()
+        parquet.write_table(pa.table(columns), path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -11,8 +11,8 @@ import nearkin as nk
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
 from nearkin.data import VectorFile
 from nearkin.index.rescoring import normalised
-from nearkin.pipeline.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate import search_in_batches
+from nearkin.pipeline.compress.compress import TRAIN_ROWS
+from nearkin.pipeline.evaluate.neighbours import search_in_batches
 from nearkin.pipeline.methods import find_method
 from nearkin.pipeline.steps import Steps
 from nearkin.pipeline.sweep.choose import Choice, choose, frontier

@@ -10,7 +10,7 @@ from scipy import stats
 
 import nearkin as nk
 from nearkin.contracts import Callback, ignore
-from nearkin.pipeline.evaluate import search_in_batches
+from nearkin.pipeline.evaluate.neighbours import search_in_batches
 
 OVERSAMPLES = (1, 2, 4, 8, 16, 32)
 CONFIDENCE = 0.975  # that the recall of queries not seen lies above `low`

@@ -17,8 +17,9 @@ from filelock import FileLock
 
 import nearkin as nk
 from nearkin.index import Index
-from nearkin.pipeline import BatchEncoder, bulk, encode_shards
-from nearkin.pipeline.bulk import encode_file
+from nearkin.pipeline import BatchEncoder, encode_shards
+from nearkin.pipeline.encode import shards
+from nearkin.pipeline.encode.shards import encode_file
 from tests.cli.conftest import run
 
 
@@ -257,7 +258,7 @@ def test_kill_9_and_then_a_restart(model, X, bits, tmp_path) -> None:
     for i in range(60):
         np.save(parts / f"part-{i:02d}.npy", rows)
     job = [f"{parts}/*.npy"], model, out
-    child = bulk._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
+    child = shards._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
     child.start()
     while not list(out.glob("part-0[2-9].npy")):
         assert child.is_alive()
@@ -281,7 +282,7 @@ class KilledEncoder(BatchEncoder):
 def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(ChildProcessError, match=r"a worker was killed .* run the same command again"):
-        list(bulk._worked(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
+        list(shards._worked(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
 
 
 def test_two_jobs_into_one_folder(model, parts, tmp_path) -> None:

@@ -10,8 +10,8 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._storage import check_target, replacing_folder
 from nearkin.pipeline.folder import RUN, write_record
-from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
+from nearkin.pipeline.train.left_side import neighbours_by_id, save_left
 from nearkin.records import Interactions
 
 _DEPTHS = (10, 100)

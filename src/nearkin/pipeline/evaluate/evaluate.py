@@ -9,10 +9,10 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data import VectorFile
-from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
+from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
+from nearkin.pipeline.evaluate.labels import judge_by_label
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_neighbors, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
-from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
-from nearkin.pipeline.labels import judge_by_label
 from nearkin.pipeline.steps import Callback, Steps
 
 

@@ -1,12 +1,12 @@
 """The work of `nearkin embed` on a table of pairs: read, hold out, fit, measure, write."""
 
 import time
-from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import nearkin as nk
 from nearkin._distributed import current
+from nearkin.contracts import Callback
 from nearkin.records import Interactions
 
 
@@ -31,7 +31,7 @@ def embed_interactions(
     max_steps: int | None = None,
     holdout: float = 0.1,
     seed: int | None = 0,
-    callback: Callable[[int, dict[str, Any]], Any] | None = None,
+    callback: Callback | None = None,
 ) -> dict[str, Any]:
     """Embed both sides of a table of pairs and save the model as the folder `out`; return the record to print.
 
@@ -78,7 +78,7 @@ def embed_interactions(
     }  # fmt: skip
 
 
-def _measure(model: nk.TwoTower, held_out: Interactions) -> dict[str, float]:
+def _measure(model: "nk.TwoTower", held_out: Interactions) -> dict[str, float]:
     """Recall@20 and NDCG@100 of held-out pairs, as far as there are any."""
     if not len(held_out):
         return {}

@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 
 from nearkin import metrics
-from nearkin.pipeline.evaluate import CUTS
+from nearkin.pipeline.evaluate.neighbours import CUTS
 from nearkin.pipeline.steps import Callback, ignore
 
 FULL_RANKING = 100_000  # rows up to which the whole index is ranked; of a longer one the first FULL_RANKING // 100

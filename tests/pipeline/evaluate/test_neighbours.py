@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.evaluate import exact_neighbors, judge_neighbors, search_in_batches
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_neighbors, search_in_batches
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])

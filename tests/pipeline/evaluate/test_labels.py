@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import nearkin as nk
-from nearkin.pipeline import labels as judging
+from nearkin.pipeline.evaluate import labels as judging
 
 NAMES = np.array(["ant", "bee", "cat"])
 

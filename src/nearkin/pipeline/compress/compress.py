@@ -21,7 +21,7 @@ from nearkin._storage import check_apart, check_inputs, check_target
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
 from nearkin.index.rescoring import normalised
-from nearkin.pipeline.encode import WorkFolder, remove_work
+from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
 from nearkin.statistics import block_rows

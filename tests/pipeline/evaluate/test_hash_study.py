@@ -7,8 +7,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.pipeline import evaluate_folder, folder_page
-from nearkin.pipeline.hash_study import study_hashing
-from nearkin.pipeline.hash_study_page import study_section
+from nearkin.pipeline.evaluate.hash_study import study_hashing
+from nearkin.pipeline.pages.hash_study import study_section
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from typing import Any
 
 from nearkin._storage import read_config
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
-from nearkin.pipeline.hash_study_page import study_section
-from nearkin.pipeline.left_side import LEFT
-from nearkin.pipeline.trained_page import trained_page
+from nearkin.pipeline.pages.hash_study import study_section
+from nearkin.pipeline.pages.trained import trained_page
+from nearkin.pipeline.train.left_side import LEFT
 from nearkin.plots import plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.cli.embed_interactions import embed_interactions
+from nearkin.pipeline.embed.interactions import embed_interactions
 from tests.cli.conftest import run, run_json
 
 

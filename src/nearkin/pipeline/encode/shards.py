@@ -25,8 +25,8 @@ from nearkin._check import check_integer
 from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
 from nearkin.data import open_vectors
 from nearkin.data.formats.parquet import import_pyarrow
-from nearkin.pipeline.batch_encoder import BatchEncoder, binary_column
-from nearkin.pipeline.manifest import MANIFEST, Manifest, file_sha256
+from nearkin.pipeline.encode.batch_encoder import BatchEncoder, binary_column
+from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
 from nearkin.pipeline.steps import Callback, ignore
 
 SUFFIXES = (".npy", ".parquet")
@@ -199,7 +199,7 @@ def _context() -> Any:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nearkin.pipeline.bulk"])
+    context.set_forkserver_preload(["nearkin.pipeline.encode.shards"])
     return context
 
 

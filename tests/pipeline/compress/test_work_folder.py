@@ -54,14 +54,14 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     def no_fit(*args: object, **options: object) -> None:
         raise AssertionError("the quantizer has been learned already")
 
-    join = nk.pipeline.encode.WorkFolder.join
+    join = nk.pipeline.compress.WorkFolder.join
 
     def spy(*args: object) -> nk.Index:
         times.append(first.stat().st_mtime_ns)
         return join(*args)
 
     monkeypatch.setattr(nk.ProductQuantizer, "fit", no_fit)
-    monkeypatch.setattr(nk.pipeline.encode.WorkFolder, "join", spy)
+    monkeypatch.setattr(nk.pipeline.compress.WorkFolder, "join", spy)
     compress(file, tmp_path)
     monkeypatch.undo()
     assert times == [first_made]

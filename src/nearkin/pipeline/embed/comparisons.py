@@ -1,0 +1,170 @@
+"""`nearkin embed` on comparisons: read, judge on held-out answers, embed all of them, write a folder with a map."""
+
+import csv
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+import nearkin as nk
+from nearkin._distributed import current
+from nearkin._storage import saving_folder
+from nearkin.contracts import Callback
+from nearkin.data.comparison_split import split_comparisons
+from nearkin.data.comparison_votes import noise_floor
+from nearkin.embedding.ordinal.bootstrap import error_interval
+from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
+from nearkin.plots.ordinal import plot_error, plot_map
+from nearkin.plots.style import dress
+from nearkin.records import Comparisons
+
+SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the curve; the whole is the main run
+DIMENSIONS = (1, 2, 3, 5, 8, 12)
+MAX_CURVE = 200_000  # comparisons above which the curves' ten further fits and the ellipses' fifty are left out
+MAX_ELLIPSES = 50  # objects: more ellipses cover each other
+
+
+def embed_comparisons(
+    path: str | os.PathLike,
+    *,
+    out: str | os.PathLike,
+    dim: int | str = 2,
+    loss: str = "ste",
+    solver: str = "auto",
+    seed: int | None = 0,
+    test_size: float = 0.2,
+    next_queries: int = 0,
+    callback: Callback | None = None,
+) -> dict[str, Any]:
+    """Embed the comparisons in `path` and write `out`: config.json, embedding.safetensors, objects.json and figures.
+
+    The held-out error is that of a fit without a share `test_size` of the questions (0: none held out), with its 90 %
+    interval and the noise floor, below which no embedding comes on these answers; the embedding written has learnt from
+    all. coordinates.csv holds the points; with `next_queries`, questions.csv holds so many questions worth asking next.
+    Figures: map.png and map.svg, with 90 % ellipses up to 50 objects, and, with held-out answers, error.png and
+    error.svg, the error against the number of answers and against the dimension. Invalid rows are dropped and counted.
+    callback(step, record) has "total". Returns the record to print.
+    """
+    answers = nk.read_comparisons(path, on_invalid="drop")
+    options = {"loss": loss, "solver": solver, "random_state": seed}
+    judged: dict[str, Any] = {"held_out_error": None, "curves": {}}
+    curve = None
+    if test_size:
+        train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
+        trial = nk.OrdinalEmbedding(dim, **options).fit(train, callback=_half(callback, 0))
+        dim, curve = trial.n_components_, trial.dimension_curve_
+        judged = _judge(trial, test) | {"curves": _curves(train, test, trial, options)}
+    model = nk.OrdinalEmbedding(dim, **options).fit(answers, callback=_half(callback, 1))
+    model.dimension_curve_ = curve or model.dimension_curve_
+    record = _describe(path, out, answers, model) | judged
+    record["notes"] = record["notes"] + _in_words(judged)
+    if next_queries:
+        record["next_queries"] = model.next_queries(next_queries).tolist()
+    if current().rank == 0:
+        _write(out, model, answers, record)
+    return record
+
+
+def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> dict[str, Any]:
+    """How an embedding does on answers that it has not learnt from."""
+    return {
+        "held_out_answers": len(test),
+        "held_out_error": 1.0 - trial.score(test),
+        "held_out_interval": list(error_interval(trial.embedding_, test)),
+        "noise_floor": noise_floor(test),
+    }
+
+
+def _in_words(judged: Mapping[str, Any]) -> list[str]:
+    if judged["held_out_error"] is None:
+        return []
+    low, high = judged["held_out_interval"]
+    return [
+        f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
+        f"{judged['held_out_answers']} answers to questions that were not learnt from; their contradictions alone make "
+        f"{judged['noise_floor']:.3f}, whatever the embedding"
+    ]
+
+
+def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> dict[str, Any]:
+    found = model.report()
+    return {
+        "path": str(path),
+        "out": str(out),
+        "understood": str(answers.source),
+        "comparisons": len(answers),
+        "objects": answers.n_objects,
+        "dropped": answers.n_dropped,
+        "contradictions": found["n_contradictions"],
+        "groups": found["n_groups"],
+        "dim": model.n_components_,
+        "loss": model.loss,
+        "solver": model.solver,
+        "train_error": 1.0 - model.score(answers),
+        "notes": found["notes"],
+    }
+
+
+def _write(out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: dict[str, Any]) -> None:
+    draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
+    with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
+        write_embedding(model, folder)
+        model.write_coordinates(folder / "coordinates.csv")
+        if "next_queries" in record:
+            with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("anchor", "left", "right"), *record["next_queries"]])
+        map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
+        _save(map_of_all.get_figure(), folder / "map")
+        if record["curves"]:
+            _draw_curves(record["curves"], folder / "error")
+
+
+def _half(callback: Callback | None, part: int) -> Callback | None:
+    """`callback` for the first or the second of two runs of equal length."""
+    if callback is None:
+        return None
+
+    def report(step: int, record: dict[str, Any]) -> None:
+        callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
+
+    return report
+
+
+def _curves(
+    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: dict[str, Any]
+) -> dict[str, dict[str, float]]:
+    """Held-out errors against the number of answers learnt from, and against the dimension; none of too many answers.
+
+    `trial` has learnt from all of `train`.
+    """
+    if len(train) > MAX_CURVE:
+        return {}
+
+    def error(answers: Comparisons, p: int) -> float:
+        return 1.0 - nk.OrdinalEmbedding(p, **options).fit(answers).score(test)
+
+    dim, known = trial.n_components_, 1.0 - trial.score(test)
+    limit = max(1, train.n_objects - 2)
+    sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
+    by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}
+    by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
+    named = {"answers": by_answers, "dimension": dict(sorted(by_dimension.items()))}
+    return {name: {str(float(x)): error for x, error in curve.items()} for name, curve in named.items()}
+
+
+def _draw_curves(curves: dict[str, dict[str, float]], stem: Path) -> None:
+    figure = Figure(figsize=(8.4, 3.2), layout="constrained")
+    left, right = (dress(ax) for ax in figure.subplots(1, 2))
+    answers, dimension = ({float(x): error for x, error in curves[name].items()} for name in ("answers", "dimension"))
+    plot_error({"error": answers}, "answers", left)
+    plot_error({"error": dimension}, "dimension", right, ylabel="")
+    _save(figure, stem)
+
+
+def _save(figure: Any, stem: Path) -> None:
+    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    figure.patch.set_alpha(1)  # a page shines through the SVG; a bitmap stands alone
+    figure.patch.set_facecolor("white")
+    figure.savefig(stem.with_suffix(".png"), dpi=150)

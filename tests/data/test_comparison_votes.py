@@ -1,0 +1,36 @@
+"""The error that no model can beat."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data import held_out_noise_floor as floor_of
+from nearkin.data import noise_floor
+from nearkin.data.comparisons import comparisons_from_array
+
+
+def asked(n_questions: int, answers: int, p: np.ndarray, rng: np.random.Generator) -> nk.Comparisons:
+    """Questions (0, 2 q + 1, 2 q + 2), each answered `answers` times, the first pair with chance p[q]."""
+    q = np.repeat(np.arange(n_questions), answers)
+    near, far = 2 * q + 1, 2 * q + 2
+    turned = rng.random(len(q)) > p[q]
+    return comparisons_from_array(np.stack([0 * q, np.where(turned, far, near), np.where(turned, near, far)], axis=1))
+
+
+@pytest.mark.parametrize("p", [0.5, 0.7, 0.9, 1.0])
+def test_the_noise_floor_is_the_error_of_the_best_model(rng, p):
+    answers = asked(4000, 3, np.full(4000, p), rng)
+    assert floor_of(answers) == pytest.approx(1 - p, abs=0.1 if p == 0.5 else 0.015)
+    if p < 1:
+        assert noise_floor(answers) < floor_of(answers)  # three answers hide a part of their noise
+
+
+def test_the_noise_floor_is_a_lower_bound_where_questions_differ(rng):
+    p = rng.uniform(0.5, 1.0, 4000)
+    floor = floor_of(asked(4000, 4, p, rng))
+    assert 0.1 < floor < np.minimum(p, 1 - p).mean()
+
+
+def test_without_repetition_there_is_no_floor():
+    with pytest.raises(ValueError, match="no question was answered twice"):
+        floor_of(comparisons_from_array([[0, 1, 2], [1, 2, 0]]))

@@ -1,0 +1,60 @@
+"""Text tables: pyarrow's fast path gives the same cells and types as Python's csv module."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nearkin.data.delimited import read_cells, sniff
+from nearkin.data.locator import locate
+
+CELLS = ["7", "007", "-1", "", "a", "é", "1e5", "99999999999999999999", "18446744073709551615", "-0", "4.5", "x y", "٣"]
+
+
+def columns(path: Path, *, fast: bool, delimiter: str | None = None) -> list:
+    cells = read_cells(locate(path), delimiter, fast=fast)
+    found = [cells.column(place, "x", start).values for place in range(len(cells.first)) for start in (0, 1)]
+    return [cells.first, cells.rows, *((values.dtype.kind, values.tolist()) for values in found)]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\n\n"])
+def test_the_fast_path_is_the_slow_one(tmp_path: Path, mark: str, ends: str) -> None:
+    rng = random.Random(f"{mark}{ends}")
+    path = tmp_path / "a.txt"
+    for trial in range(40):
+        pools = [rng.choice((CELLS, CELLS[:3], ["1", "2", "30"], [str(2**63 + i) for i in range(4)])) for _ in range(3)]
+        rows = [[rng.choice(pool) for pool in pools] for _ in range(rng.randrange(2, 9))]
+        path.write_bytes(ends.join(mark.join(row) for row in rows).encode() + ends.encode() * (trial % 2))
+        assert columns(path, fast=True, delimiter=mark) == columns(path, fast=False, delimiter=mark)
+
+
+@pytest.mark.parametrize("text", ["a ,b\n c,d\n", 'a,"b\nc"\nd,e\n', "a,b\n \nc,d\n", "\ufeffa,b\nc,d\n", "a,b\rc,d\n"])
+def test_what_pyarrow_reads_otherwise_goes_the_slow_way(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode())
+    assert columns(path, fast=True) == columns(path, fast=False)
+
+
+def test_a_delimiter_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n")
+    for delimiter in ("", ",,", '"', "\n", "kilo"):
+        with pytest.raises(ValueError, match="must be one character, or one of comma, semicolon, tab"):
+            read_cells(locate(path), delimiter)
+    assert read_cells(locate(path), "comma").first == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mark"),
+    [
+        ("a.csv", "a;b\nc;d\n", ";"),
+        ("a.csv", "title, long;b\nc;d\n", ";"),
+        ("a.tsv", "a,b\nc,d\n", ","),
+        ("a.txt", "1 2\n3 4\n", " "),
+        ("a.csv", "2020-01-01 10:00\n2020-01-02 10:00\n", ","),
+    ],
+)
+def test_the_delimiter_is_the_one_that_fits_every_line(tmp_path: Path, name: str, text: str, mark: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert sniff(text, locate(tmp_path / name)) == mark

@@ -1,0 +1,65 @@
+"""DataFrames wherever a file goes."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import nearkin as nk
+
+
+def arrow(columns):
+    return pa.table(columns)
+
+
+def pandas(columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def polars(columns):
+    return pytest.importorskip("polars").DataFrame(columns)
+
+
+@pytest.fixture(params=[arrow, pandas, polars])
+def frame(request):
+    return request.param
+
+
+def test_pairs(frame):
+    columns = {"user": ["b", "a", "b"], "item": [2**53 + 1, 2, 2], "rating": [1.5, 2.0, 3.0]}
+    pairs = nk.read_interactions(frame(columns))
+    assert pairs.left_ids.tolist() == ["a", "b"]
+    assert pairs.right_ids.tolist() == [2, 2**53 + 1]
+    assert pairs.weights.tolist() == [2.0, 3.0, 1.5]
+    renamed = dict(zip(["who", "what", "rating"], columns.values(), strict=True))
+    assert len(nk.read_interactions(frame(renamed), left="who", right="what")) == 3
+
+
+def test_times_and_large_ids(frame):
+    times = np.array(["2020-01-01", "2020-01-02"], "datetime64[ns]")
+    pairs = nk.read_interactions(frame({"user": np.array([2**63, 1], np.uint64), "item": [1, 2], "time": times}))
+    assert pairs.left_ids.tolist() == [1, 2**63]
+    assert pairs.timestamps.tolist() == [1577923200, 1577836800]
+
+
+def test_comparisons(frame):
+    found = nk.read_comparisons(frame({"anchor": ["x", "y"], "near": ["y", "z"], "far": ["z", "x"]}))
+    assert found.objects[found.indices].tolist() == [["x", "y", "z"], ["y", "z", "x"]]
+    assert found.source.first == "x is nearer to y than to z"
+
+
+def test_vectors(frame):
+    X = np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(nk.read_vectors(frame({"a": X[:, 0], "b": X[:, 1]})), X)
+    np.testing.assert_array_equal(nk.read_vectors(frame({"v": X.tolist()})), X)
+    np.testing.assert_array_equal(nk.data.open_vectors(frame({"v": X.tolist()})).sample(3), X)
+
+
+def test_nulls_are_refused(frame):
+    with pytest.raises(ValueError, match=r"column 'user' of .* has 1 missing ids, the first in row 1"):
+        nk.read_interactions(frame({"user": ["a", None], "item": [1, 2]}))
+    with pytest.raises(ValueError, match="has nulls or no numbers"):
+        nk.read_vectors(frame({"a": [1.0, None]}))
+    with pytest.raises(ValueError, match="have lengths"):
+        nk.read_vectors(frame({"v": [[1.0], [1.0, 2.0]]}))
+    with pytest.raises(TypeError, match="must be the name of a file, or a DataFrame"):
+        nk.read_interactions(7)

@@ -1,0 +1,77 @@
+"""Scalar codes are FAISS's own, clip outliers where that helps, and survive saving."""
+
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.quantization.scalar import ScalarQuantizer, _error
+
+BITS = (4, 6, 8, 16)
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    X = rng.standard_t(3, size=(2000, 9)).astype(np.float32)
+    X[:, 4] = 2.5
+    return X
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, bits: int) -> None:
+    quantizer = ScalarQuantizer(bits).fit(X)
+    index = quantizer.to_faiss()
+    index.add(X)
+    assert (index.sa_encode(X) == quantizer.encode(X)).all()
+    np.testing.assert_array_equal(index.reconstruct_n(0, len(X)), quantizer.decode(quantizer.encode(X)))
+    assert quantizer.encode(X).shape == (2000, -(-9 * bits // 8))
+
+
+@pytest.mark.parametrize("bits", BITS[:3])
+def test_the_ranges_are_chosen_by_the_error_that_faiss_makes(X: np.ndarray, bits: int) -> None:
+    quantizer = ScalarQuantizer(bits).fit(X)
+    assert _error(X, quantizer.ranges_, 2**bits - 1) * 9 == pytest.approx(quantizer.distortion(X), rel=0.01)
+
+
+def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
+    plain = faiss.IndexScalarQuantizer(9, faiss.ScalarQuantizer.QT_4bit)
+    plain.train(X)
+    plain.add(X)
+    theirs = ((plain.reconstruct_n(0, len(X)) - X) ** 2).sum(axis=1).mean()
+    ours = ScalarQuantizer(4).fit(X)
+    assert ours.distortion(X) < 0.7 * theirs, (ours.distortion(X), theirs)
+    assert ours.clipped_ > 0
+
+
+def test_more_bits_are_nearer(X: np.ndarray) -> None:
+    errors = [ScalarQuantizer(bits).fit(X).distortion(X) for bits in BITS]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-4
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_save_and_load(X: np.ndarray, bits: int, tmp_path: Path) -> None:
+    quantizer = ScalarQuantizer(bits).fit(X)
+    quantizer.save(tmp_path / "q")
+    assert (ScalarQuantizer.load(tmp_path / "q").encode(X) == quantizer.encode(X)).all()
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_an_index_of_scalar_codes_keeps_nearly_all_neighbours(X: np.ndarray, metric: str, tmp_path: Path) -> None:
+    index = nk.Index.build(X, ScalarQuantizer(8), metric=metric)
+    exact = nk.Index.build(X, metric=metric).search(X[:100], 10)[1]
+    assert nk.metrics.recall_k_at_k(index.search(X[:100], 10)[1], exact, 10) > 0.9
+    index.save(tmp_path / "idx")
+    again = nk.Index.load(tmp_path / "idx")
+    assert (again.search(X[:5], 3)[1] == index.search(X[:5], 3)[1]).all()
+
+
+def test_wrong_codes_and_bits_are_refused(X: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="n_bits"):
+        ScalarQuantizer(5).fit(X)
+    with pytest.raises(ValueError, match="must be uint8"):
+        ScalarQuantizer(8).fit(X).decode(np.zeros((2, 3), np.uint8))
+    with pytest.raises(ValueError, match="leave them out"):
+        nk.pipeline.find_method("int8").make(nk.pipeline.CodeSize(16), 0)
