@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import nearkin as nk
+from nearkin._storage import check_inputs, check_target
 from nearkin.contracts import Callback
 from nearkin.embedding.ordinal.losses import LOSSES as ORDINAL_LOSSES
 from nearkin.pipeline.embed.comparisons import embed_comparisons
@@ -32,6 +33,8 @@ def embed_signals(
     `next_queries` is the number of questions to propose, for comparisons. ValueError for a
     `kind` that is none, and for options of pairs with comparisons.
     """
+    check_target(out)
+    check_inputs(out, [path])
     given = {name: value for name, value in columns.items() if value is not None}
     common = {"out": out, "solver": solver, "seed": seed, "callback": callback}
     if _are_pairs(path, kind, given, loss):
