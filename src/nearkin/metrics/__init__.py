@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazily(
         "hamming_radius_precision": "nearkin.metrics.hamming",
         "label_mean_average_precision": "nearkin.metrics.retrieval",
         "label_relevance": "nearkin.metrics.retrieval",
+        "list_metrics": "nearkin.metrics.ranking",
         "mean_average_precision": "nearkin.metrics.retrieval",
         "mean_reciprocal_rank": "nearkin.metrics.retrieval",
         "ndcg": "nearkin.metrics.retrieval",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from nearkin.metrics.quantization import compression_ratio as compression_ratio
     from nearkin.metrics.quantization import distortion as distortion
     from nearkin.metrics.quantization import relative_distortion as relative_distortion
+    from nearkin.metrics.ranking import list_metrics as list_metrics
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend
     from nearkin.metrics.retrieval import average_precision as average_precision
