@@ -193,6 +193,17 @@ class ProcessGroup(Group):
             return False
 
 
+def _timeout_of_environment() -> float:
+    text = os.environ.get("NEARKIN_TIMEOUT", str(TIMEOUT))
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"NEARKIN_TIMEOUT is {text!r}; it must be a number of seconds above 0, for example 1800")
+    return seconds
+
+
 @contextmanager
 def joined(timeout: float | None = None) -> Iterator[Group]:
     """Join the processes that torchrun started, until the block ends; a group of one without torchrun.
@@ -208,7 +219,7 @@ def joined(timeout: float | None = None) -> Iterator[Group]:
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
-    seconds = float(os.environ.get("NEARKIN_TIMEOUT", TIMEOUT)) if timeout is None else timeout
+    seconds = _timeout_of_environment() if timeout is None else timeout
     limit = timedelta(seconds=seconds)
     store, rank, size = next(rendezvous("env://", timeout=limit))
     dist.init_process_group("gloo", store=PrefixStore("group", store), rank=rank, world_size=size, timeout=limit)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
     path = Path(path)
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file; give the name of a folder")
+    _check_writable(path)
     if not path.is_dir() or not any(path.iterdir()):
         return
     try:
@@ -34,11 +36,21 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
         raise ValueError(
             f"{path} is a folder with other content, which is not replaced; give a new name or an empty folder"
         ) from error
-    if found not in KINDS and found != kind:
+    if found not in KINDS and found != kind and read_manifest(path) is None:
         raise ValueError(f"{path} holds the kind {found!r}, which is not nearkin's; give a new name or an empty folder")
     manifest = read_manifest(path)
     if manifest is not None and not manifest.growing and (strangers := manifest.strangers()):
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
+
+
+def _check_writable(path: Path) -> None:
+    """OSError if nothing can be written where `path` stands or will stand."""
+    place = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise OSError(f"{path} cannot be made: {place} takes no files ({error.strerror or error})") from error
 
 
 def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:

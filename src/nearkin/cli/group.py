@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from nearkin._distributed import joined
+from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -22,8 +24,8 @@ class CommandGroup(TyperGroup):
     def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> Any:
         """Run a command and leave the process with its exit code.
 
-        What users can cause (ValueError, TypeError, OSError, a missing extra) becomes one line and code 2. Set
-        NEARKIN_TRACEBACK=1 to see where it came from.
+        Every error becomes one line and code 2; of one that users cannot cause (anything but ValueError, TypeError,
+        OSError, a missing extra, no memory) the line says what to report. Set NEARKIN_DEBUG=1 for the traceback.
         """
         extra["standalone_mode"] = False
         try:
@@ -35,7 +37,7 @@ class CommandGroup(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 1
         except Exception as error:
-            if os.environ.get("NEARKIN_TRACEBACK"):
+            if os.environ.get("NEARKIN_DEBUG") or os.environ.get("NEARKIN_TRACEBACK"):
                 raise
             code = _explain(error)
         if code == INTERRUPTED:
@@ -55,8 +57,19 @@ def _explain(error: Exception) -> int:
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
         typer.echo(f"nearkin: {_one_line(str(error) or type(error).__name__)}", err=True)
         return BAD_INPUT
-    raise error
+    typer.echo(f"nearkin: {_unexpected(error)}", err=True)
+    return BAD_INPUT
+
+
+def _unexpected(error: Exception) -> str:
+    """What to report of an error that is ours, and not the user's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault of nearkin's: please report "
+        "this line, the command, and what it prints with NEARKIN_DEBUG=1)"
+    )
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -51,7 +52,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line for people, on stderr."""
-        self._err.print(text, highlight=False, soft_wrap=True)
+        self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Mapping[str, Any], *tables: Table | str) -> None:
         """Print the record as JSON, or the tables (and lines) for people."""
@@ -60,13 +61,13 @@ class Screen:
         if self.as_json:
             return
         for part in tables:
-            self._out.print(part, highlight=False)
+            self._out.print(printable(part) if isinstance(part, str) else part, highlight=False, markup=False)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
     made = Table(
-        title=title,
+        title=_literal(title),
         title_justify="left",
         title_style="bold",
         header_style="dim",
@@ -75,20 +76,21 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     )
     for j, column in enumerate(columns):
         text = any(isinstance(row[j], str) and not set(row[j]) <= _NUMBER for row in rows)
-        made.add_column(column, justify="left" if text else "right", no_wrap=True)
+        made.add_column(_literal(column), justify="left" if text else "right", no_wrap=True)
     for i, row in enumerate(rows):
         repeated = i > 0 and rows[i - 1][0] == row[0]
         if i and not repeated and len(rows) > len({row[0] for row in rows}):
             made.add_section()
-        made.add_row("" if repeated else show(row[0]), *map(show, row[1:]))
+        cells = ["" if repeated else show(row[0]), *map(show, row[1:])]
+        made.add_row(*map(_literal, cells))
     return made
 
 
 def pairs(title: str, values: Mapping[str, Any]) -> Table:
     """A two-column table of names and values."""
-    made = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
+    made = Table(title=_literal(title), title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
     for name, value in values.items():
-        made.add_row(f"[dim]{name}", show(value))
+        made.add_row(f"[dim]{_literal(name)}", _literal(show(value)))
     return made
 
 
@@ -101,6 +103,16 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
     return str(value)
+
+
+def printable(text: str) -> str:
+    """Text in which what steers a terminal (escapes, line breaks inside ids) is written out: \\x1b, \\n."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _literal(text: str) -> str:
+    """Text that rich shows as it is: an id may look like its markup."""
+    return escape(printable(text))
 
 
 def _note(record: Mapping[str, Any]) -> str:

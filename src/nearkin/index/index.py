@@ -193,6 +193,12 @@ class Index:
         return Made(self.metric, self.n_features, self.faiss_index, self.quantizer)
 
     @property
+    def n_lists(self) -> int | None:
+        """Lists of the inverted file, None where there is none."""
+        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
+        return None if lists is None else int(lists.nlist)
+
+    @property
     def n_probe(self) -> int | None:
         """Lists of the inverted file that a search visits, None where there is no inverted file; may be set."""
         lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
@@ -202,7 +208,7 @@ class Index:
     def n_probe(self, count: int) -> None:
         lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
         if lists is None:
-            raise ValueError("n_probe is for an inverted file, and this index has none; make it with coarse cells")
+            raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
         lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 
     def search(

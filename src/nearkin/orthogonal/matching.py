@@ -132,8 +132,14 @@ def _check_weights(W: Any, *, symmetry: bool) -> None:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
     if not _finite(W):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    if symmetry and not bool((W.swapaxes(-1, -2) == W).all()):
+    if symmetry and not _symmetric(W):
         raise ValueError(_ASYMMETRIC)
+
+
+def _symmetric(W: np.ndarray | torch.Tensor) -> bool:
+    if isinstance(W, torch.Tensor):
+        return torch.equal(W, W.mT)
+    return np.array_equal(W, W.swapaxes(-1, -2))
 
 
 def _finite(W: Any) -> bool:

@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import nearkin as nk
+from nearkin._storage import check_inputs, check_target
 from nearkin.contracts import Callback
 from nearkin.embedding.ordinal.losses import LOSSES as ORDINAL_LOSSES
 from nearkin.pipeline.embed.comparisons import embed_comparisons
@@ -36,6 +37,8 @@ def embed_signals(
     to propose, for comparisons. ValueError for a `kind` that is none, for options of the other kind, and for a table
     that can be read in two ways.
     """
+    check_target(out)
+    check_inputs(out, [path])
     given = {name: value for name, value in columns.items() if value is not None}
     common = {"out": out, "solver": solver, "seed": seed, "callback": callback}
     if _are_pairs(path, kind, given, loss):

@@ -1,0 +1,54 @@
+"""The one place where errors become one line and an exit code."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin._distributed import _timeout_of_environment
+from tests.cli.conftest import run
+
+
+def test_an_unexpected_error_is_one_line_that_says_what_to_report(tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise KeyError("lost")
+
+    monkeypatch.setattr(nk.pipeline, "folder_page", fail)
+    result = run("report", tmp_path)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "unexpected KeyError at test_group.py:" in line
+    assert "please report" in line
+    monkeypatch.setenv("NEARKIN_DEBUG", "1")
+    assert isinstance(run("report", tmp_path).exception, KeyError)
+
+
+def test_ids_are_printed_as_they_are(tmp_path):
+    """Before, `[red]7` printed 7, `[/b]` ended in a traceback and escapes reached the terminal."""
+    ids = ["[red]7", "[/b]", "\x1b[31mx\n"]
+    X = np.eye(3, dtype=np.float32)
+    nk.Index.build(X, ids=ids).save(tmp_path / "idx")
+    np.save(tmp_path / "Q.npy", X)
+    result = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 1)
+    assert result.exit_code == 0, result.output
+    for shown in ("[red]7", "[/b]", r"\x1b[31mx\n"):
+        assert shown in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_out_is_checked_before_the_work(tmp_path):
+    """Before, it failed after the work."""
+    (tmp_path / "pairs.csv").write_text("user,item\n1,2\n")
+    result = run("embed", tmp_path / "pairs.csv", "--out", "/proc/nope")
+    assert result.exit_code == 2
+    assert "/proc/nope cannot be made: /proc takes no files" in result.stderr
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("mine")
+    result = run("embed", tmp_path / "pairs.csv", "--out", tmp_path / "mine")
+    assert "is a folder with other content" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "0"])
+def test_a_timeout_that_is_none_is_refused(monkeypatch, text):
+    monkeypatch.setenv("NEARKIN_TIMEOUT", text)
+    with pytest.raises(ValueError, match=f"NEARKIN_TIMEOUT is '{text}'; it must be a number of seconds"):
+        _timeout_of_environment()
