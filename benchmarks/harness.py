@@ -84,7 +84,7 @@ def save(name: str, results: Any, **settings: Any) -> Path:
     packages = ("nearkin", "numpy", "torch", "faiss-cpu", "numba", "scikit-learn")
     machine = {"cpu": _cpu(), "cores": os.cpu_count(), "python": platform.python_version()}
     record = {
-        "settings": {key: str(value) if isinstance(value, Path) else value for key, value in settings.items()},
+        "settings": {key: value.name if isinstance(value, Path) else value for key, value in settings.items()},
         "versions": {package: version(package) for package in packages},
         "machine": machine,
         "results": results,

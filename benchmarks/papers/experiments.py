@@ -16,6 +16,8 @@ from benchmarks.harness import limit_threads, median_ms, save
 from benchmarks.ordinal.music import keep_error
 from benchmarks.ordinal.retrieval import images, judge
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers.gcd_figure_2 import gcd_figure_2
+from benchmarks.papers.svrg_draws import svrg_draws
 from examples import evolution_strategies, orthogonal_mlp, sorting_flow
 from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.linalg.skew import right_skew
@@ -181,6 +183,8 @@ def value_and_gradient(data: Path) -> list[dict[str, Any]]:
 
 
 RUNS: dict[str, Callable[[Path], Any]] = {
+    "gcd_figure_2": gcd_figure_2,
+    "svrg_draws": svrg_draws,
     "sorting": sorting,
     "mlp": mlp,
     "entries": entries,

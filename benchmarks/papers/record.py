@@ -42,6 +42,12 @@ class Figure:
         return "reproduced" if all(self.judged) else "in part" if any(self.judged) else "not reproduced"
 
     @property
+    def deciding(self) -> Claim:
+        """The claim to read first: one that fails, else one that holds, else one that is not judged."""
+        ranked = sorted(self.claims, key=lambda claim: (claim.holds is None, bool(claim.holds)))
+        return ranked[0] if ranked else Claim("", "", "")
+
+    @property
     def score(self) -> str:
         """How many of the judged claims hold."""
         return f"{sum(self.judged)} of {len(self.judged)}" if self.judged else "-"
@@ -80,15 +86,18 @@ def from_json(
 
 
 def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:
-    """The verdicts, and the claims behind them, for docs and report."""
+    """The verdicts, a line a figure with its deciding claim, and all claims, for docs and report."""
     figures = list(figures)
     columns = ["figure", "verdict", "claims that hold", "why", "from"]
     verdicts = Table(f"paper-{short}", f"{title}: verdicts", columns, "")
     verdicts.rows = [[f.name, f"**{f.verdict}**", f.score, f.why, f.source] for f in figures]
+    columns = ["figure", "verdict", "claims that hold", "the claim to read first", "paper", "ours"]
+    summary = Table(f"paper-{short}-summary", f"{title}: the figures in short", columns, "")
+    summary.rows = [[f.name, f"**{f.verdict}**", f.score, *f.deciding.row()[:3]] for f in figures]
     columns = ["figure", "claim", "paper", "ours", "holds"]
     claims = Table(f"paper-{short}-claims", f"{title}: claims", columns, "")
     claims.rows = [[f.name, *claim.row()] for f in figures for claim in f.claims]
-    return verdicts, claims
+    return verdicts, summary, claims
 
 
 def show(title: str, paper: Paper, folder: Path = RESULTS) -> None:

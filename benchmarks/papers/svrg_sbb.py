@@ -50,7 +50,6 @@ def table_i(found: Any) -> Findings:
                   f"{svrg:.2f} / {single:.2f} / {best:.2f} / {large:.2f} s",
                   " / ".join(number(value) for value in (published, ms[1], min(ms.values()), ms[200])) + " ms"),
         ]  # fmt: skip
-    sgd = [rows[loss, "sgd published step"]["reached"] > 0 for loss in TABLE_I]
     cvx = [rows[loss, "projected-gram (60 steps)"]["reached"] > 0 for loss in TABLE_I]
     slower = [rows[loss, "svrg-sbb b=200"]["mean"] > rows[loss, "svrg-sbb b=20"]["mean"] for loss in TABLE_I]
     claims += [
@@ -58,12 +57,56 @@ def table_i(found: Any) -> Findings:
               f"{min(gains):.2f} to {max(gains):.2f} times", min(gains) >= 1.5),
         Claim("too large a batch is slower, losses", "4 of 4", counted(slower), all(slower)),
         Claim("the convex form does not reach 0.15, losses that do", "0 of 4", counted(cvx), not any(cvx)),
-        Claim("SGD with the published step reaches 0.15, losses", "3 of 4", counted(sgd), sum(sgd) >= 3),
     ]  # fmt: skip
     why = (
-        "Compiled code for MATLAB: lazy rows make batches of one as cheap as of a hundred, the convex form has an SBB "
-        "step too, and SVRG is slow by its published step, t-STE apart; CKL is STE as printed (eq. 47), CKL itself "
-        "never reaches 0.15."
+        "Our settings, compiled code for MATLAB: lazy rows make batches of one as cheap as of a hundred, the convex "
+        "form has an SBB step too, and SVRG is slow by its published step, t-STE apart; CKL is STE as printed "
+        "(eq. 47), CKL itself never reaches 0.15."
+    )
+    return claims, why
+
+
+@from_json("Table I, as printed", "papers_svrg_draws", "python -m benchmarks.papers --run svrg_draws")
+def table_i_printed(found: Any) -> Findings:
+    """What Table I's text says of draws, steps, epsilon and starts, one departure of ours undone at a time."""
+    sbb = {(r["loss"], r["uniform"], r["epsilon"], r["start"]): r for r in found if r["method"] == "SVRG-SBB"}
+    sgd = {(r["loss"], r["uniform"], r["decay"]): r for r in found if r["method"] == "SGD"}
+    fixed = {r["loss"]: r for r in found if r["method"] == "SVRG"}
+    losses = list(dict.fromkeys(r["loss"] for r in found))
+    ours, large, box = (False, 0.1, "N(0, .1)"), (False, 2.5, "N(0, .1)"), (False, 0.1, "U(0, 1)")
+    drawn, printed = (True, 0.1, "N(0, .1)"), (True, 2.5, "U(0, 1)")
+
+    def passes(way: tuple[bool, float, str]) -> list[float]:
+        return [sbb[loss, *way]["passes"] or float("inf") for loss in losses]
+
+    def text(values: list[float]) -> str:
+        return " / ".join(number(value) for value in values)
+
+    def runs(rows: list[dict[str, Any]]) -> str:
+        return f"{sum(r['reached'] for r in rows)} of {sum(r['of'] for r in rows)}"
+
+    all_printed = [sbb[loss, *printed] for loss in losses]
+    arriving = {decay: [sgd[loss, True, decay] for loss in losses] for decay in (0.0, 0.01, 0.1)}
+    steps = [fixed[loss]["passes"] or float("inf") for loss in losses]
+    ahead = [a < b for a, b in zip(passes(printed), steps, strict=True)]
+    claims = [
+        Claim("SVRG-SBB reaches 0.15 with uniform draws, epsilon 2.5e-2 of the mean loss and starts U(0, 1), runs",
+              "all", runs(all_printed), all(r["reached"] == r["of"] for r in all_printed)),
+        Claim("so set, it needs fewer passes than SVRG with the published step, losses", "4 of 4",
+              f"{counted(ahead)}: {text(passes(printed))} against {text(steps)} for {' / '.join(losses)}", all(ahead)),
+        Claim("SGD with the published step, constant, reaches 0.15, losses", "3 of 4",
+              counted([r["reached"] > 0 for r in arriving[0.0]]), sum(r["reached"] > 0 for r in arriving[0.0]) >= 3),
+        Claim("the same, runs, and with a decay of .01 and of .1", "constant",
+              ", ".join(runs(rows) for rows in arriving.values())),
+        Claim("one shuffled order instead of uniform draws, passes to 0.15", "uniform draws",
+              f"{text(passes(ours))} against {text(passes(drawn))}"),
+        Claim("epsilon as printed, passes to 0.15", "2.5e-2", f"{text(passes(large))} against {text(passes(ours))}"),
+        Claim("starts U(0, 1), passes to 0.15", "U(0, 1)", f"{text(passes(box))} against {text(passes(ours))}"),
+    ]  # fmt: skip
+    why = (
+        f"The paper's data and setting, {all_printed[0]['of']} seeds for its fifty, passes for its seconds: at the "
+        "printed epsilon SVRG is ahead for t-STE, where its published step is 40 times that of the other losses; "
+        "SGD's row is decided by the decay, which ours in Table I has and the paper has not."
     )
     return claims, why
 
@@ -251,7 +294,7 @@ def figure_5(results: Results) -> Figure:
     )
 
 
-FIGURES: Paper = (table_i, figure_2, figure_3, figure_4, table_ii, figure_5)
+FIGURES: Paper = (table_i_printed, table_i, figure_2, figure_3, figure_4, table_ii, figure_5)
 
 if __name__ == "__main__":
     show(TITLE, FIGURES)

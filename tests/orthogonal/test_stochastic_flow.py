@@ -98,3 +98,10 @@ def test_bad_input() -> None:
         StochasticFlow(params, 0.1, sampling=Importance("all"))
     with pytest.raises(ValueError, match="rebuild_every is 0"):
         StochasticFlow(params, 0.1, sampling=Importance(rebuild_every=0))
+
+
+def test_the_old_spelling_of_a_family_says_what_to_type() -> None:
+    p = torch.nn.Parameter(torch.eye(4))
+    with pytest.warns(DeprecationWarning, match="Importance"):
+        optimizer = StochasticFlow([p], 0.1, 2, sampling="importance", family="greedy")
+    assert optimizer.param_groups[0]["family"] == "greedy"

@@ -59,3 +59,25 @@ def test_a_wrong_model_raises_the_damping() -> None:
     step = newton_step(value, 4 * x**3, lambda d: 0.1 * d, x, start_value=1.0, damping=0.1)
     assert step.value < 1.0
     assert step.damping > 0.1
+
+
+def test_the_residual_is_relative_and_the_step_begins_at_x(system: tuple) -> None:
+    A, b = system
+    b = 100 * b
+    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=0.3, max_steps=200)
+    assert 0 < solved.residual <= 0.3
+    assert solved.residual == pytest.approx(float((b - A @ solved.x).norm() / b.norm()), rel=1e-6)
+
+    def value(x: torch.Tensor) -> float:
+        return float(0.5 * x @ A @ x - b @ x)
+
+    x = torch.linspace(1, 2, 12, dtype=torch.float64)
+    step = newton_step(
+        value, A @ x - b, lambda d: A @ d, x, start_value=value(x), damping=1e-12, tolerance=1e-12, max_cg_steps=300
+    )
+    torch.testing.assert_close(A @ step.x, b, rtol=1e-4, atol=1e-3)
+
+
+def test_it_stops_after_so_many_steps(system: tuple) -> None:
+    A, b = system
+    assert conjugate_gradient(lambda x: A @ x, b, tolerance=0.0, max_steps=3).steps == 3

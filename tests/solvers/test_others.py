@@ -47,3 +47,21 @@ def test_relay_counts_epochs_on():
     assert len(solution.steps) == solution.n_epochs == 9
     short = relay.minimize(least_squares(), np.zeros((4, 1)), Run(2, tol=1e-4))
     assert short.n_epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "text"),
+    [
+        (GradientDescent, {"step": 0.0}, "step is 0.0; it must be greater than 0"),
+        (GradientDescent, {"epsilon": -0.1}, "epsilon is -0.1"),
+        (SGD, {"step": -1.0}, "step is -1.0"),
+        (SGD, {"decay": -0.1}, "decay is -0.1"),
+        (SGD, {"epsilon": -0.1}, "epsilon is -0.1"),
+        (AdaGrad, {"step": 0.0}, "step is 0.0"),
+        (AdaGrad, {"floor": 0.0}, "floor is 0.0"),
+    ],
+    ids=str,
+)
+def test_errors(solver, options, text):
+    with pytest.raises(ValueError, match=text):
+        solver(**options)

@@ -83,6 +83,27 @@ def test_a_module_begins_with_a_probed_step(monkeypatch):
     assert [step == 1e-3 for step in steps[None]] == [True] + 6 * [False], steps
 
 
+class Narrow(LeastSquares):
+    """A sum that says how long a step its single terms bear."""
+
+    def largest_step(self, batch_size):
+        return 1e-4 / batch_size
+
+
+def test_only_a_capped_sbb_step_stays_below_what_single_terms_bear():
+    whole = least_squares(noise=0.5)
+    problem, start = Narrow(whole.A, whole.b), np.ones((4, 1))
+    bound = problem.n_terms * 1e-4
+    capped, free, fixed = (
+        solver.minimize(problem, start, Run(4, tol=0.0)).steps
+        for solver in (SVRG(), SVRG(capped=False), SVRG(step=5 * bound))
+    )
+    assert capped == pytest.approx([bound] * 4)
+    assert min(free) > 2 * bound
+    assert fixed == [5 * bound] * 4
+    assert SVRG(batch_size=2).minimize(problem, start, Run(1, tol=0.0)).steps == pytest.approx([bound / 2])
+
+
 def test_an_epoch_is_one_step_along_the_gradient_whatever_the_batch():
     """With equal terms the noise vanishes: each batch size moves like gradient descent, m steps of eta / m."""
     row = np.array([1.0, 2.0])

@@ -12,6 +12,7 @@ from nearkin.metrics.ordinal import triplet_error as triplet_error
 from nearkin.metrics.quantization import compression_ratio as compression_ratio
 from nearkin.metrics.quantization import distortion as distortion
 from nearkin.metrics.quantization import relative_distortion as relative_distortion
+from nearkin.metrics.ranking import list_metrics as list_metrics
 from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
 from nearkin.metrics.ranking import recommend as recommend
 from nearkin.metrics.retrieval import average_precision as average_precision

@@ -23,7 +23,7 @@ def orthogonal_optimizer(
     cheap_gradients: bool = False,
     **options: Any,
 ) -> AbstractOrthogonalOptimizer:
-    """Return an optimizer for orthonormal parameters, chosen by shape and by what benchmarks/orthogonal_tasks.py
+    """Return an optimizer for orthonormal parameters, chosen by shape and by what benchmarks/orthogonal/tasks.py
     showed.
 
     "auto" is RiemannianDescent with the "newton-schulz" retraction: the cheapest step that follows the whole gradient

@@ -94,7 +94,7 @@ def make_update(name: str, d: int, step: float | str, n_blocks: int | None, gene
     """The update that a `rotation=` name stands for; None for no rotation.
 
     `n_blocks=None` takes d/8 Givens blocks for one update, and at least 8: fewer leave the rotation behind the
-    codebooks at large d, more cost time without a better distortion (benchmarks/rotation.py).
+    codebooks at large d, more cost time without a better distortion (benchmarks/quantization/rotation.py).
     """
     if name == "none":
         return None
