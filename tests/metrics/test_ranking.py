@@ -1,10 +1,11 @@
 """Ranking metrics against their definitions one user at a time, and against ir-measures where it is installed."""
 
+import faiss
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from nearkin.metrics.ranking import METRICS, ranking_metrics, recommend
+from nearkin.metrics.ranking import METRICS, list_metrics, ranking_metrics, recommend
 from tests.reference.ranking import slow_metrics
 
 
@@ -77,3 +78,36 @@ def test_rows_that_do_not_exist_are_refused(problem: tuple) -> None:
             recommend(P, Q, 3, rows=rows)
         with pytest.raises(error, match="rows h"):
             ranking_metrics(P, Q, held, rows=rows)
+
+
+def test_candidates_are_the_only_answers(problem: tuple) -> None:
+    P, Q, seen, _ = problem
+    allowed = np.array([2, 3, 5, 8, 13])
+    scores, numbers = recommend(P, Q, 3, seen=seen, candidates=allowed)
+    dense = np.where(seen.toarray(), -np.inf, P @ Q.T)
+    for row in range(len(P)):
+        best = allowed[np.argsort(-dense[row, allowed], kind="stable")][:3]
+        kept = best[np.isfinite(dense[row, best])]
+        assert numbers[row, : len(kept)].tolist() == kept.tolist()
+        assert (numbers[row, len(kept) :] == -1).all()
+        np.testing.assert_allclose(scores[row, : len(kept)], dense[row, kept], rtol=1e-5)
+    with pytest.raises(ValueError, match=r"candidates are 1 numbers; they must be at least one of 0, \.\.\., "):
+        recommend(P, Q, 3, candidates=[10**6])
+
+
+def test_a_faiss_index_ranks_as_its_vectors_do(problem: tuple) -> None:
+    P, Q, seen, _ = problem
+    index = faiss.IndexFlatIP(Q.shape[1])
+    index.add(np.ascontiguousarray(Q, dtype=np.float32))
+    for one, other in zip(recommend(P, index, 4, seen=seen), recommend(P, Q, 4, seen=seen), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="build it with metric='ip'"):
+        recommend(P, faiss.IndexFlatL2(Q.shape[1]), 4)
+    with pytest.raises(ValueError, match="candidates works with right as vectors"):
+        recommend(P, index, 4, candidates=[1])
+
+
+def test_metrics_of_lists_are_those_of_their_embeddings(problem: tuple) -> None:
+    P, Q, seen, held = problem
+    _, ranked = recommend(P, Q, 10, seen=seen)
+    assert list_metrics(ranked, held, k=10) == pytest.approx(ranking_metrics(P, Q, held, seen=seen, k=10))

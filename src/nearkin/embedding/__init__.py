@@ -9,6 +9,8 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "AllPairsLoss": "nearkin.embedding.all_pairs",
         "AllPairsPoint": "nearkin.embedding.all_pairs",
+        "item_knn": "nearkin.embedding.baselines",
+        "popularity": "nearkin.embedding.baselines",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
         "Adam": "nearkin.embedding.two_tower",
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.baselines import item_knn as item_knn
+    from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower import ALS as ALS
     from nearkin.embedding.two_tower import LBFGS as LBFGS

@@ -3,6 +3,8 @@
 from typing import Any
 
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+from nearkin.quantization.product_residual import ProductResidualQuantizer as ProductResidualQuantizer
+from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
 
 

@@ -85,12 +85,27 @@ def empty_index(
         index.precompute_table()
     if rotation is None:
         return index
+    return behind_rotation(rotation, index)
+
+
+def behind_rotation(rotation: np.ndarray, index: faiss.Index) -> faiss.Index:
+    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), `index` holds; it is given away."""
     transform = linear_transform(rotation)
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True
     for part in (transform, index):  # the chain deletes them
         part.this.disown()
     return chain
+
+
+def front_rotation(index: Any) -> tuple[np.ndarray | None, Any]:
+    """The rotation (d, d') in front of a trained index, None where there is none, and the index behind it."""
+    index = faiss.downcast_index(index)
+    if not index.is_trained:
+        raise ValueError("the FAISS index is not trained; call index.train(X) first")
+    if not isinstance(index, faiss.IndexPreTransform):
+        return None, index
+    return _chain_matrix(index), faiss.downcast_index(index.index)
 
 
 def read_index(index: Any) -> dict[str, np.ndarray]:

@@ -70,6 +70,24 @@ def test_seen_pairs_are_excluded_and_included(parts: Parts, fitted: nk.TwoTower)
     assert seen & set(within[0].tolist())
 
 
+def test_all_users_candidates_and_a_coded_index_are_asked_alike(parts: Parts, fitted: nk.TwoTower) -> None:
+    scores, ids = fitted.recommend(k=5)
+    assert ids.shape == (300, 5)
+    one, other = fitted.recommend([7, 3], k=5)
+    np.testing.assert_array_equal(ids[[7, 3]], other)
+    np.testing.assert_allclose(scores[[7, 3]], one, rtol=1e-5)
+    _, allowed = fitted.recommend([7], k=3, candidates=[1, 2, 3, 4, 5, 6, 7, 8], exclude_seen=False)
+    assert set(allowed[0].tolist()) <= set(range(1, 9))
+    quantizer = nk.ProductQuantizer(4, 16, random_state=0)
+    index = nk.Index.build(fitted.right_embeddings_, quantizer, metric="ip", fast_scan=False)
+    _, coded = fitted.recommend(k=5, index=index.faiss_index)
+    seen = parts.train.matrix()
+    assert not any(seen[row, column] for row in range(300) for column in coded[row] if column >= 0)
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(ids, coded, strict=True)]) > 0.3
+    with pytest.raises(ValueError, match="right has 1 ids that right_ids lacks"):
+        fitted.recommend([7], candidates=[9999])
+
+
 def test_saving_and_loading_give_the_same_answers(parts: Parts, fitted: nk.TwoTower, tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     loaded = nk.TwoTower.load(tmp_path / "model")

@@ -18,8 +18,11 @@ from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.checkpoint import Checkpoint
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed, choose, settings
 from nearkin.embedding.two_tower.fitting import Fit, Fitted, fit_towers, made_from
+from nearkin.embedding.two_tower.fold_in import Known, Solved, fold_in
+from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
+from nearkin.embedding.two_tower.update import Before, joined, update_towers
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
@@ -121,6 +124,32 @@ class TwoTower(BaseEstimator):
             saved.check(made_from(fit, interactions, validation))
         return self._keep(interactions, fit, fit_towers(fit, interactions, validation, saved))
 
+    def partial_fit(
+        self,
+        interactions: Interactions,
+        y: Any = None,
+        *,
+        max_iter: int | None = None,
+        callback: Callback | None = None,
+    ) -> "TwoTower":
+        """Go on from the fitted embeddings with new pairs, whose ids may be new too; an unfitted model is fitted.
+
+        The pairs are those that came since: they are added to the pairs of `fit`, and a pair that was there adds to its
+        weight. lambda stays, nothing is held out, and `max_iter` steps are taken: two sweeps of ALS unless told, and
+        for any other solver a quarter of its own number. An index is learned anew.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(interactions, y, callback=callback)
+        if max_iter is not None:
+            check_integer(max_iter, "max_iter", low=1)
+        self._request(interactions, None, callback)
+        pairs = joined(self.seen_, interactions)
+        fit = self._request(pairs, None, callback)
+        encoders = (self.left_encoder_, self.right_encoder_)
+        P, Q = self.exact_embeddings_
+        before = Before(P, Q, encoders, self.regularization_)
+        return self._keep(pairs, fit, update_towers(fit, pairs, before, max_iter))
+
     def _request(self, interactions: Interactions, validation: Interactions | None, callback: Callback | None) -> Fit:
         """The parameters and the data, checked; ValueError or TypeError that names what does not fit."""
         for name, pairs in (("interactions", interactions), ("validation", validation)):
@@ -156,6 +185,7 @@ class TwoTower(BaseEstimator):
         self.left_encoder_, self.right_encoder_ = encoder(plan.left), encoder(plan.right)
         self.index_, self.solver_, self.history_ = plan.index, fit.choices.solver.name, fitted.history
         self.regularization_, self.omega_ = plan.strength, plan.objective.omega
+        self.costs_ = plan.objective.a, plan.objective.b
         return self
 
     # ---- using -----------------------------------------------------------------------------------------------------
@@ -168,15 +198,58 @@ class TwoTower(BaseEstimator):
         """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
-    def recommend(self, left_ids: Any, k: int = 10, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """The k rights that rank first for each left id: scores and ids, both (b, k), best first.
+    def embed_left(self, history: Any, features: Any = None) -> np.ndarray:
+        """(b, k) embeddings of new left entities from what each of them met, without training.
 
-        `exclude_seen` leaves out the pairs of fit. Where fewer than k rights remain, the score is -inf and the id is -1
-        (or "" for text).
+        `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
+        the model knows, or a sparse (b, n) matrix of weights. The model's own loss is solved for each row with the
+        right side fixed. `features` (b, d) are what the rows shrink towards, in a model with features of this side.
+        ValueError for an id that the model does not know, no pair at all, or a model of a sampled loss.
         """
-        rows, _ = number_ids(left_ids, self._fitted().left_ids_, "left")
-        seen = self.seen_ if exclude_seen else None
-        scores, numbers = recommend(self.left_embeddings_, self.right_embeddings_, k, seen=seen, rows=rows)
+        known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
+        return fold_in(history, known, self._solved(), self.left_encoder_, features)
+
+    def embed_right(self, history: Any, features: Any = None) -> np.ndarray:
+        """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
+
+        An index does not quantize them: that is done when they are added to it.
+        """
+        known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
+        return fold_in(history, known, self._solved(), self.right_encoder_, features)
+
+    def _solved(self) -> Solved:
+        """The all-pairs loss of the fit; ValueError for a sampled one, which no row can be solved for."""
+        loss = settings(self.loss, "loss", LOSSES)
+        if not isinstance(loss, AllPairs):
+            raise ValueError(
+                f"loss is {loss.name!r}; a new row is solved for the all-pairs loss only. Fit with loss='all-pairs', "
+                "or give transform_left or transform_right the features"
+            )
+        return Solved(loss, self.omega_, self.regularization_, self.seen_)
+
+    def recommend(
+        self,
+        left_ids: Any = None,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        candidates: Any = None,
+        index: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k rights that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
+
+        `exclude_seen` leaves out the pairs of fit; `candidates` are the right ids that may be recommended, default all;
+        `index` is a `faiss.Index` of the right side in the order of `right_ids_`, such as the coded
+        `model.index_.export(...).faiss_index`, that is searched in place of the embeddings. Where fewer than k rights
+        remain, the score is -inf and the id is -1 (or "" for text).
+        """
+        self._fitted()
+        rows = None if left_ids is None else number_ids(left_ids, self.left_ids_, "left")[0]
+        allowed = None if candidates is None else number_ids(candidates, self.right_ids_, "right")[0]
+        scores, numbers = recommend(
+            self.left_embeddings_, self.right_embeddings_ if index is None else index, k,
+            seen=self.seen_ if exclude_seen else None, rows=rows, candidates=allowed,
+        )  # fmt: skip
         return scores, name_ids(numbers, self.right_ids_)
 
     def similar(self, right_ids: Any, k: int = 10) -> tuple[np.ndarray, np.ndarray]:

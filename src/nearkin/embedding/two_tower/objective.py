@@ -90,12 +90,20 @@ class AllPairs(BaseEstimator):
 
     name: ClassVar[str] = "all-pairs"
 
+    def importance(self, weights: np.ndarray, fitted: Interactions) -> np.ndarray:
+        """w_ij (nnz,) of pairs with these weights, where those of the `fitted` pairs have the mean 1."""
+        weighting = "none" if self.labels == "weights" else self.weighting
+        mean = _importance(fitted.weights, weighting).mean()
+        if mean == 0:
+            raise ValueError("every weight is 0; pass weighting='none' or weights that are greater than 0")
+        return _importance(weights, weighting) / mean
+
     def objective(self, interactions: Interactions) -> "Objective":
         """The objective of these pairs with the defaults filled in; ValueError for a parameter that does not fit."""
         check_choice(self.weighting, "weighting", ("log", "linear", "none"))
         check_choice(self.labels, "labels", ("ones", "weights"))
         m, n = interactions.shape
-        weights = _weights(interactions.weights, "none" if self.labels == "weights" else self.weighting)
+        weights = self.importance(interactions.weights, interactions)
         left_counts, right_counts = np.diff(interactions.indptr), np.diff(interactions.columns.indptr)
         a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
         b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
@@ -118,6 +126,13 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
     return tables[0], tables[1]
 
 
+def _importance(weights: np.ndarray, weighting: str) -> np.ndarray:
+    """The record's weights as importance, of any mean."""
+    if weighting == "none":
+        return np.ones(len(weights))
+    return np.log1p(weights.astype(np.float64)) if weighting == "log" else weights.astype(np.float64)
+
+
 def _weight_of_unobserved(omega: float | str, weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
     """omega as a number; "auto" by the mass of all pairs."""
     if omega == "auto":
@@ -126,15 +141,6 @@ def _weight_of_unobserved(omega: float | str, weights: np.ndarray, a: np.ndarray
     if isinstance(omega, str):
         raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
     return check_real(omega, "omega", low=0)
-
-
-def _weights(weights: np.ndarray, weighting: str) -> np.ndarray:
-    if weighting == "none":
-        return np.ones(len(weights))
-    weights = np.log1p(weights.astype(np.float64)) if weighting == "log" else weights.astype(np.float64)
-    if not weights.any():
-        raise ValueError("every weight is 0; pass weighting='none' or weights that are greater than 0")
-    return weights / weights.mean()
 
 
 def _costs(costs: Any, name: str, counts: np.ndarray, has_features: bool) -> np.ndarray:

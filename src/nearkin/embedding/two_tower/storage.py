@@ -5,17 +5,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.embedding.two_tower.checkpoint import current_record
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
+from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.old_spelling import OLD, nested
 from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 from nearkin.records import Interactions
 
 KIND = "two-tower"
+LOSS_ARRAYS = "loss.safetensors"
 PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
@@ -41,6 +44,9 @@ def save(model: Any, path: str | PathLike) -> None:
         ids = pack_ids("left", model.left_ids_) | pack_ids("right", model.right_ids_)
         pairs = {"indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
         write_arrays(folder / "pairs.safetensors", ids | pairs)
+        arrays = _loss_arrays(model)
+        if arrays:
+            write_arrays(folder / LOSS_ARRAYS, arrays)
         modules = {f"{side}_encoder": encoder for side, encoder in encoders.items()}
         if model.index_ is not None:
             modules["index"] = model.index_
@@ -67,12 +73,32 @@ def load(
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = [current_record(record) for record in config["history"]], None
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
+    model.costs_ = _read_loss(model, folder / LOSS_ARRAYS)
     if index is not None:
         model.index_ = _filled(deepcopy(index), folder / "index.safetensors")
     for side, own in (("left", left), ("right", right)):
         kind = config["encoders"].get(side)
         setattr(model, f"{side}_encoder_", None if kind is None else _encoder(folder, side, kind, own))
     return model
+
+
+def _loss_arrays(model: Any) -> dict[str, np.ndarray]:
+    """What the loss was fitted with beside numbers: costs that are not all 1, and a prior of several factors."""
+    costs = {f"{side}_costs": x for side, x in zip(("left", "right"), model.costs_, strict=True) if (x != 1).any()}
+    prior = model.loss.prior if isinstance(model.loss, AllPairs) else None
+    if isinstance(prior, tuple | list):
+        left, right = (np.asarray(part) for part in prior)
+        costs |= {"prior_left": left, "prior_right": right}
+    return costs
+
+
+def _read_loss(model: Any, file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The costs (m,) and (n,) of the fit; a prior goes back into the parameters."""
+    arrays = read_arrays(file) if file.is_file() else {}
+    if "prior_left" in arrays and isinstance(model.loss, AllPairs):
+        model.loss.prior = arrays["prior_left"], arrays["prior_right"]
+    ones = np.ones(len(model.left_ids_)), np.ones(len(model.right_ids_))
+    return arrays.get("left_costs", ones[0]), arrays.get("right_costs", ones[1])
 
 
 def _written_parameters(model: Any) -> dict[str, Any]:

@@ -72,6 +72,10 @@ def train_index(
 
 def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
     """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights."""
+    if n_rights < 16:
+        raise ValueError(
+            f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
+        )
     few = n_rights < 256
     return nk.quantization.IndexingLayer(
         dim, n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state

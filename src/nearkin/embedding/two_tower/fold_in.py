@@ -1,0 +1,109 @@
+"""The embedding of a new entity from its history: the model's own loss solved for its row, the other side fixed."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from nearkin._pairs import number_ids
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.pair_losses import Squared
+from nearkin.embedding.all_pairs.row_solves import improve_left
+from nearkin.embedding.two_tower.objective import AllPairs
+from nearkin.embedding.two_tower.towers import as_tensor
+from nearkin.records import Interactions
+
+NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
+
+
+class Solved(NamedTuple):
+    """The loss that the model was fitted with."""
+
+    loss: AllPairs
+    omega: float
+    strength: float  # lambda
+    fitted: Interactions  # whose weights have the mean importance 1
+
+
+class Known(NamedTuple):
+    """The fixed side of a fold-in: its ids, embeddings, name, and what its rows cost as unobserved."""
+
+    ids: np.ndarray
+    embeddings: np.ndarray
+    side: str  # "left" or "right"
+    costs: np.ndarray
+
+
+def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None, features: Any) -> np.ndarray:
+    """(b, k) float32, the minimisers of the loss over the new rows p_i for the fixed embeddings q_j,
+
+        sum over the history w_ij l(Y_ij, p_i . q_j) + (omega / 2) sum over the others b_j (p_i . q_j)^2
+        + (lambda / 2) r_i |p_i - g(x_i)|^2,
+
+    r_i the weight that the row meets and g(x_i) the branch of its features, 0 without them: one solve of a k x k system
+    a row (ESL, eq. 5 with a new row). A prior of several factors has no row for a new entity, which then gets 0.
+    """
+    loss, omega = model.loss, model.omega
+    pairs = _matrix(history, known)
+    if not pairs.nnz:
+        raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
+    n, count, weights = len(known.ids), len(pairs.indptr) - 1, loss.importance(pairs.data, model.fitted)
+    row_weight = np.add.reduceat(np.append(weights, 0.0), pairs.indptr[:-1]) * (np.diff(pairs.indptr) > 0)
+    ridge = row_weight + omega * known.costs.sum()
+    of_rows = AllPairsLoss(
+        pairs, loss=loss.pair_loss, omega=omega, labels=pairs.data if loss.labels == "weights" else 1.0,
+        weights=weights, b=known.costs, prior=loss.prior if isinstance(loss.prior, int | float) else None,
+        regularization=model.strength, ridge=(ridge, np.ones(n)),
+    )  # fmt: skip
+    mean = None if encoder is None or features is None else _encoded(encoder, features, count)
+    Q = torch.from_numpy(known.embeddings)
+    P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
+    for _ in range(1 if isinstance(of_rows.loss, Squared) else NEWTON_STEPS):
+        P = improve_left(of_rows, P, Q, mean=mean)[1]
+    return P.numpy()
+
+
+def _matrix(history: Any, known: Known) -> sp.csr_matrix:
+    """One row an entity, one column an entity of the known side, the weights as values."""
+    n, side = len(known.ids), known.side
+    if isinstance(history, Interactions):
+        matrix = history.matrix() if side == "right" else history.matrix().T
+        ids = history.right_ids if side == "right" else history.left_ids
+        columns, _ = number_ids(ids, known.ids, side)
+        coo = sp.coo_matrix(matrix)
+        count = history.shape[0] if side == "right" else history.shape[1]
+        return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
+    if sp.issparse(history):
+        matrix = sp.csr_matrix(history)
+        if np.shape(matrix)[1] != n:
+            raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
+        matrix.sum_duplicates()
+        return matrix
+    rows = list(history) if _is_nested(history) else [history]
+    parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
+    lengths = [len(row) for row in rows]
+    columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    matrix = sp.csr_matrix((np.ones(len(columns)), (np.repeat(np.arange(len(rows)), lengths), columns)), (len(rows), n))
+    matrix.data[:] = 1.0  # an id that stands twice is one pair
+    return matrix
+
+
+def _is_nested(history: Any) -> bool:
+    """Whether it holds one sequence of ids an entity, rather than the ids of one."""
+    if isinstance(history, np.ndarray):
+        return history.ndim == 2
+    return (
+        len(history) > 0 and isinstance(history[0], Sequence | np.ndarray) and not isinstance(history[0], str | bytes)
+    )
+
+
+def _encoded(encoder: nn.Module, features: Any, rows: int) -> Tensor:
+    """g(x_i) (b, k) of the new rows."""
+    given = sp.csr_matrix(features, dtype=np.float32) if sp.issparse(features) else np.asarray(features, np.float32)
+    if given.ndim != 2 or np.shape(given)[0] != rows:
+        raise ValueError(f"features has shape {given.shape}; it must be ({rows}, d), one row for each history")
+    with torch.no_grad():
+        return encoder(as_tensor(given))

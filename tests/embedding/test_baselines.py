@@ -1,0 +1,56 @@
+"""Popularity and item-kNN against their definitions on dense matrices."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import nearkin as nk
+from nearkin.embedding import item_knn, popularity
+
+PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
+X = (PAIRS.matrix().toarray() > 0).astype(float)
+
+
+def check(scores: np.ndarray, numbers: np.ndarray, wanted: np.ndarray) -> None:
+    """Best first, and as good as the dense scores' best; ties may come in any order."""
+    for row in range(40):
+        order = np.sort(wanted[row][np.isfinite(wanted[row])])[::-1][: numbers.shape[1]]
+        kept = numbers[row][numbers[row] >= 0]
+        assert len(kept) == len(set(kept.tolist())) == len(order)
+        np.testing.assert_allclose(wanted[row][kept], order, rtol=1e-5)
+        np.testing.assert_allclose(scores[row, : len(kept)], order, rtol=1e-5)
+
+
+@pytest.mark.parametrize("exclude_seen", [True, False])
+def test_popularity_counts_pairs(exclude_seen: bool) -> None:
+    wanted = np.tile(X.sum(0), (40, 1))
+    wanted[(X > 0) & exclude_seen] = -np.inf
+    check(*popularity(PAIRS, 8, exclude_seen=exclude_seen), wanted)
+
+
+@pytest.mark.parametrize("n_neighbours", [5, 30])
+def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
+    cosines = (X.T @ X) / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
+    np.fill_diagonal(cosines, 0)
+    kept = np.zeros_like(cosines)
+    for j in range(30):
+        best = np.argsort(-cosines[j], kind="stable")[:n_neighbours]
+        kept[j, best] = cosines[j, best]
+    wanted = X @ kept
+    wanted[(X > 0) | (wanted <= 0)] = -np.inf
+    if n_neighbours == 30:
+        check(*item_knn(PAIRS, 8, n_neighbours=30), wanted)
+    else:  # which of equal neighbours are kept is open: sums differ by ties only
+        scores, _ = item_knn(PAIRS, 8, n_neighbours=5)
+        assert np.nanmean(np.isclose(scores[:, 0], wanted.max(1), rtol=1e-4)) > 0.9
+
+
+def test_they_are_judged_beside_embeddings() -> None:
+    parts = nk.data.split_random(nk.data.planted_interactions(200, 80, random_state=0).interactions, random_state=0)
+    popular, knn = (
+        nk.metrics.list_metrics(baseline(parts.train, 20)[1], parts.test, k=20)["ndcg@20"]
+        for baseline in (popularity, item_knn)
+    )
+    model = nk.TwoTower(8, random_state=0).fit(parts.train).evaluate(parts.test, k=20)["ndcg@20"]
+    assert popular < knn
+    assert popular < model
