@@ -53,7 +53,7 @@ def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
     home = folder / f"folders-{os.getpid()}"
     kind, (whole, other), expected = originals(str(home))[rng.randrange(len(kinds()))]
     path = home / kind.name
-    while (files := _damage(whole, other, rng)) == other:  # not damage: the other folder
+    while (files := damage(whole, other, rng)) == other:  # not damage: the other folder
         continue
     _put(path, whole, files)
     try:
@@ -74,7 +74,7 @@ def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
         _put(path, {}, whole)
 
 
-def _damage(whole: Files, other: Files, rng: random.Random) -> Files:
+def damage(whole: Files, other: Files, rng: random.Random) -> Files:
     """The files after one damage: bytes, a file of another folder, one missing or too many, an edit of JSON, ids."""
     files = dict(whole)
     name = rng.choice(sorted(files))
