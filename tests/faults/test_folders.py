@@ -1,4 +1,4 @@
-"""A short, seeded part of the campaign on saved folders; `python -m tests.faults --folders --signed` is the long one."""
+"""A short, seeded part of the campaign on saved folders; the long one: `python -m tests.faults --folders --signed`."""
 
 import pytest
 
