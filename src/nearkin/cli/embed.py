@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Json, Seed, Threads
+from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
 from nearkin.cli.screen import Screen, pairs
 
 
@@ -21,6 +21,23 @@ def embed(
     out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the vectors to.")],
     left: Annotated[str | None, typer.Option(help="Pairs: the column of one side, for example user.")] = None,
     right: Annotated[str | None, typer.Option(help="Pairs: the column of the other side, for example item.")] = None,
+    weight: Annotated[str | None, typer.Option(help="Pairs: the column of weights, for example rating.")] = None,
+    timestamp: Timestamp = None,
+    anchor: Annotated[
+        str | None, typer.Option(help='Comparisons: the column of the object compared; "0" is the first.')
+    ] = None,
+    near: Annotated[str | None, typer.Option(help="Comparisons: the column of the nearer object.")] = None,
+    far: Annotated[str | None, typer.Option(help="Comparisons: the column of the farther object.")] = None,
+    response: Annotated[
+        str | None,
+        typer.Option(help="Comparisons: the column that says which was chosen; COLUMN=VALUE: VALUE chooses the first."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(help="Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity."),
+    ] = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     left_features: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Pairs: a table with an id of the left side first, then its features."),
@@ -47,7 +64,7 @@ def embed(
     ] = None,
     solver: Annotated[str, typer.Option(help="How to optimize; auto is the fastest that is safe.")] = "auto",
     kind: Annotated[
-        str, typer.Option(help="pairs, comparisons, or auto: pairs if the columns have the usual names of pairs.")
+        str, typer.Option(help="pairs, comparisons, or auto: what the columns say, if they say it.")
     ] = "auto",
     next_queries: Annotated[
         int,
@@ -84,6 +101,15 @@ def embed(
             callback=callback,
             left=left,
             right=right,
+            weight=weight,
+            timestamp=timestamp,
+            anchor=anchor,
+            near=near,
+            far=far,
+            response=response,
+            form=form,
+            header=header,
+            delimiter=delimiter,
             left_features=left_features,
             right_features=right_features,
         )

@@ -38,3 +38,14 @@ Oversample = Annotated[
         min=1,
     ),
 ]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether the first line names columns.  [default: look]", show_default=False
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="comma, semicolon, tab, bar, space or the character.  [default: look]", show_default=False),
+]
+Timestamp = Annotated[str | None, typer.Option(help="Pairs: the column of times: numbers or ISO dates.")]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Json, Seed, Threads
+from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
 from nearkin.cli.screen import Screen, pairs, table
 
 
@@ -25,6 +25,9 @@ def train(
     right: Annotated[str | None, typer.Option(help="The column of the side that is found, for example item.")] = None,
     weight: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     split: Annotated[str | None, typer.Option(help="The column of the split: 0 train, 1 validation, 2 test.")] = None,
+    timestamp: Timestamp = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
     loss: Annotated[
         str, typer.Option(help="all-pairs (block by block, the best we measured), in-batch-softmax, in-batch-hinge.")
     ] = "all-pairs",
@@ -48,7 +51,10 @@ def train(
     screen = Screen(as_json)
     steps = nk.pipeline.Steps(screen.watch)
     with steps.step("read"):
-        record = nk.read_interactions(interactions, left=left, right=right, weight=weight, split=split)
+        record = nk.read_interactions(
+            interactions, left=left, right=right, weight=weight, timestamp=timestamp, split=split, header=header,
+            delimiter=delimiter,
+        )  # fmt: skip
     made = nk.pipeline.train_index(
         record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout, random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": threads},

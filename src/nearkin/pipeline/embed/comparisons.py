@@ -37,6 +37,7 @@ def embed_comparisons(
     test_size: float = 0.2,
     next_queries: int = 0,
     callback: Callback | None = None,
+    **columns: Any,
 ) -> dict[str, Any]:
     """Embed the comparisons in `path` and write `out`: config.json, embedding.safetensors, objects.json and figures.
 
@@ -45,9 +46,9 @@ def embed_comparisons(
     all. coordinates.csv holds the points; with `next_queries`, questions.csv holds so many questions worth asking next.
     Figures: map.png and map.svg, with 90 % ellipses up to 50 objects, and, with held-out answers, error.png and
     error.svg, the error against the number of answers and against the dimension. Invalid rows are dropped and counted.
-    callback(step, record) has "total". Returns the record to print.
+    callback(step, record) has "total". `columns` are options of `read_comparisons`. Returns the record to print.
     """
-    answers = nk.read_comparisons(path, on_invalid="drop")
+    answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss, "solver": solver, "random_state": seed}
     judged: dict[str, Any] = {"held_out_error": None, "curves": {}}
     curve = None

@@ -19,6 +19,8 @@ def embed_interactions(
     weight: str | None = None,
     timestamp: str | None = None,
     split: str | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
     min_weight: float | None = None,
     duplicates: str = "sum",
     left_features: str | PathLike | None = None,
@@ -41,7 +43,8 @@ def embed_interactions(
     """
     start = time.perf_counter()
     pairs = nk.read_interactions(
-        path, left=left, right=right, weight=weight, timestamp=timestamp, split=split, min_weight=min_weight,
+        path, left=left, right=right, weight=weight, timestamp=timestamp, split=split, header=header,
+        delimiter=delimiter, min_weight=min_weight,
         duplicates=duplicates, left_features=left_features, right_features=right_features,
     )  # fmt: skip
     model = nk.TwoTower(
@@ -72,6 +75,7 @@ def embed_interactions(
         model.save(out)
     m, n = pairs.shape
     return {
+        "understood": str(pairs.source),
         "out": str(out), "left": m, "right": n, "pairs": len(pairs), "dim": dim, "loss": loss, "solver": model.solver_,
         "omega": model.omega_, "regularization": model.regularization_, "steps": len(model.history_),
         "seconds": time.perf_counter() - start, **metrics,
