@@ -161,7 +161,7 @@ def exact_source(source: Source) -> Source:
     """The same rows and ids in exact search, for engines that are given the rows and not the codes."""
     index = Index.empty(source.d, None, source.index.metric)
     for first in range(0, len(source), BATCH):
-        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))
+        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))  # pyright: ignore[reportArgumentType]
     index.ids = source.index.ids
     return Source(index)
 

@@ -9,6 +9,7 @@ queries that have something relevant, in [0, 1].
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def mean_reciprocal_rank(retrieved: ArrayLike, relevant: ArrayLike, k: int | Non
     return float(np.where(hits.any(axis=1), 1.0 / (1.0 + hits.argmax(axis=1)), 0.0).mean())
 
 
-def _as_lists(ids: ArrayLike, name: str) -> np.ndarray:
+def _as_lists(ids: Any, name: str) -> np.ndarray:
     ragged = isinstance(ids, list | tuple) and len({np.size(row) for row in ids}) > 1
     array = _pad(ids) if ragged else np.asarray(ids)
     if array.dtype.kind not in "iuUSb" or array.ndim != 2 or 0 in array.shape:
