@@ -128,7 +128,7 @@ def _parsed(file: Path) -> Record:
         version, kind = config["format_version"], config["kind"]
         if type(version) is not int or version < 1 or not isinstance(kind, str):
             raise ValueError(f"kind {kind!r}, format_version {version!r}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
     return config
 
