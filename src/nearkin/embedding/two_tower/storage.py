@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin.embedding.two_tower.checkpoint import current_record
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
 from nearkin.embedding.two_tower.objective import AllPairs
@@ -62,7 +62,11 @@ def load(
 
     Without `index`, a saved index stays unread and `index_` is None: everything else works.
     """
-    config, folder = read_config(path, KIND), Path(path)
+    return one_version(path, lambda folder: _read(cls, folder, left, right, index))
+
+
+def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None) -> Any:
+    config = read_config(folder, KIND)
     model = cls(**_read_parameters(config["parameters"], {"left": left, "right": right, "index": index}))
     embeddings, pairs = read_arrays(folder / "embeddings.safetensors"), read_arrays(folder / "pairs.safetensors")
     model.left_embeddings_, model.right_embeddings_ = embeddings["left"], embeddings["right"]
@@ -119,7 +123,9 @@ def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str
     parameters = {name: value for name, value in written.items() if name not in flat}
     for name, value in parameters.items():
         if isinstance(value, dict):
-            own = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
+            own: dict[str, Any] = {
+                part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"
+            }
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
