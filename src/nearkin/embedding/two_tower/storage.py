@@ -123,7 +123,9 @@ def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str
     parameters = {name: value for name, value in written.items() if name not in flat}
     for name, value in parameters.items():
         if isinstance(value, dict):
-            own = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
+            own: dict[str, Any] = {
+                part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"
+            }
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
