@@ -10,6 +10,7 @@ from nearkin._storage import replacing
 from nearkin.data.formats.parquet import import_pyarrow
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_hits_path(path: str | os.PathLike) -> Path:
@@ -24,11 +25,12 @@ def check_hits_path(path: str | os.PathLike) -> Path:
     return path
 
 
-def write_hits(path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray) -> None:
+def write_hits(path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray, *, formulas_as_text: bool = False) -> None:
     """Write scores and ids, both (n, k), best first, by the path's ending; whole or not at all.
 
     Tables have the columns query (row number), rank (from 1), id and score, without the empty places of queries that
-    found fewer than k. An .npz has the arrays `ids` and `scores` as they are.
+    found fewer than k. An .npz has the arrays `ids` and `scores` as they are. A spreadsheet that opens a .csv or .tsv
+    computes cells such as "=1+1": with `formulas_as_text`, text ids that begin as formulas get a "'" before them there.
     """
     path = check_hits_path(path)
     suffix = path.suffix.lower()
@@ -45,6 +47,8 @@ def write_hits(path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray) -> 
         with fresh.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
             writer.writerow(columns)
+            if formulas_as_text and columns["id"].dtype.kind not in "iu":
+                columns["id"] = np.array([_as_text(str(name)) for name in columns["id"]], dtype=object)
             writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
@@ -58,3 +62,8 @@ def _long_form(scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:
         "score": scores.ravel(),
     }
     return {name: column[found] for name, column in columns.items()}
+
+
+def _as_text(name: str) -> str:
+    """An id that a spreadsheet shows and does not compute (OWASP, CSV injection)."""
+    return f"'{name}" if name.startswith(_FORMULA) else name
