@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 from nearkin.index.index import Index
 from nearkin.metrics import recall_k_at_k
 
@@ -19,8 +20,8 @@ class Probing(NamedTuple):
 
 def probing_curve(
     index: Index,
-    Q: Any,
-    neighbours: Any,
+    Q: ArrayLike,
+    neighbours: ArrayLike,
     k: int = 10,
     *,
     n_probes: Iterable[int] | None = None,

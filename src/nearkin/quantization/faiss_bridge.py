@@ -52,7 +52,7 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
 
 def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
     """x -> x R for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x."""
-    transform = faiss.LinearTransform(*rotation.shape, False)
+    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], False)
     faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
     transform.is_trained = True
     transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.checkpoint import current_record
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
@@ -61,7 +61,11 @@ def load(
 
     Without `index`, a saved index stays unread and `index_` is None: everything else works.
     """
-    config, folder = read_config(path, KIND), Path(path)
+    return one_version(path, lambda folder: _read(cls, folder, left, right, index))
+
+
+def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None) -> Any:
+    config = read_config(folder, KIND)
     model = cls(**_read_parameters(config["parameters"], {"left": left, "right": right, "index": index}))
     model.left_embeddings_, model.right_embeddings_, model.seen_ = read_towers(folder)
     model.left_ids_, model.right_ids_ = model.seen_.left_ids, model.seen_.right_ids
@@ -115,7 +119,9 @@ def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str
     parameters = {name: value for name, value in written.items() if name not in flat}
     for name, value in parameters.items():
         if isinstance(value, dict):
-            own = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
+            own: dict[str, Any] = {
+                part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"
+            }
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:

@@ -135,7 +135,7 @@ def _half(callback: Callback | None, part: int) -> Callback | None:
     if callback is None:
         return None
 
-    def report(step: int, record: dict[str, Any]) -> None:
+    def report(step: int, record: Mapping[str, Any]) -> None:
         callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
     return report
