@@ -209,7 +209,9 @@ class Index:
     def n_probe(self, count: int) -> None:
         lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
         if lists is None:
-            raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
+            raise ValueError(
+                "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+            )
         lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 
     def search(
