@@ -13,6 +13,7 @@ from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
 from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.explore import explore
 from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.report import report
@@ -56,6 +57,7 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin explore idx
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
@@ -67,7 +69,7 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
+for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, explore, encode, export, check):
     app.command()(command)
 
 
