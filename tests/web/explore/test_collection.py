@@ -101,17 +101,6 @@ def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path)
     assert named.about(0)["text"] == ""
 
 
-def test_exact_neighbours_are_right_far_from_the_origin() -> None:
-    rng = np.random.default_rng(0)
-    X = (1000 + rng.normal(size=(200, 8))).astype(np.float32)
-    found = collect_rows(nk.Index.build(X, keep_vectors=True), k=5).neighbours(X[:40])
-    far = ((X[:40, None].astype(np.float64) - X) ** 2).sum(axis=2)
-    assert found is not None
-    np.testing.assert_array_equal(found[:, 0], np.arange(40))
-    for q in range(40):
-        np.testing.assert_allclose(far[q, found[q]], np.sort(far[q])[:5], rtol=0.02)
-
-
 def test_missing_counts_what_is_not_found() -> None:
     assert missing(np.array([[1, 2, 3], [1, 2, 3]]), np.array([[3, 1, 9], [4, -1, -1]])).tolist() == [1, 3]
 

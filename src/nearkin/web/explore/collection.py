@@ -13,7 +13,6 @@ from nearkin.web.explore.coded import Coded
 
 OVERSAMPLES = (2, 4, 8, 16, 32)
 _BATCH = 8_192  # rows copied or decoded at a time
-_SPARE = 8  # candidates beyond k that are ranked again
 
 
 @dataclass(frozen=True)
@@ -129,15 +128,8 @@ class Collection:
         ]
 
     def neighbours(self, Q: np.ndarray) -> np.ndarray | None:
-        """The exact neighbours (q, k) of queries Q (q, d), None without exact rows.
-
-        A few more are searched and ranked again one by one: FAISS ranks many queries at once by a formula that loses
-        digits where rows lie far from the origin.
-        """
-        if self.exact is None or self.kept is None:
-            return None
-        rows = self.exact.search(Q, self.k + _SPARE)[1]
-        return rescore(self._asked(Q), rows, self.kept, min(self.k, len(self)), self.metric)[1]
+        """The exact neighbours (q, k) of queries Q (q, d), None without exact rows."""
+        return None if self.exact is None else self.exact.search(Q, self.k)[1]
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b)."""
