@@ -13,7 +13,7 @@ from benchmarks.table import RESULTS, Results
 COMMANDS = [
     pytest.param(subject, command, id=f"{name} {command}")
     for name, subject in SUBJECTS.items()
-    for command in {*subject.quick, *subject.full}
+    for command in dict.fromkeys((*subject.quick, *subject.full))  # in order: workers must collect the same tests
 ]
 
 

@@ -35,13 +35,13 @@ REGIMES: dict[str, dict[str, Any]] = {  # of full-batch Adam, straight through, 
     "rotations": {
         "n_test": 10,  # of every history: one pair a user measures too coarsely
         "layer": {"n_subspaces": 8, "n_centroids": 16, "warmup_steps": 5, "rotation_lr": 0.1},
-        "model": {"start": "random", "max_steps": 120, "learning_rate": 0.01},
+        "solver": {"start": "random", "max_iter": 120, "learning_rate": 0.01},
     },
     # towers that ALS has finished
     "late": {
         "n_test": 1,
         "layer": {"n_subspaces": 4, "n_centroids": 256},
-        "model": {"max_steps": 60, "learning_rate": 0.003},
+        "solver": {"max_iter": 60, "learning_rate": 0.003},
     },
 }
 
@@ -97,10 +97,8 @@ def rotations(parts: Any, seeds: int, regime: dict[str, Any]) -> dict[str, Any]:
     for seed in range(seeds):
         for name, kind in ROTATIONS.items():
             layer = IndexingLayer(64, rotation=kind, buffer_size=256, max_iter=30, random_state=seed, **regime["layer"])
-            model = nk.TwoTower(
-                64, index=layer, solver="adam", regularization=0.01, patience=regime["model"]["max_steps"],
-                random_state=seed, **regime["model"],
-            )  # fmt: skip
+            solver = nk.embedding.Adam(patience=regime["solver"]["max_iter"], **regime["solver"])
+            model = nk.TwoTower(64, index=layer, solver=solver, regularization=0.01, random_state=seed)
             start = time.process_time()
             model.fit(parts.train)
             seconds = time.process_time() - start

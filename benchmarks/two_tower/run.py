@@ -26,21 +26,22 @@ from benchmarks.two_tower.peers import run_peer
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.scaling import scaling
 from nearkin.data import Parts
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram, SubBlocks
 
 WAYS = {
     "als": {},
-    "als, lambda given": {"solver": "als", "max_steps": 8},
-    "als, tuned": {"solver": "als", "max_steps": 8},
+    "als, lambda given": {"solver": "als"},
+    "als, tuned": {"solver": "als"},
     "ials++": {"solver": "ials++"},
     "adam, from als": {"solver": "adam"},
-    "adam, random start": {"solver": "adam", "start": "random", "learning_rate": 0.01},
-    "gauss-newton, alternating": {"solver": "gauss-newton", "start": "random"},
-    "gauss-newton, joint": {"solver": "gauss-newton-joint", "start": "random"},
-    "sub-blocks": {"solver": "sub-blocks", "start": "random", "learning_rate": 0.01},
-    "sogram": {"solver": "sogram", "start": "random", "learning_rate": 0.01},
-    "l-bfgs": {"solver": "l-bfgs", "start": "random"},
-    "in-batch softmax": {"loss": "in-batch-softmax", "batch_size": 1024, "learning_rate": 0.01},
-    "sampled bce": {"loss": "sampled-bce", "learning_rate": 0.01},
+    "adam, random start": {"solver": Adam(start="random", learning_rate=0.01)},
+    "gauss-newton, alternating": {"solver": GaussNewton(start="random")},
+    "gauss-newton, joint": {"solver": GaussNewton(start="random", alternating=False)},
+    "sub-blocks": {"solver": SubBlocks(start="random", learning_rate=0.01)},
+    "sogram": {"solver": SOGram(start="random", learning_rate=0.01)},
+    "l-bfgs": {"solver": LBFGS(start="random")},
+    "in-batch softmax": {"loss": "in-batch-softmax", "solver": Adam(batch_size=1024, learning_rate=0.01)},
+    "sampled bce": {"loss": "sampled-bce", "solver": Adam(learning_rate=0.01)},
 }
 
 
@@ -48,7 +49,7 @@ def run_way(way: dict, parts: Parts, seed: int, seconds: float) -> dict:
     """One fit; all but the plain ALS watch the validation pairs."""
     validation = None if way.get("solver", "als") in ("als", "ials++") else parts.valid
     start = time.process_time()
-    model = nk.TwoTower(64, random_state=seed, max_seconds=seconds, **way)
+    model = nk.TwoTower(64, random_state=seed, **way).set_params(solver__max_seconds=seconds)
     model.fit(parts.train, validation=validation)
     used = time.process_time() - start
     curve = [[round(r["seconds"], 3), r["metric"]] for r in model.history_ if "metric" in r]
@@ -95,7 +96,7 @@ def compare(name: str, options: argparse.Namespace, keep: Callable[[dict], None]
                 way["regularization"] = strength
             if "tuned" in label:
                 best = best if name == "gowalla" and best else tuned(way, parts, seed)
-                way |= best
+                way |= {"loss": AllPairs(omega=best["omega"]), "regularization": best["regularization"]}
             found = run_way(way, parts, seed, options.seconds)
             strength = found["regularization"] if label == "als" else strength
             rows.setdefault(label, []).append(found)

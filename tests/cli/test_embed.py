@@ -72,3 +72,20 @@ def test_auto_knows_usual_names(tables: Path) -> None:
     assert not nk.data.holds_pairs(tables / "renamed.csv")
     (tables / "usual.csv").write_text("user_id,item_id\n1,2\n")
     assert nk.data.holds_pairs(tables / "usual.csv")
+
+
+def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> None:
+    """`ref,left,right,response,rt` became a recommender; two readings of a response stop."""
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(9)[:3].tolist() for _ in range(80)]
+    path = tmp_path / "answers.csv"
+    path.write_text("ref,left,right,response,rt\n" + "".join(f"c{i},c{j},c{k},left,300\n" for i, j, k in rows))
+    result = run("embed", path, "--out", tmp_path / "map")
+    assert result.exit_code == 0, result.output
+    assert f"c{rows[0][0]} is nearer to c{rows[0][1]} than to c{rows[0][2]}" in " ".join(result.stdout.split())
+    path.write_text("c|a|b|r\n" + "".join(f"c{i}|c{j}|c{k}|{n % 2}\n" for n, (i, j, k) in enumerate(rows)))
+    options = ("--anchor", "c", "--near", "a", "--far", "b", "--delimiter", "bar", "--header")
+    assert run("embed", path, "--out", tmp_path / "map", *options, "--response", "r=1").exit_code == 0
+    result = run("embed", path, "--out", tmp_path / "map", *options, "--left", "c")
+    assert result.exit_code != 0
+    assert "--left is for pairs" in " ".join(f"{result.output} {result.exception}".split())

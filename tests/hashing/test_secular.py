@@ -102,3 +102,19 @@ def test_equals_the_papers_alternation(seed):
         V[:, k], _ = sphere_column(values, W[:, k], V[:, :k])
     np.testing.assert_allclose(axes @ V, slow, atol=1e-11)
     assert max(rounds) > 3, "the alternation had something to do"
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_newton_alone_solves_ordinary_columns(rng, monkeypatch, k):
+    """The way by eigenvectors is for hard cases: with it forbidden, the column is that of it allowed."""
+    c = np.geomspace(0.1, 4, 12)
+    V = np.linalg.qr(rng.standard_normal((12, 5)))[0]
+    w = rng.standard_normal(12)
+    wanted, nu = sphere_column(c, w, V[:, :k])
+    monkeypatch.setattr("nearkin.hashing.secular._column_by_eigenvectors", None)
+    found, same = sphere_column(c, w, V[:, :k])
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    assert same == pytest.approx(nu, rel=1e-9)
+    residual = (c + nu) * found - w
+    residual -= V[:, :k] @ (V[:, :k].T @ residual)
+    assert np.abs(residual).max() < 1e-9

@@ -1,32 +1,73 @@
-"""Reading signals and vectors."""
+"""Reading signals and vectors. Names are loaded on first use."""
 
-from nearkin.data.columns import read_column as read_column
-from nearkin.data.columns import read_neighbors as read_neighbors
-from nearkin.data.comparison_split import split_comparisons as split_comparisons
-from nearkin.data.comparison_synthetic import comparisons_from_labels as comparisons_from_labels
-from nearkin.data.comparison_synthetic import comparisons_from_vectors as comparisons_from_vectors
-from nearkin.data.comparison_synthetic import flip_answers as flip_answers
-from nearkin.data.comparison_votes import count_contradictions as count_contradictions
-from nearkin.data.comparison_votes import held_out_noise_floor as held_out_noise_floor
-from nearkin.data.comparison_votes import merge_votes as merge_votes
-from nearkin.data.comparison_votes import noise_floor as noise_floor
-from nearkin.data.comparison_votes import number_questions as number_questions
-from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
-from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
-from nearkin.data.comparisons import read_comparisons as read_comparisons
-from nearkin.data.describe import describe as describe
-from nearkin.data.feature_tables import read_features as read_features
-from nearkin.data.interaction_split import Parts as Parts
-from nearkin.data.interaction_split import k_core as k_core
-from nearkin.data.interaction_split import split_by_time as split_by_time
-from nearkin.data.interaction_split import split_given as split_given
-from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
-from nearkin.data.interaction_split import split_random as split_random
-from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
-from nearkin.data.interactions import read_interactions as read_interactions
-from nearkin.data.signals import holds_pairs as holds_pairs
-from nearkin.data.signals import kind_of as kind_of
-from nearkin.data.tables import read_table as read_table
-from nearkin.data.vectors import VectorFile as VectorFile
-from nearkin.data.vectors import open_vectors as open_vectors
-from nearkin.data.vectors import read_vectors as read_vectors
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "comparisons_from_array": "nearkin.data.comparisons",
+        "comparisons_from_labels": "nearkin.data.comparison_synthetic",
+        "comparisons_from_names": "nearkin.data.comparisons",
+        "comparisons_from_vectors": "nearkin.data.comparison_synthetic",
+        "count_contradictions": "nearkin.data.comparison_votes",
+        "describe": "nearkin.data.describe",
+        "flip_answers": "nearkin.data.comparison_synthetic",
+        "held_out_noise_floor": "nearkin.data.comparison_votes",
+        "holds_pairs": "nearkin.data.signals",
+        "k_core": "nearkin.data.interaction_split",
+        "kind_of": "nearkin.data.signals",
+        "merge_votes": "nearkin.data.comparison_votes",
+        "noise_floor": "nearkin.data.comparison_votes",
+        "number_questions": "nearkin.data.comparison_votes",
+        "open_vectors": "nearkin.data.vectors",
+        "Parts": "nearkin.data.interaction_split",
+        "planted_interactions": "nearkin.data.interaction_synthetic",
+        "read_column": "nearkin.data.columns",
+        "read_comparisons": "nearkin.data.comparisons",
+        "read_features": "nearkin.data.feature_tables",
+        "read_interactions": "nearkin.data.interactions",
+        "read_neighbors": "nearkin.data.columns",
+        "read_table": "nearkin.data.tables",
+        "read_vectors": "nearkin.data.vectors",
+        "split_by_time": "nearkin.data.interaction_split",
+        "split_comparisons": "nearkin.data.comparison_split",
+        "split_given": "nearkin.data.interaction_split",
+        "split_leave_last_out": "nearkin.data.interaction_split",
+        "split_random": "nearkin.data.interaction_split",
+        "VectorFile": "nearkin.data.vectors",
+    },
+)
+
+if TYPE_CHECKING:
+    from nearkin.data.columns import read_column as read_column
+    from nearkin.data.columns import read_neighbors as read_neighbors
+    from nearkin.data.comparison_split import split_comparisons as split_comparisons
+    from nearkin.data.comparison_synthetic import comparisons_from_labels as comparisons_from_labels
+    from nearkin.data.comparison_synthetic import comparisons_from_vectors as comparisons_from_vectors
+    from nearkin.data.comparison_synthetic import flip_answers as flip_answers
+    from nearkin.data.comparison_votes import count_contradictions as count_contradictions
+    from nearkin.data.comparison_votes import held_out_noise_floor as held_out_noise_floor
+    from nearkin.data.comparison_votes import merge_votes as merge_votes
+    from nearkin.data.comparison_votes import noise_floor as noise_floor
+    from nearkin.data.comparison_votes import number_questions as number_questions
+    from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
+    from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
+    from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.describe import describe as describe
+    from nearkin.data.feature_tables import read_features as read_features
+    from nearkin.data.interaction_split import Parts as Parts
+    from nearkin.data.interaction_split import k_core as k_core
+    from nearkin.data.interaction_split import split_by_time as split_by_time
+    from nearkin.data.interaction_split import split_given as split_given
+    from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
+    from nearkin.data.interaction_split import split_random as split_random
+    from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
+    from nearkin.data.interactions import read_interactions as read_interactions
+    from nearkin.data.signals import holds_pairs as holds_pairs
+    from nearkin.data.signals import kind_of as kind_of
+    from nearkin.data.tables import read_table as read_table
+    from nearkin.data.vectors import VectorFile as VectorFile
+    from nearkin.data.vectors import open_vectors as open_vectors
+    from nearkin.data.vectors import read_vectors as read_vectors

@@ -1,28 +1,65 @@
-"""Judging: retrieval, quantization and ordinal measures."""
+"""Judging: retrieval, quantization and ordinal measures. Names are loaded on first use."""
 
-from nearkin.metrics.hamming import RankHistograms as RankHistograms
-from nearkin.metrics.hamming import hamming_distances as hamming_distances
-from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
-from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
-from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
-from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
-from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
-from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
-from nearkin.metrics.ordinal import triplet_error as triplet_error
-from nearkin.metrics.quantization import compression_ratio as compression_ratio
-from nearkin.metrics.quantization import distortion as distortion
-from nearkin.metrics.quantization import relative_distortion as relative_distortion
-from nearkin.metrics.ranking import list_metrics as list_metrics
-from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
-from nearkin.metrics.ranking import recommend as recommend
-from nearkin.metrics.retrieval import average_precision as average_precision
-from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
-from nearkin.metrics.retrieval import label_relevance as label_relevance
-from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
-from nearkin.metrics.retrieval import mean_reciprocal_rank as mean_reciprocal_rank
-from nearkin.metrics.retrieval import ndcg as ndcg
-from nearkin.metrics.retrieval import precision as precision
-from nearkin.metrics.retrieval import recall as recall
-from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
-from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
-from nearkin.metrics.retrieval import relevance as relevance
+from typing import TYPE_CHECKING
+
+from nearkin._lazy import lazily
+
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "average_precision": "nearkin.metrics.retrieval",
+        "compression_ratio": "nearkin.metrics.quantization",
+        "distortion": "nearkin.metrics.quantization",
+        "hamming_distances": "nearkin.metrics.hamming",
+        "hamming_histograms": "nearkin.metrics.hamming",
+        "hamming_mean_average_precision": "nearkin.metrics.hamming",
+        "hamming_precision_at_k": "nearkin.metrics.hamming",
+        "hamming_radius_precision": "nearkin.metrics.hamming",
+        "label_mean_average_precision": "nearkin.metrics.retrieval",
+        "label_relevance": "nearkin.metrics.retrieval",
+        "list_metrics": "nearkin.metrics.ranking",
+        "mean_average_precision": "nearkin.metrics.retrieval",
+        "mean_reciprocal_rank": "nearkin.metrics.retrieval",
+        "ndcg": "nearkin.metrics.retrieval",
+        "precision": "nearkin.metrics.retrieval",
+        "RankHistograms": "nearkin.metrics.hamming",
+        "ranking_metrics": "nearkin.metrics.ranking",
+        "recall": "nearkin.metrics.retrieval",
+        "recall_1_at_k": "nearkin.metrics.retrieval",
+        "recall_k_at_k": "nearkin.metrics.retrieval",
+        "recommend": "nearkin.metrics.ranking",
+        "relative_distortion": "nearkin.metrics.quantization",
+        "relevance": "nearkin.metrics.retrieval",
+        "spherical_histograms": "nearkin.metrics.hamming",
+        "stable_sort_average_precision": "nearkin.metrics.hamming",
+        "triplet_error": "nearkin.metrics.ordinal",
+    },
+)
+
+if TYPE_CHECKING:
+    from nearkin.metrics.hamming import RankHistograms as RankHistograms
+    from nearkin.metrics.hamming import hamming_distances as hamming_distances
+    from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
+    from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
+    from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
+    from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
+    from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
+    from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
+    from nearkin.metrics.ordinal import triplet_error as triplet_error
+    from nearkin.metrics.quantization import compression_ratio as compression_ratio
+    from nearkin.metrics.quantization import distortion as distortion
+    from nearkin.metrics.quantization import relative_distortion as relative_distortion
+    from nearkin.metrics.ranking import list_metrics as list_metrics
+    from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
+    from nearkin.metrics.ranking import recommend as recommend
+    from nearkin.metrics.retrieval import average_precision as average_precision
+    from nearkin.metrics.retrieval import label_mean_average_precision as label_mean_average_precision
+    from nearkin.metrics.retrieval import label_relevance as label_relevance
+    from nearkin.metrics.retrieval import mean_average_precision as mean_average_precision
+    from nearkin.metrics.retrieval import mean_reciprocal_rank as mean_reciprocal_rank
+    from nearkin.metrics.retrieval import ndcg as ndcg
+    from nearkin.metrics.retrieval import precision as precision
+    from nearkin.metrics.retrieval import recall as recall
+    from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
+    from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
+    from nearkin.metrics.retrieval import relevance as relevance

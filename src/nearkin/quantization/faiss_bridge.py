@@ -52,7 +52,7 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
 
 def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
     """x -> x R for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x."""
-    transform = faiss.LinearTransform(*rotation.shape, False)
+    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], False)
     faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
     transform.is_trained = True
     transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
@@ -70,6 +70,11 @@ def empty_index(
     M, K, width = codebooks.shape
     d, bits, code = M * width, code_bits(K), METRICS[metric]
     if coarse_centroids is None:
+        if width == 2 and bits < 3:
+            raise ValueError(
+                f"n_centroids is {K} and subspaces have 2 columns; FAISS searches such codes from 5 centroids on: give "
+                "n_centroids=8, another n_subspaces, or n_lists"
+            )
         index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
     else:
         lists = faiss.IndexFlat(d, code)
@@ -85,12 +90,27 @@ def empty_index(
         index.precompute_table()
     if rotation is None:
         return index
+    return behind_rotation(rotation, index)
+
+
+def behind_rotation(rotation: np.ndarray, index: faiss.Index) -> faiss.Index:
+    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), `index` holds; it is given away."""
     transform = linear_transform(rotation)
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True
     for part in (transform, index):  # the chain deletes them
         part.this.disown()
     return chain
+
+
+def front_rotation(index: Any) -> tuple[np.ndarray | None, Any]:
+    """The rotation (d, d') in front of a trained index, None where there is none, and the index behind it."""
+    index = faiss.downcast_index(index)
+    if not index.is_trained:
+        raise ValueError("the FAISS index is not trained; call index.train(X) first")
+    if not isinstance(index, faiss.IndexPreTransform):
+        return None, index
+    return _chain_matrix(index), faiss.downcast_index(index.index)
 
 
 def read_index(index: Any) -> dict[str, np.ndarray]:

@@ -1,0 +1,164 @@
+"""What every additive quantizer does alike once its codebooks are learned: encode, decode, FAISS, folders."""
+
+import os
+from abc import abstractmethod
+from typing import Any, Self
+
+import faiss
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._persistence import load_estimator, save_estimator
+from nearkin._random import draw_seed
+from nearkin._shards import shared_generator, whole_rows
+from nearkin.contracts import Callback, ignore
+from nearkin.linalg.steady import rounded_product
+from nearkin.quantization.additive import steady_codes
+from nearkin.quantization.faiss_bridge import METRICS, behind_rotation
+
+NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
+
+
+class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
+    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
+    the largest squared norm that a code may stand for, `normalized_`, `history_`, `n_features_in_`.
+
+    A subclass has `_learn` and the parameters `n_centroids`, `beam_size`, `norm_bits`, `max_points_per_centroid` and
+    `random_state`.
+    """
+
+    KIND = ""
+    n_centroids: int
+    beam_size: int
+    norm_bits: int
+    max_iter: int
+    max_points_per_centroid: int
+    random_state: Any
+    codebooks_: np.ndarray
+    rotation_: np.ndarray
+    norms_: np.ndarray
+    normalized_: bool | None = None  # not known for one that was not fitted here
+
+    @abstractmethod
+    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
+        """rotation (d, d') and codebooks (splits, M, K, d'/splits) of centred rows X (n, d) float32."""
+
+    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+        """Learn from rows X (n, d), n >= n_centroids; `callback` hears of every round.
+
+        ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
+        each does all the work on the rows of all.
+        """
+        del y
+        self._check_parameters()
+        X = check_magnitude(whole_rows(self, X, min_rows=self.n_centroids))
+        self.normalized_ = has_unit_rows(X)
+        generator = shared_generator(self.random_state)
+        limit = self.max_points_per_centroid * self.n_centroids
+        if len(X) > limit:
+            X = X[np.sort(generator.choice(len(X), limit, replace=False))]
+        X = X.astype(np.float32)
+        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self.history_: list[dict[str, Any]] = []
+
+        def record(_: int, entry: Any) -> None:
+            self.history_.append(dict(entry))
+            (callback or ignore)(len(self.history_), entry)
+
+        self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
+        offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
+        codebooks[:, 0] += offset  # the first codebook carries the mean
+        self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
+        norms = np.square(self.decode(self.encode(X)).astype(np.float64)).sum(axis=1)
+        self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        return self
+
+    def _check_parameters(self) -> None:
+        K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
+        if K & (K - 1):
+            raise ValueError(f"n_centroids is {K}; FAISS's codes want a power of two, for example 16 or 256")
+        check_integer(self.beam_size, "beam_size", low=1)
+        check_integer(self.max_iter, "max_iter", low=0)
+        check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
+        check_choice(self.norm_bits, "norm_bits", NORMS)
+
+    def encode(self, X: Any) -> np.ndarray:
+        """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them; a row encodes alone as in a batch."""
+        check_is_fitted(self)
+        X = check_magnitude(validate_vectors(self, X))
+        return steady_codes(self._inner(), rounded_product(X, self.rotation_.astype(np.float64)))
+
+    def decode(self, codes: Any) -> np.ndarray:
+        """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
+        check_is_fitted(self)
+        codes, index = np.asarray(codes), self._inner()
+        if codes.ndim != 2 or codes.shape[1] != index.sa_code_size() or codes.dtype != np.uint8:
+            raise ValueError(
+                f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {index.sa_code_size()})"
+            )
+        return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
+
+    def transform(self, X: Any) -> np.ndarray:
+        """`encode`, under scikit-learn's name."""
+        return self.encode(X)
+
+    def inverse_transform(self, codes: Any) -> np.ndarray:
+        """`decode`, under scikit-learn's name."""
+        return self.decode(codes)
+
+    def distortion(self, X: Any) -> float:
+        """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
+        check_is_fitted(self)
+        X = validate_vectors(self, X)
+        return float(np.square(X.astype(np.float64) - self.decode(self.encode(X))).sum(axis=1).mean())
+
+    def to_faiss(self, metric: str = "l2") -> faiss.Index:
+        """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
+
+        By "l2" without `norm_bits` FAISS decodes every code for every query: exact and slow. With them, and by "ip",
+        it adds entries of tables, as for product codes.
+        """
+        check_is_fitted(self)
+        check_choice(metric, "metric", METRICS)
+        return behind_rotation(self.rotation_, self._inner(metric)) if self._is_rotated() else self._inner(metric)
+
+    def faiss_codes(self, X: Any) -> np.ndarray:
+        """The same as `encode`: FAISS stores these codes."""
+        return self.encode(X)
+
+    def add_to(self, index: faiss.Index, X: Any) -> None:
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
+        inner = faiss.downcast_index(index)
+        if isinstance(inner, faiss.IndexPreTransform):
+            inner = faiss.downcast_index(inner.index)
+        inner.add_sa_codes(self.encode(X))
+        index.ntotal = inner.ntotal
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, self.KIND)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, cls.KIND)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
+        return tags
+
+    def _is_rotated(self) -> bool:
+        d, padded = self.rotation_.shape
+        return d != padded or not np.array_equal(self.rotation_, np.eye(d))
+
+    @abstractmethod
+    def _inner(self, metric: str = "l2") -> faiss.Index:
+        """The FAISS index of the rotated rows."""
+
+    def _search_type(self, metric: str) -> int:
+        """How FAISS compares: by tables alone where no norm is needed."""
+        by_tables = metric == "ip" and not self.norm_bits
+        return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else NORMS[self.norm_bits])

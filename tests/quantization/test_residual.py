@@ -1,0 +1,128 @@
+"""Residual and product residual quantizers: the quantizers' contract, FAISS beside them, plain FAISS behind them."""
+
+import faiss
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization.additive import decode, encode, refit
+
+MADE = {
+    "residual": lambda **kw: ResidualQuantizer(4, 16, random_state=0, **kw),
+    "product residual": lambda **kw: ProductResidualQuantizer(2, 2, 16, random_state=0, **kw),
+    "unrotated": lambda **kw: ProductResidualQuantizer(2, 2, 16, None, random_state=0, **kw),
+    "padded": lambda **kw: ProductResidualQuantizer(3, 2, 16, random_state=0, **kw),
+    "norms": lambda **kw: ResidualQuantizer(4, 16, norm_bits=8, random_state=0, **kw),
+    "product norms": lambda **kw: ProductResidualQuantizer(2, 2, 16, norm_bits=8, random_state=0, **kw),
+}
+
+
+@pytest.fixture(scope="module", params=MADE)
+def fitted(request, vectors):
+    return MADE[request.param](max_iter=2).fit(vectors[0])
+
+
+def test_codes_decode_to_what_distortion_says(fitted, vectors):
+    X = vectors[1]
+    codes = fitted.encode(X)
+    assert codes.dtype == np.uint8
+    assert codes.shape[1] == fitted._inner().sa_code_size()
+    error = np.square(X - fitted.decode(codes)).sum(1).mean()
+    assert fitted.distortion(X) == pytest.approx(error, rel=1e-4)
+    assert error < 0.5 * np.square(X - X.mean(0)).sum(1).mean()
+
+
+def test_a_row_encodes_alone_as_in_any_batch(fitted, vectors):
+    X = vectors[1][:300]
+    codes = fitted.encode(X)
+    for size in (1, 7, 100):
+        np.testing.assert_array_equal(
+            codes, np.concatenate([fitted.encode(X[i : i + size]) for i in range(0, 300, size)])
+        )
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_plain_faiss_finds_the_decoded_rows(fitted, vectors, metric):
+    X, Q = vectors[1][:500], vectors[1][500:540]
+    index = fitted.to_faiss(metric)
+    fitted.add_to(index, X)
+    index = faiss.deserialize_index(faiss.serialize_index(index))
+    exact = faiss.IndexFlat(X.shape[1], faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
+    exact.add(fitted.decode(fitted.encode(X)))
+    same = nk.metrics.recall_k_at_k(index.search(Q, 10)[1], exact.search(Q, 10)[1], 10)
+    assert same > (0.8 if fitted.norm_bits and metric == "l2" else 0.97)
+
+
+def test_saved_and_read_from_faiss(fitted, vectors, tmp_path):
+    fitted.save(tmp_path / "codes")
+    np.testing.assert_array_equal(type(fitted).load(tmp_path / "codes").encode(vectors[1]), fitted.encode(vectors[1]))
+    if not fitted.norm_bits and not (isinstance(fitted, ResidualQuantizer) and fitted._is_rotated()):
+        again = type(fitted).from_faiss(fitted.to_faiss())
+        np.testing.assert_array_equal(again.encode(vectors[1]), fitted.encode(vectors[1]))
+
+
+@pytest.mark.parametrize("kind", ["residual", "product residual"])
+def test_better_than_faiss_and_than_product_codes_at_the_same_bytes(kind, vectors):
+    X, Y = vectors
+    peer = {
+        "residual": faiss.IndexResidualQuantizer(32, 4, 4),
+        "product residual": faiss.IndexProductResidualQuantizer(32, 2, 2, 4),
+    }[kind]
+    peer.train(X)
+    ours = MADE[kind]().fit(X)
+    theirs = np.square(Y - peer.sa_decode(peer.sa_encode(Y))).sum(1).mean()
+    assert ours.distortion(Y) < theirs
+    assert ours.distortion(Y) < nk.ProductQuantizer(4, 16, random_state=0).fit(X).distortion(Y)
+
+
+def test_refits_lower_the_error_and_history_shows_it(rng):
+    X = rng.normal(size=(800, 12)).astype(np.float32)
+    C = rng.normal(size=(3, 8, 12)).astype(np.float32)
+    C[1, 5] = 100  # no row chooses it: it stays
+    errors = []
+    for _ in range(3):
+        codes = encode(X, C, 4)
+        errors.append(np.square(X - decode(codes, C)).sum())
+        C = refit(X, codes, C)
+        errors.append(np.square(X - decode(codes, C)).sum())
+    assert (np.diff(errors)[::2] <= 1e-3).all()
+    assert (C[1, 5] == 100).all()
+    seen = []
+    model = ResidualQuantizer(3, 8, random_state=0).fit(X, callback=lambda step, record: seen.append((step, record)))
+    assert [step for step, _ in seen] == [1, 2, 3, 4]
+    assert [record["objective"] for _, record in seen] == [entry["distortion"] for entry in model.history_]
+    assert model.history_[-1]["distortion"] < model.history_[0]["distortion"]
+
+
+def test_refit_is_the_least_squares_solution(rng):
+    """Many sweeps reach what lstsq says (a slow twin); residuals agree though the solution is not unique."""
+    X, codes = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 4, (200, 3))
+    C = np.zeros((3, 4, 5), np.float32)
+    for _ in range(30):
+        C = refit(X, codes, C)
+    B = np.zeros((200, 12))
+    B[np.arange(200)[:, None], codes + 4 * np.arange(3)] = 1
+    best = X - B @ np.linalg.lstsq(B, X, rcond=None)[0]
+    assert np.square(X - decode(codes, C)).sum() == pytest.approx(np.square(best).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("made", "match"),
+    [
+        (ResidualQuantizer(4, 100), "power of two"),
+        (ResidualQuantizer(0, 16), "n_codebooks"),
+        (ResidualQuantizer(4, 16, norm_bits=3), "norm_bits is 3"),
+        (ProductResidualQuantizer(33, 2, 16), "n_splits"),
+        (ResidualQuantizer(4, 8192), "8192"),
+    ],
+)
+def test_bad_parameters(made, match, vectors):
+    with pytest.raises(ValueError, match=match):
+        made.fit(vectors[0])
+
+
+def test_an_index_takes_them(vectors):
+    X, Q = vectors[0][:1000], vectors[1][:20]
+    index = nk.Index.build(X, ResidualQuantizer(4, 16, random_state=0, max_iter=1))
+    assert index.search(Q, 5)[1].shape == (20, 5)
