@@ -65,3 +65,13 @@ def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path, key: str, ch
     write_manifest(folder, "hasher", 2)
     with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
         nk.ITQ.load(folder)
+
+
+def test_text_that_is_no_text_in_arrays_is_the_folders_damage(tmp_path: Path) -> None:
+    """Before, a UnicodeDecodeError that named no folder."""
+    towers(0).save(tmp_path / "model")
+    file = tmp_path / "model" / "pairs.safetensors"
+    file.write_bytes(file.read_bytes().replace(b"u0u1", b"\xff0u1"))
+    write_manifest(tmp_path / "model", "two-tower", 2)
+    with pytest.raises(ValueError, match=r"model cannot be read \(UnicodeDecodeError"):
+        nk.TwoTower.load(tmp_path / "model")
