@@ -87,8 +87,8 @@ def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
     largest = float(np.abs(X).max(initial=0))
     if 0 < largest < 1e-18:
         warnings.warn(
-            f"the largest value of {name} is {largest:.2g}; squares of such values are about 0 in float32, so that no row "
-            f"is nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}",
+            f"the largest value of {name} is {largest:.2g}; squares of such values are about 0 in float32, and no "
+            f"row is nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}",
             stacklevel=3,
         )
 

@@ -26,21 +26,23 @@ def towers(seed: int) -> nk.TwoTower:
     return nk.TwoTower(2, random_state=seed).fit(pairs)
 
 
-@pytest.mark.parametrize(("make", "storage"), [(ordinal, ordinal_storage), (towers, tower_storage)])
+@pytest.mark.parametrize(
+    ("make", "storage", "reader"), [(ordinal, ordinal_storage, "read_arrays"), (towers, tower_storage, "read_towers")]
+)
 def test_a_load_during_a_save_is_of_one_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, storage: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, storage: Any, reader: str
 ) -> None:
     """Before, config.json could be of the old model and the arrays of the new one."""
     old, new = make(0), make(1)
     old.save(tmp_path / "model")
-    read, saves = storage.read_arrays, [new]
+    read, saves = getattr(storage, reader), [new]
 
     def replaced_first(path: Path) -> Any:
         if saves:
             saves.pop().save(tmp_path / "model")
         return read(path)
 
-    monkeypatch.setattr(storage, "read_arrays", replaced_first)
+    monkeypatch.setattr(storage, reader, replaced_first)
     loaded = type(old).load(tmp_path / "model")
     state = {name: value for name, value in vars(loaded).items() if isinstance(value, np.ndarray)}
     assert not saves
