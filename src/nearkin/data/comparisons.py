@@ -237,6 +237,7 @@ def comparisons_from_array(
         weights=None if weights is None else np.asarray(weights)[keep],
         annotators=None if annotators is None else np.asarray(annotators)[keep],
         n_dropped=int(bad.sum()),
+        events=keep if form == "odd-one-out" else None,
     )
 
 
