@@ -133,8 +133,8 @@ class OrdinalEmbedding(BaseEstimator):
             self.n_components_ = int(self.n_components)
         self.rater_reliability_: dict[Any, float] | None = None
         if raters == "estimated":
-            embed = partial(self._embed_quickly(rng), p=self.n_components_)
-            self.rater_reliability_ = rater_reliability(comparisons, embed, rng)
+            embed, p = self._embed_quickly(rng), self.n_components_
+            self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
             comparisons = replace(comparisons, weights=weigh(comparisons, self.rater_reliability_))
         if choices == "separate" and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
