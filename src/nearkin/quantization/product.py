@@ -39,6 +39,7 @@ from nearkin.quantization.streaming import RunningFit
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _JUDGES = 1000  # queries given, at most, by which starts are judged
+_MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
@@ -380,7 +381,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
             check_real(self.step, "step", above=0)
-        check_integer(self.n_blocks or 1, "n_blocks", low=1)
+        check_integer(self.n_blocks or 1, "n_blocks", low=1, high=_MOST_BLOCKS)
         check_integer(self.max_iter, "max_iter", low=1)
         check_real(self.tol, "tol", low=0)
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
