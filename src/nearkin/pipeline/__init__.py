@@ -10,6 +10,8 @@ __getattr__, __dir__, __all__ = lazily(
         "BatchEncoder": "nearkin.pipeline.encode",
         "CodeSize": "nearkin.pipeline.methods",
         "PeerError": "nearkin._distributed",
+        "comparison_page": "nearkin.pipeline.pages",
+        "search_rows": "nearkin.pipeline.evaluate",
         "SPLITS": "nearkin.pipeline.judging",
         "Steps": "nearkin.pipeline.steps",
         "check_folder": "nearkin.pipeline.check",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.encode import encode_shards as encode_shards
     from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
+    from nearkin.pipeline.evaluate import search_rows as search_rows
     from nearkin.pipeline.export_folder import export_folder as export_folder
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
@@ -69,6 +72,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.methods import choose_metric as choose_metric
     from nearkin.pipeline.methods import find_method as find_method
     from nearkin.pipeline.methods import methods as methods
+    from nearkin.pipeline.pages import comparison_page as comparison_page
     from nearkin.pipeline.pages import demo_page as demo_page
     from nearkin.pipeline.pages import folder_page as folder_page
     from nearkin.pipeline.recommend import recommend_folder as recommend_folder
