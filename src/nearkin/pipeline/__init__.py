@@ -14,6 +14,9 @@ __getattr__, __dir__, __all__ = lazily(
         "search_rows": "nearkin.pipeline.evaluate",
         "SPLITS": "nearkin.pipeline.judging",
         "Steps": "nearkin.pipeline.steps",
+        "add_rows": "nearkin.pipeline.change",
+        "remove_rows": "nearkin.pipeline.change",
+        "update_rows": "nearkin.pipeline.change",
         "check_folder": "nearkin.pipeline.check",
         "check_hits_path": "nearkin.pipeline.hits",
         "choose_metric": "nearkin.pipeline.methods",
@@ -47,6 +50,9 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin._distributed import PeerError as PeerError
     from nearkin._distributed import joined as joined
+    from nearkin.pipeline.change import add_rows as add_rows
+    from nearkin.pipeline.change import remove_rows as remove_rows
+    from nearkin.pipeline.change import update_rows as update_rows
     from nearkin.pipeline.check import check_folder as check_folder
     from nearkin.pipeline.compress import compress_file as compress_file
     from nearkin.pipeline.demo import run_demo as run_demo
