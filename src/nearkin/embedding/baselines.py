@@ -21,10 +21,14 @@ def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool =
     k = check_integer(k, "k", low=1)
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
     order = np.argsort(-counts, kind="stable")
-    deepest = min(n, k + int(np.diff(interactions.indptr).max())) if exclude_seen else min(n, k)
-    first = order[:deepest]
-    found = np.broadcast_to(first, (m, deepest))
-    return _unseen(np.broadcast_to(counts[first], (m, deepest)), found, np.arange(m), interactions, k, exclude_seen)
+    scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
+    for start in range(0, m, BLOCK):
+        rows = np.arange(start, min(start + BLOCK, m))
+        most = int(np.diff(interactions.indptr)[rows].max()) if exclude_seen else 0
+        first = order[: k + most]
+        near, found = (np.broadcast_to(x, (len(rows), len(first))) for x in (counts[first], first))
+        scores[rows], numbers[rows] = _unseen(near, found, rows, interactions, k, exclude_seen)
+    return scores, numbers
 
 
 def item_knn(

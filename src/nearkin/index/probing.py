@@ -38,7 +38,9 @@ def probing_curve(
     """
     before, k = index.n_probe, check_integer(k, "k", low=1)
     if before is None:
-        raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
+        raise ValueError(
+            "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+        )
     counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
     curve = []
     try:

@@ -70,6 +70,11 @@ def empty_index(
     M, K, width = codebooks.shape
     d, bits, code = M * width, code_bits(K), METRICS[metric]
     if coarse_centroids is None:
+        if width == 2 and bits < 3:
+            raise ValueError(
+                f"n_centroids is {K} and subspaces have 2 columns; FAISS searches such codes from 5 centroids on: give "
+                "n_centroids=8, another n_subspaces, or n_lists"
+            )
         index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
     else:
         lists = faiss.IndexFlat(d, code)
