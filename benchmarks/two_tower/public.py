@@ -1,6 +1,6 @@
-"""The protocol of the published tables: training and validation pairs are fitted, test pairs judged, fitted ones masked.
+"""The protocol of published tables: training and validation pairs are fitted, test pairs judged, fitted ones masked.
 
-Powers of popularity and of the graph filter were chosen on gowalla's validation pairs, the default has nothing to choose.
+The powers were chosen on gowalla's validation pairs; the default has nothing to choose.
 """
 
 import time

@@ -118,7 +118,8 @@ def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matri
 def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
     """The `count` largest entries of each row."""
     numbers = np.arange(len(matrix.indptr) - 1)
-    order = np.lexsort((-np.asarray(matrix.data), np.repeat(numbers, np.diff(matrix.indptr))))
+    descending: np.ndarray = np.negative(matrix.data)
+    order = np.lexsort((descending, np.repeat(numbers, np.diff(matrix.indptr))))
     starts = np.asarray(matrix.indptr, dtype=np.int64)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))
