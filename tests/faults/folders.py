@@ -47,6 +47,11 @@ def run_signed(count: int, seed: int) -> Row:
     return run_cases("saved folders, signed anew", "tests.faults.folders_signed", count, seed)
 
 
+def prepare(folder: Path) -> None:
+    """Make the whole folders."""
+    originals(str(folder / f"folders-{os.getpid()}"))
+
+
 def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
     """Damage one folder, load it and ask it."""
     rng = random.Random(seed * 1_000_003 + number)

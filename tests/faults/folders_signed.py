@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.faults import folders
+from tests.faults.folders import prepare as prepare
 
 
 def case(number: int, seed: int, folder: Path) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.faults import folders
 from tests.faults.child import run_cases
+from tests.faults.folders import prepare as prepare
 
 
 def case(number, seed, folder) -> str:

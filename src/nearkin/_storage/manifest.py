@@ -74,7 +74,7 @@ class Manifest:
         """ValueError if a file is missing or of another length."""
         for name, entry in self.files.items():
             path = self.folder / name
-            if not path.is_file():
+            if not os.path.isfile(path):  # unlike Path.is_file, no OSError for a name that is too long
                 raise ValueError(f"{path} is missing; {_DAMAGED}")
             if path.stat().st_size != entry.bytes:
                 raise ValueError(f"{path} has another length than {MANIFEST} says; {_DAMAGED}")
@@ -164,6 +164,6 @@ def _checksums(file: BinaryIO) -> Iterator[int]:
 
 
 def _opened(path: Path) -> BinaryIO:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"{path} is missing; {_DAMAGED}")
     return path.open("rb")

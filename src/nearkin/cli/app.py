@@ -13,10 +13,13 @@ from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
 from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.explore import explore
 from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
+from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
 from nearkin.cli.search import search
+from nearkin.cli.similar import similar
 from nearkin.cli.sweep import sweep
 from nearkin.cli.train import train
 
@@ -50,12 +53,15 @@ def root(
 
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
+    - nearkin recommend emb --all --out recs.parquet
+    - nearkin similar emb i42
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
     - nearkin train pairs.csv --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin explore idx
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
@@ -67,7 +73,23 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
+for command in (
+    demo,
+    ask,
+    embed,
+    recommend,
+    similar,
+    sweep,
+    compress,
+    train,
+    search,
+    evaluate,
+    report,
+    explore,
+    encode,
+    export,
+    check,
+):
     app.command()(command)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from torch import nn
 
 from nearkin._check import check_choice
+from nearkin._types import Record
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.initialize import layout_of
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
@@ -63,7 +64,7 @@ def orthogonal_optimizer(
     return RiemannianDescent(groups, lr, **{"retraction": "newton-schulz", **options})
 
 
-def _groups_of(params: Any) -> list[dict[str, Any]]:
+def _groups_of(params: Any) -> list[Record]:
     if isinstance(params, nn.Module):
         groups = [
             {"params": [p], "layout": layout_of(module)}

@@ -93,7 +93,7 @@ def start_rotation(
     for name, rotation in starts.items():
         codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group)
         race[name] = Step(rotation, codebooks)
-    judged = weights is None and len(held_out) >= 2 * _JUDGING
+    judged = weights is None and len(held_out) >= (2 * _JUDGING if queries is None else 2 * _NEIGHBOURS)
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
