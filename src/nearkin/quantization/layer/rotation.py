@@ -72,8 +72,8 @@ def check_rotation(R: Tensor) -> None:
     if bool(torch.isfinite(R).all()) and is_orthogonal(R):
         return
     raise ValueError(
-        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}. An "
-        "optimizer for ordinary parameters has moved it; train with optimizers(layer, parameters), or where a single "
+        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}. "
+        "An optimizer for ordinary parameters has moved it; train with optimizers(layer, parameters), or where one "
         "optimizer is asked for with nearkin.orthogonal.MixedOptimizer(*optimizers(layer, parameters)), and give "
         "another optimizer layer.other_parameters() in place of layer.parameters()"
     )
