@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,12 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", README, re.DOTALL)
+    """The fenced blocks of a language, "" for those without one."""
+    return [
+        text
+        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+        if language == kind
+    ]
 
 
 @pytest.fixture
@@ -25,8 +31,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_the_first_screen_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = blocks("python")[0]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    printed = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
+    assert capsys.readouterr().out.splitlines() == printed
+    towers = names["towers"]
+    exact = names["nk"].Index.build(towers.right_embeddings_, metric="ip").search(towers.left_embeddings_, 10)[1]
+    found = names["index"].search(towers.left_embeddings_, 10)[1]
+    share = names["nk"].metrics.recall_k_at_k(found, np.searchsorted(towers.right_ids_, towers.right_ids_[exact]), 10)
+    assert f"hold {share:.0%}".replace("%", " %") in README.replace("\n", " ")
+
+
 def test_the_python_block(folder: Path) -> None:
-    (code,) = blocks("python")
+    code = blocks("python")[1]
     names: dict[str, object] = {}
     exec(code, names)
     assert np.shape(names["ids"]) == (5, 10)

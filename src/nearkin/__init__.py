@@ -18,6 +18,7 @@ _HOME = {  # public name -> the module that defines it
     "Interactions": "nearkin.records",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "Rotation": "nearkin.quantization.engine_rotation",
     "TwoTower": "nearkin.embedding.two_tower",
     "read_interactions": "nearkin.data.interactions",
     "read_comparisons": "nearkin.data.comparisons",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
     from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
     from nearkin.index import Index as Index
+    from nearkin.quantization.engine_rotation import Rotation as Rotation
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
     from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions

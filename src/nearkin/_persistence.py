@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from nearkin._check import check_integer
 from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 
 Estimator = TypeVar("Estimator")
+MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: Any) -> None:
@@ -33,7 +35,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: 
 def load_estimator(
     cls: type[Estimator], path: str | os.PathLike, kind: str, renamed: Mapping[str, str] = MappingProxyType({})
 ) -> Estimator:
-    """Read the estimator of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
+    """Read the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
 
     `renamed` are parameters that older folders hold under another name: old to new.
     """
@@ -49,7 +51,15 @@ def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
     for name, value in read_arrays(path / "arrays.safetensors").items():
         setattr(estimator, name, value)
+    _try_out(estimator)
     return estimator
+
+
+def _try_out(quantizer: Any) -> None:
+    """Encode one row: a saved value that is missing, or of another type or shape, shows here and not at first use."""
+    width = check_integer(quantizer.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
+    with np.errstate(all="ignore"):
+        quantizer.encode(np.zeros((1, width), np.float32))
 
 
 def _is_numeric(value: Any) -> bool:

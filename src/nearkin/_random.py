@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._types import Seed
 
-def numpy_generator(random_state: Any = None) -> np.random.Generator:
+
+def numpy_generator(random_state: Seed = None) -> np.random.Generator:
     """Return a `numpy.random.Generator` from None, an int, a Generator (used as it is) or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))
@@ -22,7 +24,7 @@ def draw_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(2**31 - 1))
 
 
-def torch_generator(random_state: Any = None, device: Any = "cpu") -> Any:
+def torch_generator(random_state: Seed = None, device: Any = "cpu") -> Any:
     """Return a `torch.Generator` on `device` from None, an int, a NumPy generator or a torch.Generator (as it is)."""
     import torch  # the only torch user at this level
 

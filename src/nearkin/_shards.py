@@ -8,6 +8,7 @@ import numpy as np
 from nearkin._check import validate_vectors
 from nearkin._distributed import ALONE, Group, current
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._types import ArrayLike, Seed
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Shard:
             raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
 
 
-def training_rows(estimator: Any, X: Any, *, min_rows: int = 1, reset: bool = True) -> tuple[np.ndarray, Shard]:
+def training_rows(estimator: Any, X: ArrayLike, *, min_rows: int = 1, reset: bool = True) -> tuple[np.ndarray, Shard]:
     """`validate_vectors` of what `fit` got, and where it stands; a process may have no rows if the others have enough.
 
     ValueError if all processes together have fewer than `min_rows`.
@@ -74,13 +75,13 @@ def training_rows(estimator: Any, X: Any, *, min_rows: int = 1, reset: bool = Tr
     return X, shard
 
 
-def whole_rows(estimator: Any, X: Any, *, min_rows: int = 1) -> np.ndarray:
+def whole_rows(estimator: Any, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
     """The rows of all processes on every one of them, for fits whose steps are no sums: each then does all the work."""
     X, shard = training_rows(estimator, X, min_rows=min_rows)
     return shard.whole(X)
 
 
-def shared_generator(random_state: Any, group: Group | None = None) -> np.random.Generator:
+def shared_generator(random_state: Seed, group: Group | None = None) -> np.random.Generator:
     """`numpy_generator` that draws the same on every process, even where the seed is None."""
     group = current() if group is None else group
     if random_state is not None or group.size == 1:

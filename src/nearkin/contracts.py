@@ -7,11 +7,13 @@ type has. What is optional is a second type, told apart by `isinstance` before a
 from __future__ import annotations  # the types of torch and FAISS are named, not loaded
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+
+from nearkin._types import ArrayLike, Fields, Record
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from nearkin.records import RowForms
 
-Callback = Callable[[int, Mapping[str, Any]], object]
+Callback = Callable[[int, Fields], object]
 """`callback(step, record)`: called after each step of long work; its result is not used.
 
 `step` counts what is done, from 1. The record holds
@@ -33,7 +35,7 @@ A fitted estimator keeps the same records as `history_`, a list of dicts in the 
 """
 
 
-def ignore(step: int, record: Mapping[str, Any]) -> None:
+def ignore(step: int, record: Fields) -> None:
     """A callback for work that nobody watches."""
 
 
@@ -72,11 +74,11 @@ class Quantizer(Protocol):
 
     n_features_in_: int
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn from rows X (n, d)."""
         ...
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
         ...
 
@@ -96,11 +98,11 @@ class VectorCodes(Quantizer, Protocol):
         """A trained, empty FAISS index for its codes; `metric` is "l2" or "ip"."""
         ...
 
-    def faiss_codes(self, X: Any) -> np.ndarray:
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, bytes) uint8 of rows X (n, d) as that index stores them."""
         ...
 
-    def add_to(self, index: Any, X: Any) -> None:
+    def add_to(self, index: Any, X: ArrayLike) -> None:
         """Add rows X (n, d) to that index, each under the code that `encode` gives it."""
         ...
 
@@ -111,7 +113,7 @@ class BitCodes(Quantizer, Protocol):
 
     n_bits: int
 
-    def project(self, X: Any) -> np.ndarray:
+    def project(self, X: ArrayLike) -> np.ndarray:
         """Real values (n, n_bits) whose signs are the bits."""
         ...
 
@@ -130,9 +132,9 @@ class TrainableIndex(Protocol):
 
     def parameters(self) -> Iterable[torch.nn.Parameter]: ...
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> Record: ...
 
-    def load_state_dict(self, state: Mapping[str, Any], /) -> Any: ...
+    def load_state_dict(self, state: Fields, /) -> Any: ...
 
     def train(self, mode: bool = True, /) -> Self: ...
 
@@ -161,7 +163,7 @@ class PhasedIndex(TrainableIndex, Protocol):
 class JointIndex(PhasedIndex, Protocol):
     """A trainable index that is also learned block by block with id tables (`TwoTower(solver="joint")`)."""
 
-    def start(self, X: Any, weights: Any = None) -> bool:
+    def start(self, X: ArrayLike, weights: ArrayLike | None = None) -> bool:
         """Learn codebooks from rows X (n, k) now; False if there are too few rows."""
         ...
 

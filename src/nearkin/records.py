@@ -17,6 +17,7 @@ from nearkin._pairs import (
     merge_pairs,
     number_ids,
 )
+from nearkin._types import ArrayLike
 
 
 class ColumnOrder(NamedTuple):
@@ -99,12 +100,12 @@ class Interactions:
         cls,
         left: Any,
         right: Any,
-        weights: Any = None,
+        weights: ArrayLike | None = None,
         timestamps: Any = None,
         *,
         split: Any = None,
-        left_ids: Any = None,
-        right_ids: Any = None,
+        left_ids: ArrayLike | None = None,
+        right_ids: ArrayLike | None = None,
         left_features: Any = None,
         right_features: Any = None,
         duplicates: str = "sum",

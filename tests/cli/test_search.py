@@ -98,4 +98,4 @@ def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Pa
     assert run_json("search", folder, Q, "-k", 5)["n_probe"] == 8
     result = run("search", compressed(), Q, "--n-probe", 3)
     assert result.exit_code == 2
-    assert "this index has none; make it with coarse cells" in result.stderr
+    assert "this index has none; make it with n_lists > 0 (compress --coarse)" in result.stderr

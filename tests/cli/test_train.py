@@ -27,7 +27,7 @@ def trained(table: Path) -> tuple[Path, dict]:
 
 def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict]) -> None:
     _, record = trained
-    exact, after, learned = (record["quality"][name]["ndcg@100"] for name in record["quality"])
+    exact, after, learned = (record["quality"][name]["ndcg@100"] for name in list(record["quality"])[:3])
     assert after > 0
     assert 0 < learned <= 1.2 * exact
     assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (150, 120, 2)

@@ -7,11 +7,14 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from tests.faults import readers
+from tests.faults import commands, folders, readers
 from tests.faults.table import Row, markdown
 
 SUITES: dict[str, Callable[[int, int], Row]] = {
     "readers": readers.run,
+    "folders": folders.run,
+    "signed": folders.run_signed,
+    "commands": commands.run,
 }
 
 

@@ -69,7 +69,10 @@ def _one_child(row: Row, module: str, start: int, count: int, seed: int, folder:
 
 def main(module: str, start: str, stop: str, seed: str, folder: str) -> None:
     """Write one line a case: number, outcome, text."""
-    case: Case = importlib.import_module(module).case
+    loaded = importlib.import_module(module)
+    case: Case = loaded.case
+    if hasattr(loaded, "prepare"):  # what takes its time once is no hang
+        loaded.prepare(Path(folder))
     size = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (size + BYTES, size + BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

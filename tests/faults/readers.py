@@ -33,7 +33,8 @@ def case(number: int, seed: int, folder: Path) -> str:
     files = originals()
     ending, data, reader = files[rng.randrange(len(files))]
     path = folder / f"damaged{ending}"
-    path.write_bytes(damaged(data, [other for _, other, _ in files], rng))
+    found = damaged(data, [other for _, other, _ in files], rng)
+    path.write_bytes(found)
     answer = digest(reader(path))
     if digest(reader(path)) != answer:
         raise Fault(f"{reader.__name__} of {ending}: two readings differ")
@@ -41,7 +42,7 @@ def case(number: int, seed: int, folder: Path) -> str:
         return "same"
     if ending in (".csv", ".tsv"):
         _check_text(path, reader)
-    if ending == ".npz":
+    if ending == ".npz" and not any(found.endswith(other) for _, other, _ in files):  # a whole archive behind bytes
         raise Fault(f"{reader.__name__}: an archive with checksums gives another answer")
     return "other"
 

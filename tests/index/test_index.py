@@ -384,3 +384,14 @@ def test_folders_whose_parts_do_not_belong_together_are_refused(tmp_path):
         (tmp_path / "l2" / "config.json").write_text(json.dumps(config | change))
         with pytest.raises(ValueError, match="damaged"):
             Index.load(tmp_path / "l2")
+
+
+def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them():
+    """Before, such an index was built and saved, and every search ended in FAISS's own error."""
+    X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    quantizer = ProductQuantizer(4, 4, rotation=None, max_iter=1, random_state=0)
+    with pytest.raises(ValueError, match="n_centroids is 4 and subspaces have 2 columns"):
+        Index.build(X, quantizer)
+    for works in ({"n_subspaces": 2}, {"n_lists": 2}, {"n_centroids": 5}):
+        index = Index.build(X, quantizer.set_params(n_subspaces=4, n_centroids=4, n_lists=0).set_params(**works))
+        assert index.search(X[:3], 2)[1].shape == (3, 2)

@@ -3,13 +3,13 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, write_manifest
 from nearkin._storage.replacing import recover, replacing
+from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2  # from 2 on with a manifest
 KINDS = {  # what a folder of ours can hold; another kind is replaced by its own kind only
@@ -72,9 +72,7 @@ def check_inputs(out: str | os.PathLike, inputs: Iterable[str | os.PathLike]) ->
 
 
 @contextmanager
-def saving_folder(
-    path: str | os.PathLike, kind: str, config: Mapping[str, Any], *, growing: bool = False
-) -> Iterator[Path]:
+def saving_folder(path: str | os.PathLike, kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
     An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
@@ -98,7 +96,7 @@ def replacing_folder(path: str | os.PathLike, kind: str | None = None, *, growin
         check_target(path, kind)  # again: the work between may have taken hours
 
 
-def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, Any]:
+def read_config(path: str | os.PathLike, kind: str | None = None) -> Record:
     """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
@@ -123,14 +121,14 @@ def read_config(path: str | os.PathLike, kind: str | None = None) -> dict[str, A
     return config
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parsed(file: Path) -> Record:
     """A config.json with its two fixed keys: a kind, and a format version from 1 on."""
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
         version, kind = config["format_version"], config["kind"]
         if type(version) is not int or version < 1 or not isinstance(kind, str):
             raise ValueError(f"kind {kind!r}, format_version {version!r}")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} is not a nearkin config ({error}); the folder is damaged") from error
     return config
 

@@ -74,7 +74,7 @@ class Manifest:
         """ValueError if a file is missing or of another length."""
         for name, entry in self.files.items():
             path = self.folder / name
-            if not path.is_file():
+            if not os.path.isfile(path):  # unlike Path.is_file, no OSError for a name that is too long
                 raise ValueError(f"{path} is missing; {_DAMAGED}")
             if path.stat().st_size != entry.bytes:
                 raise ValueError(f"{path} has another length than {MANIFEST} says; {_DAMAGED}")
@@ -107,7 +107,7 @@ def write_manifest(folder: Path, kind: str, version: int, growing: bool = False)
     files = {}
     for name in _names(folder):
         with (folder / name).open("rb") as file:
-            crc32 = "".join(f"{value:0{_DIGITS}x}" for value in _checksums(file))
+            crc32 = _written(_checksums(file))
             files[name] = {"bytes": file.tell(), "crc32": crc32}
     record = {"kind": kind, "format_version": version, "growing": growing, "block": BLOCK, "files": files}
     (folder / MANIFEST).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -127,8 +127,18 @@ def read_manifest(folder: Path) -> Manifest | None:
             if len(entry.checksums) != -(-entry.bytes // BLOCK) or record["block"] != BLOCK or ".." in name.split("/"):
                 raise ValueError(f"the entry of {name} contradicts itself")
         return Manifest(folder, str(record["kind"]), bool(record["growing"]), files)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{file} cannot be read ({error}); {_DAMAGED}") from error
+
+
+def checksums_of(path: Path) -> str:
+    """The checksums of a file's blocks, as an `Entry` has them."""
+    with path.open("rb") as file:
+        return _written(_checksums(file))
+
+
+def _written(checksums: Iterator[int]) -> str:
+    return "".join(f"{value:0{_DIGITS}x}" for value in checksums)
 
 
 def verify_file(path: Path, file: BinaryIO | None = None) -> None:
@@ -154,6 +164,6 @@ def _checksums(file: BinaryIO) -> Iterator[int]:
 
 
 def _opened(path: Path) -> BinaryIO:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ValueError(f"{path} is missing; {_DAMAGED}")
     return path.open("rb")

@@ -2,6 +2,7 @@
 
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class MappedRows:
     def __init__(self, path: Path) -> None:
         try:
             self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+        except (ValueError, OSError, EOFError, TypeError, ArithmeticError, RuntimeError, TokenError) as error:
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
         manifest = read_manifest(path.parent) if is_verifying() else None

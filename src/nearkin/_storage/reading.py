@@ -1,4 +1,4 @@
-"""A load that sees one version of a folder, also while another process saves there."""
+"""The one door for saved folders: a load sees one version, also while another process saves there, or fails clearly."""
 
 import os
 from collections.abc import Callable
@@ -8,19 +8,25 @@ from typing import TypeVar
 from nearkin._storage.replacing import recover
 
 Loaded = TypeVar("Loaded")
+_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)  # keys, kinds and shapes that fail
 
 
 def one_version(path: str | os.PathLike, load: Callable[[Path], Loaded]) -> Loaded:
-    """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new."""
+    """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
+
+    ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.
+    """
     path = Path(path)
     while True:
         before = _identity(path)
         try:
             loaded = load(path)
-        except (OSError, ValueError, LookupError):
-            if before == _identity(path):
+        except (OSError, ValueError, *_OF_DAMAGE) as error:
+            if before != _identity(path):
+                continue
+            if isinstance(error, OSError | ValueError):
                 raise
-            continue
+            raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
         if before == _identity(path):
             return loaded
 

@@ -15,8 +15,10 @@ from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
 from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
+from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
 from nearkin.cli.search import search
+from nearkin.cli.similar import similar
 from nearkin.cli.sweep import sweep
 from nearkin.cli.train import train
 
@@ -50,6 +52,8 @@ def root(
 
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
+    - nearkin recommend emb --all --out recs.parquet
+    - nearkin similar emb i42
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
     - nearkin train pairs.csv --bytes 16 --out idx
@@ -67,7 +71,22 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (demo, ask, embed, sweep, compress, train, search, evaluate, report, encode, export, check):
+for command in (
+    demo,
+    ask,
+    embed,
+    recommend,
+    similar,
+    sweep,
+    compress,
+    train,
+    search,
+    evaluate,
+    report,
+    encode,
+    export,
+    check,
+):
     app.command()(command)
 
 

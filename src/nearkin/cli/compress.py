@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Json, Seed, Threads
+from nearkin.cli.options import Json, Seed, Side, Threads
 from nearkin.cli.screen import Screen, pairs
 
 
@@ -14,7 +14,8 @@ def compress(
         str,
         typer.Argument(
             help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv. "
-            'They may exceed memory, and lie in several files: "parts/*.npy", in quotes.',
+            'They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a folder of `nearkin '
+            "embed`: its vectors and ids.",
             metavar="VECTORS",
         ),
     ],
@@ -40,7 +41,12 @@ def compress(
         int, typer.Option(help="Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).")
     ] = 256,
     coarse: Annotated[
-        int | None, typer.Option(help="Coarse cells of an inverted file: search looks into a few of them only.", min=1)
+        int | None,
+        typer.Option(
+            help="Coarse cells of an inverted file: search looks into a few of them only. About 4 times the square "
+            "root of the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.",
+            min=1,
+        ),
     ] = None,
     train: Annotated[
         str | None,
@@ -54,7 +60,7 @@ def compress(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2]",
+            help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2; ip for pairs of `nearkin embed`]",
             show_default=False,
         ),
     ] = None,
@@ -62,10 +68,11 @@ def compress(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers]",
+            help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers, or the folder's ids]",
             show_default=False,
         ),
     ] = None,
+    side: Side = None,
     keep_vectors: Annotated[
         bool, typer.Option("--keep-vectors", help="Keep exact vectors beside the codes, for search --oversample.")
     ] = False,
@@ -87,6 +94,7 @@ def compress(
 
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
+    - nearkin compress emb --bytes 16 --out idx
     - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
@@ -96,15 +104,17 @@ def compress(
     size = pipeline.CodeSize(n_bytes, bits, centroids, coarse)
     chosen = pipeline.find_method(method)
     quantizer = chosen.make(size, seed)
-    file = nk.data.open_vectors(vectors)
+    given = pipeline.open_given(vectors, side)
+    if metric is None and given.metric in chosen.metrics:
+        metric = given.metric
     made = pipeline.compress_file(
-        file,
+        given.file,
         quantizer,
         out,
         train=None if train is None else nk.data.open_vectors(train),
         train_rows=train_rows,
         metric=pipeline.choose_metric(chosen, metric),
-        ids=None if ids is None else nk.data.read_column(ids),
+        ids=given.ids if ids is None else nk.data.read_column(ids),
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.Steps(screen.watch),

@@ -1,12 +1,13 @@
 """`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 import nearkin as nk
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
-from nearkin.cli.screen import Screen, pairs
+from nearkin.cli.screen import Screen, pairs, table
 
 
 def embed(
@@ -70,6 +71,25 @@ def embed(
         int,
         typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
     ] = 0,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 "
+            "(train), 1 (validation), 2 (test).  [default: random]",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EMB",
+            help="Pairs: go on from this folder with SIGNALS as new pairs, in a fraction of the time; --out may be it.",
+        ),
+    ] = None,
+    tables: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="Write the vectors as tables too, beside the model: csv or parquet."),
+    ] = None,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -83,6 +103,8 @@ def embed(
 
     - nearkin embed pairs.csv --left user --right item --dim 64 --out emb
     - nearkin embed pairs.csv --right-features items.csv --out emb
+    - nearkin embed pairs.csv --split time --timestamp when --tables parquet --out emb
+    - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
     - nearkin embed answers.csv --next-queries 20 --out map
     """
@@ -112,17 +134,41 @@ def embed(
             delimiter=delimiter,
             left_features=left_features,
             right_features=right_features,
+            split=split,
+            start=start,
+            tables=tables,
         )
-    pairs_given = record["signals"] == "pairs"
-    following = f"nk.TwoTower.load({out!r}).recommend(...)" if pairs_given else f"open {out}/map.png"
-    shown = {
-        name.replace("_", " "): v
-        for name, v in record.items()
-        if name != "understood" and not isinstance(v, dict | list) and v is not None
-    }
     notes = [f"Read {record['understood']}"] if "understood" in record else []
     notes += [f"Note: {note}" for note in record.get("notes", [])]
-    screen.finish(record, pairs(out, shown), *notes, f"Next: {following}")
+    shown, judged = (_of_pairs if record["signals"] == "pairs" else _of_comparisons)(record)
+    report = f"nearkin report {out}"
+    following = (
+        f"nearkin recommend {out} --all --out recs.csv" if record["signals"] == "pairs" else f"open {out}/map.png"
+    )
+    screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or {report}")
+
+
+def _of_pairs(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+    """Facts and the table of measures, in the words of the file."""
+    left, right = record["words"]["left"], record["words"]["right"]
+    shown = {
+        left: record["left"],
+        right: record["right"],
+        "pairs": record["pairs"],
+        "learned from": record["learned_from"],
+        **{name: record[name] for name in ("dim", "loss", "solver", "omega", "regularization", "steps", "seconds")},
+    }
+    quality = record["quality"]
+    if not quality:
+        return shown, []
+    measures = list(next(iter(quality.values())))
+    rows = [[name, *(values[measure] for measure in measures)] for name, values in quality.items()]
+    return shown, [table(f"Pairs held out of training (split: {record['split']})", ["", *measures], rows)]
+
+
+def _of_comparisons(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+    plain = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
+    return {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}, []
 
 
 def _size(dim: str | None) -> int | str | None:

@@ -49,3 +49,18 @@ Delimiter = Annotated[
     typer.Option(help="comma, semicolon, tab, bar, space or the character.  [default: look]", show_default=False),
 ]
 Timestamp = Annotated[str | None, typer.Option(help="Pairs: the column of times: numbers or ISO dates.")]
+Embedding = Annotated[
+    str, typer.Argument(help="The folder that `nearkin embed --out` or `nearkin train --out` wrote.", metavar="EMB")
+]
+Hits = Annotated[
+    str | None,
+    typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+]
+Side = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIDE",
+        help="Of a folder of `nearkin embed`: left or right of its pairs.  [default: right; left of QUERIES]",
+        show_default=False,
+    ),
+]

@@ -60,8 +60,9 @@ class Screen:
             sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
         if self.as_json:
             return
-        for part in tables:
-            self._out.print(printable(part) if isinstance(part, str) else part, highlight=False, markup=False)
+        for part in filter(None, tables):
+            is_text = isinstance(part, str)  # the cells of a table are escaped where they are made
+            self._out.print(printable(part) if is_text else part, highlight=False, markup=not is_text)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:

@@ -1,12 +1,11 @@
 """`nearkin search`: the nearest indexed vectors of every query."""
 
-import time
 from typing import Annotated, Any
 
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Threads
+from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Side, Threads
 from nearkin.cli.screen import Screen, table
 
 _SHOWN = 5  # queries in the table when no file takes the hits
@@ -23,6 +22,11 @@ def search(
     with_seen: Annotated[
         bool, typer.Option("--with-seen", help="With --left-id: answer pairs of the training table too.")
     ] = False,
+    side: Side = None,
+    query_ids: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="One id a query, for the hits.  [default: row numbers]", show_default=False),
+    ] = None,
     oversample: Oversample = None,
     n_probe: Annotated[
         int | None,
@@ -41,13 +45,15 @@ def search(
 ) -> None:
     """Find the nearest indexed vectors of every query.
 
-    Without --out, the first queries' neighbours are shown (with --json, all of them).
+    Without --out, the first queries' neighbours are shown (with --json, all of them). A folder of `nearkin embed` is
+    searched exactly, by inner product for pairs, by distance for coordinates; as QUERIES it asks with its left side.
 
     Examples:
 
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
     - nearkin search idx data.npz:query -k 3 --json
+    - nearkin search idx emb -k 10 --out hits.parquet
     - nearkin search idx --left-id 42 -k 10
     """
     screen = Screen(as_json)
@@ -55,36 +61,33 @@ def search(
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if out is not None:
         nk.pipeline.check_hits_path(out)
-    opened = nk.Index.load(index)
-    if n_probe is not None:
-        opened.n_probe = n_probe
-    if queries is None:
-        names = left_id or []
-        start = time.perf_counter()
-        scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen, index=opened)
-    else:
-        Q = nk.read_vectors(queries)
-        names = list(range(len(Q)))
-        start = time.perf_counter()
-        with nk.pipeline.Steps(screen.watch).step("search") as callback:
-            scores, ids = nk.pipeline.search_in_batches(opened, Q, k, oversample, callback)
-    seconds = time.perf_counter() - start
+    steps = nk.pipeline.Steps(screen.watch)
+    with steps.step("load"):
+        opened = nk.pipeline.open_index(index)
+        if n_probe is not None:
+            opened.n_probe = n_probe
+        asked = None if queries is None else nk.pipeline.open_queries(queries, side, query_ids)
+    with steps.step("search") as callback:
+        if asked is None:
+            names = left_id or []
+            scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen, index=opened)
+        else:
+            names = asked.ids.tolist()
+            scores, ids = nk.pipeline.search_in_batches(opened, asked.vectors, k, oversample, callback)
+    seconds = steps.seconds["search"]
     record: dict[str, Any] = {
-        "index": index,
-        "queries": len(names),
-        "k": k,
-        "n_probe": opened.n_probe,
-        "seconds": seconds,
-        "threads": threads,
-        "out": out,
-    }
+        "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
+        "seconds": seconds, "threads": threads, "out": out,
+    }  # fmt: skip
     if out is not None:
-        nk.pipeline.write_hits(out, scores, ids)
+        nk.pipeline.write_hits(out, scores, ids, names)
         screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
         return
-    rows = [[names[q], *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
+    rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
     columns = ["query", *(f"#{place}" for place in range(1, min(k, _SHOWN) + 1))]
-    record["hits"] = [{"ids": i.tolist(), "scores": _finite(s)} for i, s in zip(ids, scores, strict=True)] * as_json
+    if as_json:
+        hits = zip(names, ids, scores, strict=True)
+        record["hits"] = [{"query": name, "ids": i.tolist(), "scores": _finite(s)} for name, i, s in hits]
     more = (
         ""
         if len(names) <= _SHOWN and k <= _SHOWN

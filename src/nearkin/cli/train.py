@@ -24,7 +24,14 @@ def train(
     left: Annotated[str | None, typer.Option(help="The column of the side that asks, for example user.")] = None,
     right: Annotated[str | None, typer.Option(help="The column of the side that is found, for example item.")] = None,
     weight: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
-    split: Annotated[str | None, typer.Option(help="The column of the split: 0 train, 1 validation, 2 test.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Which pairs judge: random, time (the latest), leave-last-out, or a column of 0 (train), 1 "
+            "(validation), 2 (test).  [default: random]",
+            show_default=False,
+        ),
+    ] = None,
     timestamp: Timestamp = None,
     header: Header = None,
     delimiter: Delimiter = None,
@@ -50,13 +57,15 @@ def train(
     """
     screen = Screen(as_json)
     steps = nk.pipeline.Steps(screen.watch)
+    by_rule = split in nk.pipeline.SPLITS
     with steps.step("read"):
         record = nk.read_interactions(
-            interactions, left=left, right=right, weight=weight, timestamp=timestamp, split=split, header=header,
-            delimiter=delimiter,
+            interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
+            delimiter=delimiter, split=None if by_rule else split,
         )  # fmt: skip
     made = nk.pipeline.train_index(
-        record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout, random_state=seed, steps=steps,
+        record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
+        split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": threads},
     )  # fmt: skip
     report = Path(out) / "report.html"

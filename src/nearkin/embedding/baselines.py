@@ -21,10 +21,14 @@ def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool =
     k = check_integer(k, "k", low=1)
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
     order = np.argsort(-counts, kind="stable")
-    deepest = min(n, k + int(np.diff(interactions.indptr).max())) if exclude_seen else min(n, k)
-    first = order[:deepest]
-    found = np.broadcast_to(first, (m, deepest))
-    return _unseen(np.broadcast_to(counts[first], (m, deepest)), found, np.arange(m), interactions, k, exclude_seen)
+    scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
+    for start in range(0, m, BLOCK):
+        rows = np.arange(start, min(start + BLOCK, m))
+        most = int(np.diff(interactions.indptr)[rows].max()) if exclude_seen else 0
+        first = order[: k + most]
+        near, found = (np.broadcast_to(x, (len(rows), len(first))) for x in (counts[first], first))
+        scores[rows], numbers[rows] = _unseen(near, found, rows, interactions, k, exclude_seen)
+    return scores, numbers
 
 
 def item_knn(
@@ -71,7 +75,7 @@ def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matri
 def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
     """The `count` largest entries of each row."""
     numbers = np.arange(len(matrix.indptr) - 1)
-    order = np.lexsort((-np.asarray(matrix.data), np.repeat(numbers, np.diff(matrix.indptr))))
+    order = np.lexsort((-np.asarray(matrix.data, np.float64), np.repeat(numbers, np.diff(matrix.indptr))))
     starts = np.asarray(matrix.indptr, dtype=np.int64)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - np.repeat(starts[:-1], np.diff(starts))

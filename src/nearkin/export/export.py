@@ -1,8 +1,7 @@
 """An index into an engine: write, check, publish."""
 
-from typing import Any
-
 from nearkin._check import check_integer, check_real
+from nearkin._types import ArrayLike, Record
 from nearkin.export.self_check import RecallTooLowError, self_check
 from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target
@@ -13,11 +12,11 @@ def export_index(
     index: Index,
     target: Target,
     *,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     k: int = 10,
     recall_target: float | None = None,
     callback: Callback = lambda rows, record: None,
-) -> dict[str, Any]:
+) -> Record:
     """Write `index` to `target`, compare the neighbours of 100 queries (or of `queries` (q, d)), publish.
 
     recall_target: the share of the index's k neighbours that the engine must name; None for the target's own.

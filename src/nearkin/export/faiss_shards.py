@@ -12,6 +12,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin._types import Record
 from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
@@ -56,7 +57,7 @@ class FaissShards(Target):
             opened = open_shards(folder)
             yield Written(lambda asked, k: source.ids()[opened.faiss_index.search(asked, k)[1]], self._facts(folder))
 
-    def _facts(self, folder: Path) -> dict[str, Any]:
+    def _facts(self, folder: Path) -> Record:
         size = sum(file.stat().st_size for file in folder.glob("shard-*.faiss"))
         return {"out": str(self.out), "shards": self.shards, "bytes": size}
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from nearkin._check import check_vectors
 from nearkin._storage import read_config, saving_folder
+from nearkin._types import ArrayLike, Record
 from nearkin.export.extras import load_extra
 from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
@@ -78,7 +79,7 @@ class LanceTable:
         self.rotation = quantizer.rotation_
         self.dataset = load_extra("lance").dataset(str(Path(folder) / _TABLE))
 
-    def search(self, Q: Any, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, Q: ArrayLike, k: int = 10, *, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and ids (q, k) of queries Q (q, d) in the original space, nearest first, as `Index.search` gives them.
 
         `oversample` takes that many times k candidates by their codes and ranks them by the stored vectors.
@@ -103,7 +104,7 @@ class LanceTable:
         )
 
 
-def _parts(source: Source) -> dict[str, Any]:
+def _parts(source: Source) -> Record:
     """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
     quantizer = source.index.quantizer
     if not isinstance(quantizer, ProductQuantizer):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
 from nearkin.export.source import Batch, Source
@@ -55,7 +56,7 @@ class _Engine(Engine):
         self.client.indices.create(index=collection, body=body)
 
     def insert(self, collection: str, batch: Batch, first: int) -> None:
-        lines: list[dict[str, Any]] = []
+        lines: list[Record] = []
         for name, code in zip(batch.ids.tolist(), _signed(batch.codes), strict=True):
             lines += [{"index": {"_index": collection, "_id": str(name)}}, {"id": name, "code": code}]
         answer = self.client.bulk(body=lines)
@@ -67,7 +68,7 @@ class _Engine(Engine):
         self.client.indices.refresh(index=collection)
 
     def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[Any]]:
-        lines: list[dict[str, Any]] = []
+        lines: list[Record] = []
         for code in _signed(codes):
             lines += [{"index": collection}, {"size": k, "query": {"knn": {"code": {"vector": code, "k": k}}}}]
         answers = self.client.msearch(body=lines)["responses"]

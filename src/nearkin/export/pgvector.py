@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 
 from nearkin._check import check_choice
+from nearkin._types import Record
 from nearkin.export.extras import load_extra
 from nearkin.export.postgres import connecting, explained
 from nearkin.export.source import Source, exact_source
@@ -92,7 +93,7 @@ class Pgvector(Target):
             )
         return form
 
-    def _is_fresh(self, connection: Any, about: dict[str, Any]) -> bool:
+    def _is_fresh(self, connection: Any, about: Record) -> bool:
         """Whether the table is to be written; ValueError if it is there and may not be overwritten."""
         comment = _found(connection, self.name)
         if comment is None:
@@ -110,7 +111,7 @@ class Pgvector(Target):
         words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
 
-    def _create(self, connection: Any, source: Source, about: dict[str, Any], callback: Callback) -> None:
+    def _create(self, connection: Any, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
         new, form, d = f"nearkin_{uuid4().hex}", about["form"], source.d  # a name that nobody has
         types = {"id": "text" if source.has_text_ids else "bigint"}
@@ -221,7 +222,7 @@ def _bit_strings(codes: Any, n_bits: int) -> list[Any]:
     return [bit(row) for row in unpack_bits(codes, n_bits).astype(bool)]
 
 
-def _about(source: Source, form: str) -> dict[str, Any]:
+def _about(source: Source, form: str) -> Record:
     """What a table says of itself in its comment."""
     return {
         "form": form,
@@ -240,7 +241,7 @@ def _found(connection: Any, name: str) -> str | None:
     return None if oid is None else comment or ""
 
 
-def _read_about(comment: str | None) -> dict[str, Any] | None:
+def _read_about(comment: str | None) -> Record | None:
     try:
         return {"form": "bit", **json.loads(comment or "")["nearkin"]}  # tables of earlier versions hold bits
     except (ValueError, KeyError, TypeError):

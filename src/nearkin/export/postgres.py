@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from nearkin._types import Record
 from nearkin.export.extras import load_extra
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")
@@ -46,7 +47,7 @@ def explained() -> Iterator[None]:
         raise kind(f"PostgreSQL: {text[0]}; nothing was changed (the transaction is rolled back)") from error
 
 
-def _may_hide_a_password(dsn: str, parts: dict[str, Any]) -> bool:
+def _may_hide_a_password(dsn: str, parts: Record) -> bool:
     """Whether libpq may have read a part of an unescaped password as host, port or database, which we would show."""
     scheme, _, rest = dsn.partition("://")
     if scheme not in ("postgresql", "postgres"):

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import ArrayLike
 from nearkin.export.source import Source
 
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
@@ -42,7 +42,7 @@ class RecallTooLowError(RuntimeError):
 
 
 def self_check(
-    source: Source, search: Search, target: float, *, k: int = 10, n: int = 100, queries: Any = None
+    source: Source, search: Search, target: float, *, k: int = 10, n: int = 100, queries: ArrayLike | None = None
 ) -> Check:
     """Compare the engine's answers with the index's on `n` questions, or on the rows of `queries` (q, d).
 

@@ -10,6 +10,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._types import ArrayLike
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.rescoring import normalised
@@ -116,7 +117,7 @@ class Source:
         one, other = (self._rows(some) for some in positions)
         return self._as_asked(0.9 * one + 0.1 * other)
 
-    def asked(self, Q: Any) -> np.ndarray:
+    def asked(self, Q: ArrayLike) -> np.ndarray:
         """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
         return self.index.quantizer.encode(Q) if self.n_bits is not None else self._as_asked(Q)
@@ -138,7 +139,7 @@ class Source:
                 far = -np.einsum("qkd,qd->qk", rows, asked.astype(np.float64))
         return np.where(positions < 0, np.inf, far)
 
-    def positions(self, ids: Any) -> np.ndarray:
+    def positions(self, ids: ArrayLike) -> np.ndarray:
         """Positions of ids of any shape; -1 for one that the index does not have."""
         return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
 
@@ -160,7 +161,7 @@ def exact_source(source: Source) -> Source:
     """The same rows and ids in exact search, for engines that are given the rows and not the codes."""
     index = Index.empty(source.d, None, source.index.metric)
     for first in range(0, len(source), BATCH):
-        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))
+        index.add(source.vectors(np.arange(first, min(first + BATCH, len(source)))))  # pyright: ignore[reportArgumentType]
     index.ids = source.index.ids
     return Source(index)
 

@@ -1,15 +1,14 @@
 """What every target is: a place that takes an index whole or not at all."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from nearkin._types import Record
+from nearkin.contracts import Callback as Callback
 from nearkin.export.self_check import Search
 from nearkin.export.source import Source
-
-Callback = Callable[[int, dict[str, Any]], None]
 
 
 @dataclass
@@ -20,7 +19,7 @@ class Written:
     """
 
     search: Search
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Record = field(default_factory=dict)
     judge: Source | None = None
 
 

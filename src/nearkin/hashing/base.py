@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._storage import read_config
+from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
@@ -27,32 +28,32 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
     n_bits: int
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d); `y` is ignored; `callback` hears of each iteration, counted from 1."""
 
     @abstractmethod
     def _project(self, X: np.ndarray) -> np.ndarray:
         """Return the real values (n, L) of checked rows X."""
 
-    def project(self, X: Any) -> np.ndarray:
+    def project(self, X: ArrayLike) -> np.ndarray:
         """Return real values (n, n_bits) whose signs are the code of X (n, d), with sign(0) = +1."""
         check_is_fitted(self)
         return self._project(validate_vectors(self, X))
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
         return pack_signs(self.project(X))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """The same as `encode`: scikit-learn's name for it."""
         return self.encode(X)
 
-    def quantization_error(self, X: Any) -> float:
+    def quantization_error(self, X: ArrayLike) -> float:
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
         return float(np.mean((1 - np.abs(self.project(X))) ** 2))
 
     def search(
-        self, Q: Any, codes: np.ndarray, k: int = 10, *, vectors: Any = None, oversample: int = 4
+        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, vectors: ArrayLike | None = None, oversample: int = 4
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return (distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
 
@@ -63,7 +64,12 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
         return self._finish(Q, lambda count: hamming_search(queries, codes, count), k, vectors, oversample)
 
     def _finish(
-        self, Q: Any, find: Callable[[int], tuple[np.ndarray, np.ndarray]], k: int, vectors: Any, oversample: int
+        self,
+        Q: ArrayLike,
+        find: Callable[[int], tuple[np.ndarray, np.ndarray]],
+        k: int,
+        vectors: ArrayLike | None,
+        oversample: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest that `find` gives or, with `vectors`, the best of `oversample` times as many."""
         k = check_integer(k, "k", low=1)

@@ -1,6 +1,6 @@
 """Binary autoencoder: codes from which a linear map rebuilds the data, learned with auxiliary coordinates."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import shared_generator, whole_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.bits import unpack_signs
@@ -47,7 +48,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         margin_penalty: float = 1e-4,
         n_components: int | None = 512,
         max_iter: int = 12,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.mu = mu
@@ -56,7 +57,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         del y
         self._check_params()

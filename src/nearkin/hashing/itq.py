@@ -1,10 +1,9 @@
 """Iterative quantization: PCA, then the rotation that brings the principal coordinates nearest to the hypercube."""
 
-from typing import Any
-
 import numpy as np
 
 from nearkin._check import check_integer, check_real
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.column_steps import quantization_loss, random_columns
@@ -34,7 +33,7 @@ class ITQ(AbstractSpectralHasher):
         whitening: float = 0.0,
         max_iter: int = 50,
         tol: float = 0.0,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.whitening = whitening

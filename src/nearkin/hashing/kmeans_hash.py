@@ -1,11 +1,12 @@
 """K-means hashing: centroids placed so that the Hamming distance of their numbers is their distance."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.column_steps import random_columns
@@ -40,7 +41,7 @@ class KMeansHash(AbstractHasher):
         n_components: int | None = 512,
         tol: float = 1e-4,
         max_iter: int = 50,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.bits_per_subspace = bits_per_subspace
@@ -50,7 +51,7 @@ class KMeansHash(AbstractHasher):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         del y
         n_bits = check_integer(self.n_bits, "n_bits", low=1)

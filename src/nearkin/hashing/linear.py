@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import shared_generator, training_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
@@ -40,7 +41,7 @@ class AbstractLinearHasher(AbstractHasher):
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
 
-    def retained_variance(self, X: Any) -> float:
+    def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
@@ -50,12 +51,12 @@ class AbstractLinearHasher(AbstractHasher):
 
     def search(
         self,
-        Q: Any,
+        Q: ArrayLike,
         codes: np.ndarray,
         k: int = 10,
         *,
         asymmetric: bool = False,
-        vectors: Any = None,
+        vectors: ArrayLike | None = None,
         oversample: int = 4,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
@@ -97,9 +98,9 @@ class AbstractLinearHasher(AbstractHasher):
 class AbstractSpectralHasher(AbstractLinearHasher):
     """A linear hasher that learns from second moments and sign moments only, so in memory or from a stream."""
 
-    random_state: Any = None
+    random_state: Seed = None
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits; `y` is ignored; `callback(step, record)` runs after each iteration.
 
         Among several processes X is this one's part of the rows, and all end with the same columns. Raises ValueError

@@ -1,10 +1,9 @@
 """OgE, the Orthogonal Encoder: columns of any length, orthogonal to each other, in closed form (SCQ, Algorithm 2)."""
 
-from typing import Any
-
 import numpy as np
 
 from nearkin._check import check_real
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.column_steps import OrthogonalColumns, random_columns
@@ -42,7 +41,7 @@ class OgE(AbstractSpectralHasher):
         n_components: int | None = 512,
         tol: float = 1e-4,
         max_iter: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.scale = scale

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.alternation import alternate
 from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns, random_columns
@@ -41,7 +42,7 @@ class OnE(AbstractSpectralHasher):
         n_components: int | None = 512,
         tol: float = 1e-4,
         max_iter: int = 100,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.scale = scale

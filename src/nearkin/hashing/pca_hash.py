@@ -1,9 +1,8 @@
 """The signs of the principal coordinates: the start that ITQ rotates away from."""
 
-from typing import Any
-
 import numpy as np
 
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.sign_moments import Rows
@@ -17,7 +16,7 @@ class PCAHash(AbstractSpectralHasher):
     Parameters: `n_bits` L, at most the rank of X. Nothing is random: `random_state` is there for the family's sake.
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
+    def __init__(self, n_bits: int = 32, *, random_state: Seed = None) -> None:
         self.n_bits = n_bits
         self.random_state = random_state
 

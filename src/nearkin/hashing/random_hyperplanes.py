@@ -1,11 +1,12 @@
 """Signs of random projections: what any learned code has to beat."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._shards import shared_generator, training_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
@@ -23,12 +24,12 @@ class RandomHyperplanes(AbstractLinearHasher):
     Parameters: `n_bits` L; `orthogonal`; `random_state`.
     """
 
-    def __init__(self, n_bits: int = 32, *, orthogonal: bool = False, random_state: Any = None) -> None:
+    def __init__(self, n_bits: int = 32, *, orthogonal: bool = False, random_state: Seed = None) -> None:
         self.n_bits = n_bits
         self.orthogonal = orthogonal
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
         del y, callback
         n_bits = check_integer(self.n_bits, "n_bits", low=1)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from nearkin._check import check_choice, check_integer, check_vectors
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
@@ -30,8 +31,8 @@ class ScaleSearch:
 
 def search_scale(
     hasher: AbstractHasher,
-    X: Any,
-    y: Any = None,
+    X: ArrayLike,
+    y: object = None,
     *,
     multiples: Any = MULTIPLES,
     n_queries: int = 1000,
@@ -39,7 +40,7 @@ def search_scale(
     n_neighbours: int = 100,
     metric: str = "cosine",
     n_repeats: int = 1,
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
 ) -> ScaleSearch:
     """Choose `scale` of an OnE or OgE from rows X (n, d) that are for training only, by a split of them.

@@ -6,6 +6,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 from nearkin.hashing.bits import unpack_signs
 
 
@@ -26,7 +27,7 @@ def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | Non
     return index
 
 
-def check_codes(codes: Any, width: int, name: str = "codes") -> np.ndarray:
+def check_codes(codes: ArrayLike, width: int, name: str = "codes") -> np.ndarray:
     """Return packed codes (n, width) uint8; TypeError or ValueError if they are no such array."""
     codes = np.asarray(codes)
     if codes.dtype != np.uint8:

@@ -1,11 +1,12 @@
 """Spherical hashing: a bit says whether a point lies inside a ball."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._shards import Shard, shared_generator, whole_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import check_codes, spherical_search
@@ -37,7 +38,7 @@ class SphericalHashing(AbstractHasher):
         overlap_tol: float = 0.10,
         spread_tol: float = 0.15,
         n_samples: int | None = 20_000,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_bits = n_bits
         self.max_iter = max_iter
@@ -46,7 +47,7 @@ class SphericalHashing(AbstractHasher):
         self.n_samples = n_samples
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
         del y
         n_bits = check_integer(self.n_bits, "n_bits", low=1)
@@ -87,7 +88,7 @@ class SphericalHashing(AbstractHasher):
         return values
 
     def search(
-        self, Q: Any, codes: np.ndarray, k: int = 10, *, vectors: Any = None, oversample: int = 4
+        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, vectors: ArrayLike | None = None, oversample: int = 4
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
         queries = self.encode(Q)

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._types import ArrayLike
 
-def check_ids(ids: Any, n: int) -> np.ndarray:
+
+def check_ids(ids: ArrayLike, n: int) -> np.ndarray:
     """Return ids (n,) as int64 or as fixed-width strings; TypeError for other types, ValueError for a wrong count."""
     ids = np.asarray(ids)
     if ids.dtype.kind == "O" and all(isinstance(value, str) for value in ids.ravel()):

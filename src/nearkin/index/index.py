@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, has_unit_rows
 from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
+from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.index import faiss_rows, identifiers, saved
@@ -77,9 +78,9 @@ class Index:
     @classmethod
     def build(
         cls,
-        X: Any,
+        X: ArrayLike,
         quantizer: Any = None,
-        ids: Any = None,
+        ids: ArrayLike | None = None,
         metric: str = "l2",
         *,
         keep_vectors: bool = False,
@@ -124,7 +125,7 @@ class Index:
         index = self.faiss_index
         return int(index.d // 8 if self.metric == "hamming" else index.sa_code_size())
 
-    def add(self, X: Any, ids: Any = None, *, callback: Callback | None = None) -> Self:
+    def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
 
         Rows are encoded first, then added in one step.
@@ -141,7 +142,7 @@ class Index:
                 self._next_id += len(X)
         return self
 
-    def remove(self, ids: Any) -> Self:
+    def remove(self, ids: ArrayLike) -> Self:
         """Take out the rows of those ids (m,); ValueError, and nothing changes, if the index lacks one of them.
 
         The ids of the other rows stay. Where rows are counted 0, 1, 2, ..., the count goes on behind the highest number
@@ -153,7 +154,7 @@ class Index:
                 self._drop(positions, self._own_ids(), self._count())
         return self
 
-    def update(self, ids: Any, X: Any, *, callback: Callback | None = None) -> Self:
+    def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
         X = check_magnitude(check_vectors(X, n_features=self.n_features))
         ids = identifiers.check_ids(np.atleast_1d(np.asarray(ids)), len(X))
@@ -208,12 +209,14 @@ class Index:
     def n_probe(self, count: int) -> None:
         lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
         if lists is None:
-            raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
+            raise ValueError(
+                "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+            )
         lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
 
     def search(
         self,
-        Q: Any,
+        Q: ArrayLike,
         k: int = 10,
         *,
         oversample: float | None = None,
@@ -278,7 +281,7 @@ class Index:
         positions, and `Index.load(path).ids[positions]` are the names.
         """
         with self._guard.reading():
-            config: dict[str, Any] = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
+            config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
             if self._next_id is not None:
                 config["next_id"] = self._next_id
             with saving_folder(path, "index", config) as folder:
@@ -352,7 +355,7 @@ class Index:
     def _own_ids(self) -> np.ndarray:
         return np.arange(len(self)) if self.ids is None else self.ids
 
-    def _joined_ids(self, ids: Any, n: int) -> np.ndarray | None:
+    def _joined_ids(self, ids: ArrayLike | None, n: int) -> np.ndarray | None:
         """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:

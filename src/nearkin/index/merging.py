@@ -36,4 +36,5 @@ def _same_codes(one: Any, other: Any, d: int) -> bool:
     if isinstance(one, BitCodes):
         probes = np.random.default_rng(0).normal(size=(8, d))
         return isinstance(other, BitCodes) and np.array_equal(one.project(probes), other.project(probes))
-    return np.array_equal(*(faiss.serialize_index(quantizer.to_faiss()) for quantizer in (one, other)))
+    mine, theirs = (faiss.serialize_index(quantizer.to_faiss()) for quantizer in (one, other))
+    return np.array_equal(mine, theirs)

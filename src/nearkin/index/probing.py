@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 from nearkin.index.index import Index
 from nearkin.metrics import recall_k_at_k
 
@@ -19,8 +20,8 @@ class Probing(NamedTuple):
 
 def probing_curve(
     index: Index,
-    Q: Any,
-    neighbours: Any,
+    Q: ArrayLike,
+    neighbours: ArrayLike,
     k: int = 10,
     *,
     n_probes: Iterable[int] | None = None,
@@ -37,7 +38,9 @@ def probing_curve(
     """
     before, k = index.n_probe, check_integer(k, "k", low=1)
     if before is None:
-        raise ValueError("n_probe is for an inverted file, and this index has none; make it with n_lists > 0")
+        raise ValueError(
+            "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+        )
     counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
     curve = []
     try:

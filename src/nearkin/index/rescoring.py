@@ -1,11 +1,11 @@
 """Exact vectors kept beside the codes, and the re-ranking of the codes' candidates by them."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nearkin._storage import MappedRows
+from nearkin._types import ArrayLike
 
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
@@ -99,7 +99,7 @@ def rescore(
     return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
 
 
-def normalised(X: Any) -> np.ndarray:
+def normalised(X: ArrayLike) -> np.ndarray:
     """Rows divided by their norms; rows of zeros stay."""
     norms = np.linalg.norm(X, axis=-1, keepdims=True)
     return (X / np.where(norms > 0, norms, 1)).astype(np.float32)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from nearkin import hashing
 from nearkin._check import check_choice
@@ -13,7 +14,7 @@ from nearkin.quantization.product_residual import ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
-KINDS: dict[str, Callable[[str | os.PathLike], Quantizer]] = {  # kind in config.json -> how to read it
+KINDS: dict[str, Callable[..., Any]] = {  # kind in config.json -> how to read it
     "product quantizer": ProductQuantizer.load,
     "scalar quantizer": ScalarQuantizer.load,
     "residual quantizer": ResidualQuantizer.load,

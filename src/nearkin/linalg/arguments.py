@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from numba import njit
 
+from nearkin._types import ArrayLike
+
 Repeats = Literal["allowed", "across groups", "never"]
 
 _REPEATS: dict[Repeats, int] = {"allowed": 0, "across groups": 1, "never": 2}
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 
-def as_numpy(values: Any) -> np.ndarray:
+def as_numpy(values: ArrayLike) -> np.ndarray:
     """Return values as a NumPy array; a tensor is detached and brought to the CPU."""
     if not isinstance(values, torch.Tensor):
         return np.asarray(values)
@@ -36,7 +38,7 @@ def for_kernels(X: torch.Tensor) -> bool:
     return X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64)
 
 
-def check_changeable(X: Any, name: str = "X") -> None:
+def check_changeable(X: ArrayLike, name: str = "X") -> None:
     """TypeError or ValueError unless X (..., d, k) is a floating array or tensor whose entries can be written one by
     one.
     """

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from nearkin._random import torch_generator
+from nearkin._types import Seed
 from nearkin.linalg.orthonormal import unique_q
 
 
 def haar_orthogonal(
     *shape: int,
     special: bool = False,
-    random_state: Any = None,
+    random_state: Seed = None,
     dtype: torch.dtype = torch.float32,
     device: Any = "cpu",
 ) -> Tensor:

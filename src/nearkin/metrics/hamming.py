@@ -17,6 +17,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 
 QUERIES = 16  # per chunk of the distance matrix, so that it is built in the cache
 
@@ -81,10 +82,10 @@ def hamming_distances(queries: np.ndarray, database: np.ndarray) -> np.ndarray:
 def hamming_histograms(
     queries: np.ndarray,
     database: np.ndarray,
-    query_labels: Any = None,
-    database_labels: Any = None,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
     *,
-    neighbours: Any = None,
+    neighbours: ArrayLike | None = None,
 ) -> RankHistograms:
     """Return the `RankHistograms` of packed codes queries (q, bytes) and database (n, bytes).
 
@@ -99,10 +100,10 @@ def hamming_histograms(
 def spherical_histograms(
     queries: np.ndarray,
     database: np.ndarray,
-    query_labels: Any = None,
-    database_labels: Any = None,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
     *,
-    neighbours: Any = None,
+    neighbours: ArrayLike | None = None,
 ) -> RankHistograms:
     """The same for the spherical Hamming distance |a xor b| / |a and b| (Heo et al. 2012); one bin for each value.
 
@@ -118,7 +119,11 @@ def spherical_histograms(
 
 
 def hamming_mean_average_precision(
-    queries: np.ndarray, database: np.ndarray, query_labels: Any = None, database_labels: Any = None, **relevance: Any
+    queries: np.ndarray,
+    database: np.ndarray,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
+    **relevance: ArrayLike,
 ) -> float:
     """Return the mean average precision over the whole ranking, ties in expectation; see `hamming_histograms`."""
     histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
@@ -128,11 +133,11 @@ def hamming_mean_average_precision(
 def hamming_precision_at_k(
     queries: np.ndarray,
     database: np.ndarray,
-    query_labels: Any = None,
-    database_labels: Any = None,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
     *,
     k: int = 1000,
-    **relevance: Any,
+    **relevance: ArrayLike,
 ) -> float:
     """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k)."""
     histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
@@ -142,11 +147,11 @@ def hamming_precision_at_k(
 def hamming_radius_precision(
     queries: np.ndarray,
     database: np.ndarray,
-    query_labels: Any = None,
-    database_labels: Any = None,
+    query_labels: ArrayLike | None = None,
+    database_labels: ArrayLike | None = None,
     *,
     radius: int = 2,
-    **relevance: Any,
+    **relevance: ArrayLike,
 ) -> float:
     """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
     histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
@@ -175,9 +180,9 @@ def _histograms(
     database: np.ndarray,
     table: np.ndarray,  # (xor count, and count) -> bin; one column if only the first counts
     n_bins: int,
-    query_labels: Any,
-    database_labels: Any,
-    neighbours: Any,
+    query_labels: ArrayLike | None,
+    database_labels: ArrayLike | None,
+    neighbours: ArrayLike | None,
 ) -> RankHistograms:
     q, n = len(queries), len(database)
     if neighbours is None:
@@ -196,7 +201,9 @@ def _histograms(
     return RankHistograms(total, relevant)
 
 
-def _same_labels(query_labels: Any, database_labels: Any, q: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _same_labels(
+    query_labels: ArrayLike | None, database_labels: ArrayLike | None, q: int, n: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Integer labels for both sides from labels of any type."""
     if query_labels is None or database_labels is None:
         raise ValueError("query_labels or database_labels is None; give both, or neighbours (q, k) of exact neighbours")
@@ -208,7 +215,7 @@ def _same_labels(query_labels: Any, database_labels: Any, q: int, n: int) -> tup
     return codes[:q], codes[q:]
 
 
-def _neighbour_ids(neighbours: Any, q: int, n: int) -> np.ndarray:
+def _neighbour_ids(neighbours: ArrayLike, q: int, n: int) -> np.ndarray:
     ids = np.asarray(neighbours)
     if ids.ndim != 2 or len(ids) != q or ids.dtype.kind not in "iu":
         raise ValueError(f"neighbours has shape {ids.shape} and dtype {ids.dtype}; it must be integers ({q}, k)")
@@ -217,7 +224,7 @@ def _neighbour_ids(neighbours: Any, q: int, n: int) -> np.ndarray:
     return ids.astype(np.int64)
 
 
-def _words(queries: Any, database: Any) -> tuple[np.ndarray, np.ndarray]:
+def _words(queries: ArrayLike, database: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Both sets of codes as 64-bit words, zero-padded."""
     queries, database = np.asarray(queries), np.asarray(database)
     for name, codes in (("queries", queries), ("database", database)):

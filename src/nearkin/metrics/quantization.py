@@ -2,14 +2,13 @@
 
 # pyright: reportConstantRedefinition=false
 
-from typing import Any
-
 import numpy as np
 
 from nearkin._check import check_real, check_vectors
+from nearkin._types import ArrayLike
 
 
-def distortion(X: Any, reconstructed: Any) -> float:
+def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     """Mean squared L2 distance between the rows of X (n, d) and their reconstructions (n, d), summed in float64."""
     X = check_vectors(X)
     reconstructed = check_vectors(reconstructed, name="reconstructed")
@@ -18,7 +17,7 @@ def distortion(X: Any, reconstructed: Any) -> float:
     return squared_errors(X, reconstructed) / len(X)
 
 
-def relative_distortion(X: Any, reconstructed: Any) -> float:
+def relative_distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     """Distortion over the mean squared distance of X to its mean: 0 is perfect, 1 no better than one point for all."""
     X = check_vectors(X)
     spread = squared_errors(X, np.broadcast_to(X.mean(axis=0, dtype=np.float64), X.shape)) / len(X)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from nearkin._check import check_integer, check_vectors
+from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
 
@@ -24,7 +25,7 @@ def recommend(
     k: int,
     *,
     seen: Interactions | sp.spmatrix | None = None,
-    rows: Any = None,
+    rows: ArrayLike | None = None,
     candidates: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rights of largest inner product for each left row: scores and numbers, both (rows, k), best first.
@@ -58,7 +59,15 @@ def recommend(
 
 
 @njit(cache=True, nogil=True)
-def keep_unseen(near, found, rows, indptr, indices, best, which):
+def keep_unseen(
+    near: np.ndarray,
+    found: np.ndarray,
+    rows: np.ndarray,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    best: np.ndarray,
+    which: np.ndarray,
+) -> None:
     """Write the first answers of each row whose pair is not in the CSR structure, whose rows are sorted, in order."""
     for r in range(len(rows)):
         mine = indices[indptr[rows[r]] : indptr[rows[r] + 1]]
@@ -81,7 +90,7 @@ def ranking_metrics(
     seen: Interactions | sp.spmatrix | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
-    rows: Any = None,
+    rows: ArrayLike | None = None,
 ) -> dict[str, float]:
     """Mean ranking metrics over the left rows that have held-out pairs, as {"recall@20": ..., "ndcg@100": ...}.
 
@@ -156,7 +165,7 @@ def _member(numbers: np.ndarray, rows: np.ndarray, indptr: np.ndarray, indices: 
     return (places[found] == asked) & (numbers >= 0)
 
 
-def _rows(rows: Any, n: int) -> np.ndarray:
+def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
     """Return the numbers of left rows asked for, all by default; ValueError or TypeError if they are none."""
     if rows is None:
         return np.arange(n)

@@ -8,14 +8,16 @@ queries that have something relevant, in [0, 1].
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 
 
-def relevance(retrieved: Any, relevant: Any) -> np.ndarray:
+def relevance(retrieved: ArrayLike, relevant: ArrayLike) -> np.ndarray:
     """Which of the retrieved ids are relevant, (n, K) bool; an id retrieved twice counts at its first place only."""
     retrieved, relevant = _as_lists(retrieved, "retrieved"), _as_lists(relevant, "relevant")
     if len(retrieved) != len(relevant):
@@ -33,7 +35,7 @@ def relevance(retrieved: Any, relevant: Any) -> np.ndarray:
     return (found & first).reshape(n, K)
 
 
-def label_relevance(retrieved_labels: Any, labels: Any) -> np.ndarray:
+def label_relevance(retrieved_labels: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Which retrieved rows have their query's label, (n, K) bool; `retrieved_labels` is (n, K) and `labels` (n,)."""
     retrieved_labels, labels = np.asarray(retrieved_labels), np.asarray(labels)
     if retrieved_labels.ndim != 2 or labels.shape != retrieved_labels.shape[:1]:
@@ -44,7 +46,7 @@ def label_relevance(retrieved_labels: Any, labels: Any) -> np.ndarray:
     return retrieved_labels == labels[:, None]
 
 
-def recall(retrieved: Any, relevant: Any, k: int | None = None, n_relevant: int | None = None) -> float:
+def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_relevant: int | None = None) -> float:
     """Share of the relevant ids that are among the first `k` retrieved (all of them by default).
 
     Only the first `n_relevant` columns of `relevant` count (all by default). The two measures of the
@@ -61,17 +63,17 @@ def recall(retrieved: Any, relevant: Any, k: int | None = None, n_relevant: int 
     return _mean_ratio(hits.sum(axis=1), _count(relevant))
 
 
-def recall_1_at_k(retrieved: Any, neighbors: Any, k: int) -> float:
+def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
     """ "1-recall@k": share of queries whose single nearest neighbour is among the first k retrieved."""
     return recall(retrieved, neighbors, k, n_relevant=1)
 
 
-def recall_k_at_k(retrieved: Any, neighbors: Any, k: int) -> float:
+def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
     """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection")."""
     return recall(retrieved, neighbors, k, n_relevant=k)
 
 
-def precision(retrieved: Any, relevant: Any, k: int | None = None) -> float:
+def precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
     """Share of the first `k` places (all by default) that hold a relevant id; an empty place counts as a miss."""
     retrieved = _as_lists(retrieved, "retrieved")
     k = retrieved.shape[1] if k is None else check_integer(k, "k", low=1)
@@ -79,7 +81,7 @@ def precision(retrieved: Any, relevant: Any, k: int | None = None) -> float:
     return _mean_ratio(hits.sum(axis=1), np.full(len(hits), k))
 
 
-def average_precision(hits: Any, n_relevant: Any = None) -> np.ndarray:
+def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> np.ndarray:
     """Average precision of every ranking, (n,): the mean of precision@i over the places i of the relevant ids.
 
     `hits` is (n, K) bool, best first, as from `relevance` or `label_relevance`. `n_relevant`, a number or (n,), is how
@@ -88,14 +90,14 @@ def average_precision(hits: Any, n_relevant: Any = None) -> np.ndarray:
     """
     hits = _as_hits(hits)
     n_found = hits.sum(axis=1)
-    n_relevant = n_found if n_relevant is None else np.broadcast_to(n_relevant, n_found.shape)
-    if (n_relevant < n_found).any():
-        raise ValueError(f"n_relevant is {n_relevant[n_relevant < n_found][0]} where more were found; it counts all")
+    wanted = n_found if n_relevant is None else np.broadcast_to(n_relevant, n_found.shape)
+    if (wanted < n_found).any():
+        raise ValueError(f"n_relevant is {wanted[wanted < n_found][0]} where more were found; it counts all")
     precisions = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-    return (precisions * hits).sum(axis=1) / np.maximum(n_relevant, 1)
+    return (precisions * hits).sum(axis=1) / np.maximum(wanted, 1)
 
 
-def mean_average_precision(retrieved: Any, relevant: Any, k: int | None = None) -> float:
+def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
     """mAP@k of ranked ids: a query's precisions at its hits within `k`, over min(k, how many are relevant).
 
     With k None the whole lists count and every relevant id that was not retrieved costs. For relevance by label see
@@ -110,7 +112,9 @@ def mean_average_precision(retrieved: Any, relevant: Any, k: int | None = None) 
     )
 
 
-def label_mean_average_precision(retrieved_labels: Any, labels: Any, n_relevant: Any = None) -> float:
+def label_mean_average_precision(
+    retrieved_labels: ArrayLike, labels: ArrayLike, n_relevant: ArrayLike | None = None
+) -> float:
     """mAP where a row is relevant to a query of its label; `retrieved_labels` (n, K) in ranked order, `labels` (n,).
 
     `n_relevant` as in `average_precision`: give it unless every row of the database was ranked.
@@ -118,7 +122,7 @@ def label_mean_average_precision(retrieved_labels: Any, labels: Any, n_relevant:
     return float(average_precision(label_relevance(retrieved_labels, labels), n_relevant).mean())
 
 
-def ndcg(retrieved: Any, relevant: Any, k: int | None = None) -> float:
+def ndcg(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
     """Normalized discounted cumulative gain at `k`, gain 1 for a relevant id, discount 1 / log2(1 + place)."""
     retrieved = _first(retrieved, k)
     counts = _count(_as_lists(relevant, "relevant"))
@@ -126,7 +130,7 @@ def ndcg(retrieved: Any, relevant: Any, k: int | None = None) -> float:
     return _mean_ratio(discounted_gain(hits), best_gain(counts, hits.shape[1] if k is None else k))
 
 
-def discounted_gain(gains: Any) -> np.ndarray:
+def discounted_gain(gains: ArrayLike) -> np.ndarray:
     """Discounted cumulative gain of every ranking, (n,), from its gains (n, K), best place first."""
     gains = np.asarray(gains, dtype=np.float64)
     return gains @ (1.0 / np.log2(np.arange(2, gains.shape[1] + 2)))
@@ -137,7 +141,7 @@ def best_gain(n_relevant: np.ndarray, k: int) -> np.ndarray:
     return discounted_gain(np.arange(k) < n_relevant[:, None])
 
 
-def mean_reciprocal_rank(retrieved: Any, relevant: Any, k: int | None = None) -> float:
+def mean_reciprocal_rank(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None) -> float:
     """Mean of 1 / place of the first relevant id within the first `k`; 0 for a query without one."""
     hits = relevance(_first(retrieved, k), relevant)
     return float(np.where(hits.any(axis=1), 1.0 / (1.0 + hits.argmax(axis=1)), 0.0).mean())
@@ -154,16 +158,16 @@ def _as_lists(ids: Any, name: str) -> np.ndarray:
     return array.astype(str) if array.dtype.kind in "US" else array.astype(np.int64)
 
 
-def _pad(rows: Any) -> np.ndarray:
-    rows = [np.asarray(row) for row in rows]
-    text = any(row.dtype.kind in "US" for row in rows)
-    array = np.full((len(rows), max(len(row) for row in rows)), "" if text else -1, dtype=object)
-    for i, row in enumerate(rows):
+def _pad(rows: Sequence[ArrayLike]) -> np.ndarray:
+    lists = [np.asarray(row) for row in rows]
+    text = any(row.dtype.kind in "US" for row in lists)
+    array = np.full((len(lists), max(len(row) for row in lists)), "" if text else -1, dtype=object)
+    for i, row in enumerate(lists):
         array[i, : len(row)] = row
     return array.astype(str if text else np.int64)
 
 
-def _as_hits(hits: Any) -> np.ndarray:
+def _as_hits(hits: ArrayLike) -> np.ndarray:
     array = np.asarray(hits)
     if array.ndim != 2 or array.dtype != np.bool_:
         raise ValueError(
@@ -172,7 +176,7 @@ def _as_hits(hits: Any) -> np.ndarray:
     return array
 
 
-def _first(retrieved: Any, k: int | None) -> np.ndarray:
+def _first(retrieved: ArrayLike, k: int | None) -> np.ndarray:
     retrieved = _as_lists(retrieved, "retrieved")
     return retrieved if k is None else retrieved[:, : check_integer(k, "k", low=1)]
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nearkin._check import check_choice
+from nearkin._types import Record
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.initialize import layout_of
@@ -77,7 +78,7 @@ def orthogonal_optimizer(
     return RiemannianDescent(groups, lr, **{"retraction": "newton-schulz", **options})
 
 
-def _groups_of(params: Any) -> list[dict[str, Any]]:
+def _groups_of(params: Any) -> list[Record]:
     if isinstance(params, nn.Module):
         groups = _by_layout(_matrices_of(params))
         if not groups:
@@ -100,13 +101,13 @@ def _matrices_of(net: nn.Module) -> dict[nn.Parameter, str]:
     return layouts
 
 
-def _by_layout(layouts: Mapping[nn.Parameter, str]) -> list[dict[str, Any]]:
+def _by_layout(layouts: Mapping[nn.Parameter, str]) -> list[Record]:
     """One group of parameters for each layout."""
     names = dict.fromkeys(layouts.values())
     return [{"params": [p for p in layouts if layouts[p] == name], "layout": name} for name in names]
 
 
-def _split(net: Any) -> tuple[list[dict[str, Any]], list[nn.Parameter]]:
+def _split(net: Any) -> tuple[list[Record], list[nn.Parameter]]:
     """The groups of the matrices that are orthonormal, and all other parameters that are trained."""
     if not isinstance(net, nn.Module):
         raise TypeError(

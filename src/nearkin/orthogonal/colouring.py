@@ -9,12 +9,12 @@ e's matching.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from nearkin._check import check_choice
+from nearkin._types import Record
 from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, peel
 from nearkin.orthogonal.tournament import draw_index
 
@@ -32,7 +32,7 @@ class Importance:
     family: str = "round-robin"
     rebuild_every: int = 50
 
-    def group_options(self) -> dict[str, Any]:
+    def group_options(self) -> Record:
         """As flat entries of a parameter group, which `state_dict` saves."""
         return {"sampling": "importance", "family": self.family, "rebuild_every": self.rebuild_every}
 

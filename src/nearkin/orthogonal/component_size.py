@@ -6,10 +6,10 @@ gradient is itself random, with variance rho times its squared mean, nothing is 
 is nearly all noise gets pairs. Not from the papers.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from nearkin._types import Record
 
 BETA = 0.9  # of the running means: about the last ten gradients
 FIRST = 3  # steps before the variance means anything
@@ -18,7 +18,7 @@ FIRST = 3  # steps before the variance means anything
 def measured_component_size(
     X: Tensor,  # (b, d, k)
     G: Tensor,  # (b, d, k)
-    state: dict[str, Any],  # keeps "sketch_mean" (b, d) and "sketch_square" ()
+    state: Record,  # keeps "sketch_mean" (b, d) and "sketch_square" ()
 ) -> int:
     """Return s, a power of two or d, from the noise of Omega v over the last steps; v is fixed, the cost O(b d k)."""
     d = X.shape[-2]

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
@@ -81,14 +82,14 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         maximize: bool = False,
         stabilize_every: int = 0,
         layout: str = "matrix",
-        random_state: Any = 0,
+        random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         own = {"selection": selection, "n_matchings": n_matchings, "side": side, "angle": angle}
         super().__init__(params, {**defaults, **own}, random_state, callback)
 
-    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+    def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["selection"], "selection", SELECTIONS)
         check_choice(group["side"], "side", SIDES)
         check_choice(group["angle"], "angle", ("gradient", "exact"))
@@ -103,7 +104,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 f"edge-disjoint matchings of {d} axes"
             )
 
-    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
         if M is not G and group["angle"] == "exact":
             raise ValueError(
@@ -129,7 +130,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         return X
 
     def _choose(
-        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: dict[str, Any]
+        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: Record
     ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
         d, count = len(X), group["n_matchings"]
@@ -148,7 +149,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         return matchings, values, raw
 
 
-def _one_pass(group: dict[str, Any]) -> bool:
+def _one_pass(group: Record) -> bool:
     return group["side"] != "right" and group["n_matchings"] == 1 and group["angle"] == "gradient"
 
 

@@ -1,12 +1,11 @@
 """Put a module's parameter on the manifold, once, before training."""
 
-from typing import Any
-
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from nearkin._random import torch_generator
+from nearkin._types import Seed
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.orthogonal.diagnostics import is_orthogonal
@@ -22,7 +21,7 @@ def layout_of(module: nn.Module) -> str:
 
 
 @torch.no_grad()
-def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", random_state: Any = 0) -> nn.Parameter:
+def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", random_state: Seed = 0) -> nn.Parameter:
     """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
 
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows, a convolution kernel is taken as its

@@ -37,9 +37,10 @@ def check_whole(p: Tensor, name: str) -> None:
     """TypeError if p is only a part of parameters, as fully sharded training makes them."""
     flat = vars(p).get("_is_flat_param", False)  # how torch knows its FlatParameter, which is a plain Parameter
     if flat or type(p).__name__ == "DTensor":  # by name: without loading torch.distributed for it
+        kind = "FlatParameter" if flat else "DTensor"
         raise TypeError(
-            f"{name} is a {'FlatParameter' if flat else 'DTensor'} of fully sharded training (FSDP): flat or cut into parts, so that nothing "
-            "in it can be held orthonormal. Leave the modules of orthonormal matrices out of the sharding "
+            f"{name} is a {kind} of fully sharded training (FSDP): flat or cut into parts, so that nothing in it can "
+            "be held orthonormal. Leave the modules of orthonormal matrices out of the sharding "
             "(ignored_modules= of FSDP, ignored_params= of fully_shard), or train with DistributedDataParallel"
         )
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import LBFGS, Optimizer
 
+from nearkin._types import Record
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
 
 
@@ -54,10 +55,10 @@ class MixedOptimizer(Optimizer):
         super().__init__(groups, {"betas": groups[0]["betas"]} if by_betas else {"momentum": 0.0})
         self.state = _States(optimizers)  # type: ignore[assignment]  # a dict in all that torch and trainers do with it
 
-    def _groups(self) -> list[dict[str, Any]]:
+    def _groups(self) -> list[Record]:
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Record) -> None:
         """Take up a group that was added to one of `optimizers` before; ValueError for any other."""
         if not any(param_group is group for group in self._groups()):
             raise ValueError(
@@ -79,9 +80,9 @@ class MixedOptimizer(Optimizer):
             optimizer.step()
         return loss
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Record:
         """State and groups in torch's form, parameters numbered through; "own" has what each optimizer keeps beside."""
-        whole: dict[str, Any] = {"state": {}, "param_groups": [], "own": []}
+        whole: Record = {"state": {}, "param_groups": [], "own": []}
         first = 0
         for optimizer in self.optimizers:
             saved = optimizer.state_dict()
@@ -93,7 +94,7 @@ class MixedOptimizer(Optimizer):
             first += sum(len(group["params"]) for group in saved["param_groups"])
         return whole
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Record) -> None:
         """Load what `state_dict` gave; ValueError if it comes from another kind of optimizer or another mix."""
         own, groups = state_dict.get("own"), list(state_dict.get("param_groups", []))
         if own is None or len(own) != len(self.optimizers) or len(groups) != len(self._groups()):
@@ -109,11 +110,11 @@ class MixedOptimizer(Optimizer):
             optimizer.load_state_dict({"state": state, "param_groups": mine, **rest})
         self.param_groups = self._groups()  # torch has made new dicts
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Record:
         """What `copy.deepcopy` and pickle keep: the optimizers inside."""
         return {"optimizers": self.optimizers}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Record) -> None:
         """Rebuild from `__getstate__`."""
         self.__init__(*state["optimizers"])
 
@@ -146,7 +147,7 @@ class _States(MutableMapping[Tensor, Any]):
         return sum(len(optimizer.state) for optimizer in self._optimizers)
 
 
-def _move_cycled(group: dict[str, Any]) -> None:
+def _move_cycled(group: Record) -> None:
     """A momentum that a scheduler has set in a group of an Adam becomes the first of its betas."""
     if group.get("betas") is not None and group.get("momentum"):
         group["betas"] = (group["momentum"], *group["betas"][1:])

@@ -6,7 +6,7 @@ along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The second moment is one num
 would be singled out by more, and this one does not change when axes are turned.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from nearkin._deprecation import renamed
+from nearkin._types import Fields, Record
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,7 +31,7 @@ class Adam:
     betas: tuple[float, float] = (0.9, 0.99)
     eps: float = 1e-8
 
-    def group_options(self) -> dict[str, Any]:
+    def group_options(self) -> Record:
         """As flat entries of a parameter group, which schedulers change and `state_dict` saves."""
         return {"momentum": 0.0, "betas": self.betas, "eps": self.eps}
 
@@ -45,7 +46,7 @@ def accepts_old_moments(function: Callable[P, T]) -> Callable[..., T]:
     return call
 
 
-def _with_moments(given: Mapping[str, Any]) -> dict[str, Any]:
+def _with_moments(given: Fields) -> Record:
     options = {name: value for name, value in given.items() if name not in ("betas", "eps")}
     if len(options) == len(given):
         return options
@@ -58,7 +59,7 @@ def _with_moments(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "momentum": Adam(betas, eps)}
 
 
-def first_moment(G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
     """Return the direction-giving matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
     if group.get("betas") is None and not group["momentum"]:
         return G
@@ -72,8 +73,8 @@ def first_moment(G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Ten
 
 def step_length(
     entries: Sequence[Tensor],  # for each of the b matrices, the raw gradient's skew entries
-    group: dict[str, Any],
-    state: dict[str, Any],
+    group: Record,
+    state: Record,
 ) -> Tensor | float:
     """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections; v averages the entries' squares."""
     if group.get("betas") is None:

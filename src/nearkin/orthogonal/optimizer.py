@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
@@ -23,7 +24,7 @@ from nearkin.orthogonal.moments import Adam
 class GroupOptions(Protocol):
     """A small object given for several options of a group, such as `Adam`."""
 
-    def group_options(self) -> dict[str, Any]:
+    def group_options(self) -> Record:
         """The options by their names."""
         ...
 
@@ -36,13 +37,13 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
     """
 
-    def __init__(self, params: Any, defaults: dict[str, Any], random_state: Any, callback: Callback | None) -> None:
+    def __init__(self, params: Any, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
         self.callback = callback
         self._steps = 0
         super().__init__(params, _flat(defaults))
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Record) -> None:
         """Add parameters with options of their own; each is checked to be orthogonal now."""
         super().add_param_group(_flat(param_group))
         group = self.param_groups[-1]
@@ -80,7 +81,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             self.callback(self._steps, _record(active, loss))
         return loss
 
-    def _step_parameter(self, p: Tensor, group: dict[str, Any]) -> None:
+    def _step_parameter(self, p: Tensor, group: Record) -> None:
         state = self.state[p]
         X = _working_copy(p, state, group["layout"])
         G = as_tall(p.grad, group["layout"]).to(X.dtype).contiguous()  # type: ignore[arg-type]
@@ -96,18 +97,18 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             write_back(p, moved, group["layout"])
 
     @abstractmethod
-    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         """Return the next point (b, d, k) from X, which may be changed in place, and the gradient G, which may not."""
 
     @abstractmethod
-    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+    def _check_group(self, group: Record, X: Tensor) -> None:
         """Raise ValueError if the group's options do not fit its parameter, seen as tall matrices X (b, d, k)."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> Record:
         """Return state and options, with the generator's state under "selection"; all of it loads with weights_only."""
         return {**super().state_dict(), "selection": self.generator.get_state(), "steps": self._steps}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: Record) -> None:
         """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped.
 
         State of another precision is converted to this optimizer's. ValueError if it is not an optimizer's of this
@@ -132,13 +133,13 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         self.generator.set_state(state_dict["selection"].cpu())
         self._steps = state_dict["steps"]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Record:
         """What `copy.deepcopy` and pickle keep: all of torch's, the generator's state, the callback and the count."""
         device, state = self.generator.device, self.generator.get_state()
         own = {"generator": (device, state), "callback": self.callback, "_steps": self._steps}
         return {**super().__getstate__(), **own}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Record) -> None:
         """Rebuild from `__getstate__`; torch calls it from `load_state_dict` too, with its own part only."""
         if "generator" in state:
             device, generator_state = state["generator"]
@@ -148,9 +149,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         super().__setstate__(state)
 
 
-def common_defaults(
-    lr: float, momentum: float | Adam, maximize: bool, stabilize_every: int, layout: str
-) -> dict[str, Any]:
+def common_defaults(lr: float, momentum: float | Adam, maximize: bool, stabilize_every: int, layout: str) -> Record:
     """The options that every optimizer has, as the defaults of its groups.
 
     "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down where
@@ -166,7 +165,7 @@ def common_defaults(
     }
 
 
-def _flat(options: dict[str, Any]) -> dict[str, Any]:
+def _flat(options: Record) -> Record:
     """The options with those that stand for several spread out: plain values can be saved without pickle."""
     flat = {name: value for name, value in options.items() if not isinstance(value, GroupOptions)}
     for value in options.values():
@@ -175,7 +174,7 @@ def _flat(options: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _check_common(group: dict[str, Any]) -> None:
+def _check_common(group: Record) -> None:
     check_real(group["lr"], "lr", above=0)
     check_real(group["momentum"], "momentum", low=0, high=1)
     check_real(group["eps"], "eps", above=0)
@@ -193,7 +192,7 @@ def _check_common(group: dict[str, Any]) -> None:
     _check_scheduled(group)
 
 
-def _check_scheduled(group: dict[str, Any]) -> None:
+def _check_scheduled(group: Record) -> None:
     """What schedulers change: lr, which may come down to 0, and the momentum."""
     check_real(group["lr"], "lr", low=0)
     if group["momentum"] and group.get("betas") is not None:
@@ -241,7 +240,7 @@ def _working_dtype(p: Tensor) -> torch.dtype:
     return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
-def _working_copy(p: Tensor, state: dict[str, Any], layout: str) -> Tensor:
+def _working_copy(p: Tensor, state: Record, layout: str) -> Tensor:
     """Return p as contiguous tall matrices in float32 or float64: p's own memory where that is possible."""
     X = as_tall(p.detach(), layout)
     if p.dtype in (torch.float32, torch.float64):
@@ -253,7 +252,7 @@ def _working_copy(p: Tensor, state: dict[str, Any], layout: str) -> Tensor:
     return master.clone()
 
 
-def _record(active: list[tuple[dict[str, Any], Tensor]], loss: Any) -> dict[str, float]:
+def _record(active: list[tuple[Record, Tensor]], loss: Any) -> dict[str, float]:
     record = {
         "orthogonality_error": max((orthogonality_error(as_tall(p, g["layout"])) for g, p in active), default=0.0),
         "gradient_norm": sum(float(p.grad.float().square().sum()) for _, p in active if p.grad is not None) ** 0.5,

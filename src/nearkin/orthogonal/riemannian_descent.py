@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice
 from nearkin._deprecation import renamed
+from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, first_moment, step_length
@@ -84,16 +85,16 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         super().__init__(params, {**defaults, "retraction": retraction}, 0, callback)
 
-    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+    def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", RETRACTIONS)
 
-    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if len(X) > 1:
             return _descend(X, G, group, state)
         return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
 
 
-def _descend(X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if X.shape[-2] == X.shape[-1]:
         direction, length = _skew_direction(right_skew(X, G), group, state)
         return right_step(X, direction, length, group["retraction"])
@@ -106,7 +107,7 @@ def _descend(X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any])
     return left_step(X, M, length, group["retraction"])
 
 
-def _skew_direction(A: Tensor, group: dict[str, Any], state: dict[str, Any]) -> tuple[Tensor, float]:
+def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
     """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
     M = first_moment(A, group, state)
     if group.get("betas") is None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old, renamed
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import skew_blocks, turn_blocks
 from nearkin.linalg.exponential import expm1
@@ -99,14 +100,14 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         maximize: bool = False,
         stabilize_every: int = 0,
         layout: str = "matrix",
-        random_state: Any = 0,
+        random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         own = {"component_size": component_size, "scale": scale, **Importance().group_options(), "sampling": sampling}
         super().__init__(params, {**defaults, **own}, random_state, callback)
 
-    def _check_group(self, group: dict[str, Any], X: Tensor) -> None:
+    def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)
         check_choice(group["scale"], "scale", ("unbiased", "none"))
         check_choice(group["family"], "family", FAMILIES)
@@ -121,7 +122,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
                 "non-intersecting family is one of matchings"
             )
 
-    def _move(self, X: Tensor, G: Tensor, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
         if group["component_size"] == "noise":
             s = measured_component_size(X, G, state)
@@ -134,9 +135,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             _turn_blocks(X, G, M, drawn, group, state)
         return X
 
-    def _draw(
-        self, X: Tensor, M: Tensor, s: int, group: dict[str, Any], state: dict[str, Any], number: int
-    ) -> tuple[Tensor, float]:
+    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record, number: int) -> tuple[Tensor, float]:
         """Return components (l, s) of one matrix and the scale of its entries."""
         d, sampling = len(X), group["sampling"]
         if sampling == "uniform":
@@ -152,7 +151,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         return components.to(X.device), scale if group["scale"] == "unbiased" else 1.0
 
 
-def _family_of(Omega: Tensor, group: dict[str, Any], state: dict[str, Any], number: int) -> Tensor:
+def _family_of(Omega: Tensor, group: Record, state: Record, number: int) -> Tensor:
     """Return matrix `number`'s edge colouring, kept in the state and rebuilt every `rebuild_every` steps."""
     heavy = group["family"] != "round-robin"
     name = f"colour_{number}"
@@ -167,8 +166,8 @@ def _turn_pairs(
     G: Tensor,
     M: Tensor,  # turned too, if it is not G
     drawn: list[tuple[Tensor, float]],
-    group: dict[str, Any],
-    state: dict[str, Any],
+    group: Record,
+    state: Record,
 ) -> None:
     if M is G:
         for b, (pairs, scale) in enumerate(drawn):
@@ -188,8 +187,8 @@ def _turn_blocks(
     G: Tensor,
     M: Tensor,  # turned too, if it is not G
     drawn: list[tuple[Tensor, float]],
-    group: dict[str, Any],
-    state: dict[str, Any],
+    group: Record,
+    state: Record,
 ) -> None:
     raw = torch.stack([skew_blocks(X[b], G[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
     Omega = raw

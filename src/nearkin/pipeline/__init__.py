@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazily(
         "BatchEncoder": "nearkin.pipeline.encode",
         "CodeSize": "nearkin.pipeline.methods",
         "PeerError": "nearkin._distributed",
+        "SPLITS": "nearkin.pipeline.judging",
         "Steps": "nearkin.pipeline.steps",
         "check_folder": "nearkin.pipeline.check",
         "check_hits_path": "nearkin.pipeline.hits",
@@ -26,9 +27,15 @@ __getattr__, __dir__, __all__ = lazily(
         "folder_page": "nearkin.pipeline.pages",
         "joined": "nearkin._distributed",
         "methods": "nearkin.pipeline.methods",
+        "open_given": "nearkin.pipeline.embedding_folder",
+        "open_index": "nearkin.pipeline.embedding_folder",
+        "open_queries": "nearkin.pipeline.embedding_folder",
+        "recommend_folder": "nearkin.pipeline.recommend",
+        "similar_folder": "nearkin.pipeline.recommend",
+        "words_of": "nearkin.pipeline.embedding_folder",
         "run_demo": "nearkin.pipeline.demo",
         "search_in_batches": "nearkin.pipeline.evaluate",
-        "search_left": "nearkin.pipeline.train",
+        "search_left": "nearkin.pipeline.left_side",
         "train_index": "nearkin.pipeline.train",
         "write_hits": "nearkin.pipeline.hits",
     },
@@ -43,6 +50,10 @@ if TYPE_CHECKING:
     from nearkin.pipeline.embed import embed_comparisons as embed_comparisons
     from nearkin.pipeline.embed import embed_interactions as embed_interactions
     from nearkin.pipeline.embed import embed_signals as embed_signals
+    from nearkin.pipeline.embedding_folder import open_given as open_given
+    from nearkin.pipeline.embedding_folder import open_index as open_index
+    from nearkin.pipeline.embedding_folder import open_queries as open_queries
+    from nearkin.pipeline.embedding_folder import words_of as words_of
     from nearkin.pipeline.encode import BatchEncoder as BatchEncoder
     from nearkin.pipeline.encode import encode_shards as encode_shards
     from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
@@ -50,12 +61,15 @@ if TYPE_CHECKING:
     from nearkin.pipeline.export_folder import export_folder as export_folder
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
+    from nearkin.pipeline.judging import SPLITS as SPLITS
+    from nearkin.pipeline.left_side import search_left as search_left
     from nearkin.pipeline.methods import CodeSize as CodeSize
     from nearkin.pipeline.methods import choose_metric as choose_metric
     from nearkin.pipeline.methods import find_method as find_method
     from nearkin.pipeline.methods import methods as methods
     from nearkin.pipeline.pages import demo_page as demo_page
     from nearkin.pipeline.pages import folder_page as folder_page
+    from nearkin.pipeline.recommend import recommend_folder as recommend_folder
+    from nearkin.pipeline.recommend import similar_folder as similar_folder
     from nearkin.pipeline.steps import Steps as Steps
-    from nearkin.pipeline.train import search_left as search_left
     from nearkin.pipeline.train import train_index as train_index

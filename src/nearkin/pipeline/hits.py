@@ -1,8 +1,11 @@
-"""Answers to a file: one row per query and place (.csv, .tsv, .parquet), or two arrays (.npz)."""
+"""Answers to a file: one row per query and place (.csv, .tsv, .parquet), or arrays (.npz), a block at a time."""
 
 import csv
 import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +13,9 @@ from nearkin._storage import replacing
 from nearkin.data.formats.parquet import import_pyarrow
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+COLUMNS = ("query", "rank", "id", "score")
+
+Write = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def check_hits_path(path: str | os.PathLike) -> Path:
@@ -24,37 +30,76 @@ def check_hits_path(path: str | os.PathLike) -> Path:
     return path
 
 
-def write_hits(path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray) -> None:
+def write_hits(
+    path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray, queries: Sequence[Any] | None = None
+) -> None:
     """Write scores and ids, both (n, k), best first, by the path's ending; whole or not at all.
 
-    Tables have the columns query (row number), rank (from 1), id and score, without the empty places of queries that
-    found fewer than k. An .npz has the arrays `ids` and `scores` as they are.
+    Tables have the columns query (its id, or its row number), rank (from 1), id and score, without the empty places of
+    queries that found fewer than k. An .npz has the arrays `ids` and `scores` as they are.
     """
+    with writing_hits(path) as write:
+        write(np.arange(len(ids)) if queries is None else np.asarray(queries), scores, ids)
+
+
+@contextmanager
+def writing_hits(path: str | os.PathLike, columns: Sequence[str] = COLUMNS) -> Iterator[Write]:
+    """Yield write(queries (b,), scores (b, k), ids (b, k)) for block after block of `write_hits`'s file."""
     path = check_hits_path(path)
-    suffix = path.suffix.lower()
     with replacing(path) as fresh:
-        if suffix == ".npz":
-            with fresh.open("wb") as file:
-                np.savez(file, ids=ids, scores=scores)
-            return
-        columns = _long_form(scores, ids)
-        if suffix == ".parquet":
-            pa, parquet = import_pyarrow()
-            parquet.write_table(pa.table(columns), fresh)
-            return
-        with fresh.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
+        opened = _WRITERS[path.suffix.lower()](fresh, columns)
+        with opened as write:
+            yield write
+
+
+@contextmanager
+def _arrays(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    parts: list[tuple[np.ndarray, ...]] = []
+    yield lambda *block: parts.append(block)
+    queries, scores, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
+    with path.open("wb") as file:
+        np.savez(file, ids=ids, scores=scores, queries=queries)
+
+
+@contextmanager
+def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    pa, parquet = import_pyarrow()
+    opened: list[Any] = []
+
+    def write(*block: np.ndarray) -> None:
+        table = pa.table(_long_form(columns, *block))
+        if not opened:
+            opened.append(parquet.ParquetWriter(path, table.schema))
+        opened[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in opened:
+            writer.close()
+
+
+def _delimited(delimiter: str) -> Callable[[Path, Sequence[str]], Any]:
+    @contextmanager
+    def opening(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter=delimiter)
             writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+            def write(*block: np.ndarray) -> None:
+                long = _long_form(columns, *block).values()
+                writer.writerows(zip(*(column.tolist() for column in long), strict=True))
+
+            yield write
+
+    return opening
 
 
-def _long_form(scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:
+_WRITERS = {".npz": _arrays, ".parquet": _parquet, ".csv": _delimited(","), ".tsv": _delimited("\t")}
+
+
+def _long_form(names: Sequence[str], queries: np.ndarray, scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:
     n, k = ids.shape
     found = np.isfinite(scores).ravel()
-    columns = {
-        "query": np.repeat(np.arange(n), k),
-        "rank": np.tile(np.arange(1, k + 1), n),
-        "id": ids.ravel(),
-        "score": scores.ravel(),
-    }
-    return {name: column[found] for name, column in columns.items()}
+    columns = (np.repeat(queries, k), np.tile(np.arange(1, k + 1), n), ids.ravel(), scores.ravel())
+    return {name: column[found] for name, column in zip(names, columns, strict=True)}

@@ -8,6 +8,7 @@ from typing import Any
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin.hashing.registry import HASHERS
+from nearkin.quantization.best import BestCode
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,14 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
         )
 
     return make
+
+
+def _best(size: CodeSize, random_state: Any) -> BestCode:
+    if size.n_coarse is not None:
+        raise ValueError("coarse cells are for product quantization; leave coarse out with method best")
+    _check_one_size(size)
+    n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
+    return BestCode(check_integer(n_bytes, "bytes", low=1), random_state=random_state)
 
 
 def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
@@ -117,7 +126,8 @@ def methods() -> dict[str, Method]:
         entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
     scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in _SCALARS.items()}
-    return products | scalars | hashes
+    raced = {"best": Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES)}
+    return products | scalars | raced | hashes
 
 
 def find_method(name: str) -> Method:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from scipy.stats import f
 
+from nearkin._types import Record
 from nearkin.plots.labels import label_points
 from nearkin.plots.style import FAINT, SERIES, legend, new_axes, series_style
 from nearkin.records import Comparisons
@@ -71,7 +72,7 @@ def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np
 
 def _draw_crossing(ax: Axes, at: np.ndarray, worst: np.ndarray, n_answers: int) -> None:
     """Lines for the answers worst (r, 4), and a legend that says what they are."""
-    style: dict[str, Any] = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1}
+    style: Record = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1}
     near = f"said to be nearer: the {len(worst)} answers of {n_answers} that the map violates most"
     for number, (i, j, l, k) in enumerate(worst):  # noqa: E741  the paper's letters
         first = number == 0
@@ -90,7 +91,7 @@ def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
         width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
         angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
         label = f"where {level:.0%} of the places lie when the questions are drawn again" if number == 0 else None
-        style: dict[str, Any] = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
+        style: Record = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
         ax.add_patch(Ellipse(tuple(cloud.mean(axis=0)), width, height, angle=angle, **style))
 
 

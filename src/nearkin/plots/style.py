@@ -9,6 +9,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nearkin._types import Record
+
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
 # Distinguishable with any colour vision and in grey; the page has a lighter twin of each for dark mode.
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
@@ -52,7 +54,7 @@ def legend(ax: Axes, **options: Any) -> None:
     ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, **options)
 
 
-def series_style(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def series_style(names: Iterable[str]) -> dict[str, Record]:
     """Colour and marker of every series, by its place in `names`, so that figures of one page agree."""
     return {
         name: {"color": SERIES[i % len(SERIES)], "marker": MARKERS[(i + i // len(SERIES)) % len(MARKERS)]}

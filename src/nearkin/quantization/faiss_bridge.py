@@ -52,7 +52,7 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
 
 def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
     """x -> x R for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x."""
-    transform = faiss.LinearTransform(*rotation.shape, False)
+    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], False)
     faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
     transform.is_trained = True
     transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
@@ -70,6 +70,11 @@ def empty_index(
     M, K, width = codebooks.shape
     d, bits, code = M * width, code_bits(K), METRICS[metric]
     if coarse_centroids is None:
+        if width == 2 and bits < 3:
+            raise ValueError(
+                f"n_centroids is {K} and subspaces have 2 columns; FAISS searches such codes from 5 centroids on: give "
+                "n_centroids=8, another n_subspaces, or n_lists"
+            )
         index = (faiss.IndexPQFastScan if fast_scan else faiss.IndexPQ)(d, M, bits, code)
     else:
         lists = faiss.IndexFlat(d, code)

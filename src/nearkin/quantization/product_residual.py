@@ -111,7 +111,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     def _inner(self, metric: str = "l2") -> faiss.Index:
         splits, M, K, width = self.codebooks_.shape
         kind, search = faiss.IndexProductResidualQuantizer, self._search_type(metric)
-        index = kind(splits * width, splits, M, code_bits(K), METRICS[metric], search)
+        index = kind(splits * width, splits, M, code_bits(K), METRICS[metric], search)  # pyright: ignore[reportCallIssue]
         for m, codebooks in enumerate(self.codebooks_):
             additive.fill(faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(m)), codebooks, self.beam_size)
         whole = np.concatenate([books.ravel() for books in self.codebooks_])

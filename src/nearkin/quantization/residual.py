@@ -86,7 +86,8 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
         _, M, K, d = self.codebooks_.shape
-        index = faiss.IndexResidualQuantizer(d, M, code_bits(K), METRICS[metric], self._search_type(metric))
+        metric_type, search = METRICS[metric], self._search_type(metric)
+        index = faiss.IndexResidualQuantizer(d, M, code_bits(K), metric_type, search)  # pyright: ignore[reportCallIssue]
         index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
         fill(index.rq, self.codebooks_[0], self.beam_size)
         index.is_trained = True

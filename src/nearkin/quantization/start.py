@@ -3,13 +3,15 @@
 The start decides more than the update rule does: a local optimum near a bad start stays worse than plain PQ.
 """
 
+import faiss
 import numpy as np
 
 from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.quantization.codebooks import assign, kmeans, squared_error
+from nearkin.metrics import recall_k_at_k
+from nearkin.quantization.codebooks import assign, decode, kmeans, squared_error
 from nearkin.quantization.learning import Step, alternate
 from nearkin.quantization.rotation import procrustes_update
 from nearkin.statistics import Gram, Mean
@@ -17,7 +19,9 @@ from nearkin.statistics import Gram, Mean
 STARTS = ("identity", "pca", "random")
 _RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
+_NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
+_JUDGING, _NEIGHBOURS = 500, 10  # held-out rows that are queries where none are given, and how many neighbours count
 
 
 def identity_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
@@ -62,17 +66,21 @@ def start_rotation(
     generator: np.random.Generator,
     weights: np.ndarray | None = None,
     shard: Shard | None = None,
-) -> tuple[np.ndarray, dict[str, float]]:
-    """Rotation (d, d) to start from, and the distortion each raced start reached (empty where init is a name).
+    queries: np.ndarray | None = None,
+) -> tuple[np.ndarray, dict[str, float], dict[str, float]]:
+    """Rotation (d, d) to start from; the distortion and the neighbours kept that each raced start reached (empty where
+    init is a name).
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
-    and returns the start with the smallest distortion on rows held out from it: what follows is then what that start by
-    name would give. Comparing the starts before any round picks wrong where a start is good but leads nowhere. With a
-    `shard` X is a part of the rows, and every process runs the race on the same subsample.
+    and returns the start that keeps most neighbours on rows held out from it: what follows is then what that start by
+    name would give. The neighbours are those of `queries` (m, d), or of some held-out rows. Where rows have weights, or
+    are too few to be neighbours, distortion decides. Comparing the starts before any round picks wrong where a start is
+    good but leads nowhere. With a `shard` X is a part of the rows, and every process runs the race on the same
+    subsample.
     """
     shard = shard or Shard.of(X)
     if init != "auto":
-        return _START[init](X, n_subspaces, generator, shard.group), {}
+        return _START[init](X, n_subspaces, generator, shard.group), {}, {}
     starts = {name: start(X, n_subspaces, generator, shard.group) for name, start in _START.items()}
     rows = generator.permutation(shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(rows) // 2, n_centroids)
@@ -85,13 +93,39 @@ def start_rotation(
     for name, rotation in starts.items():
         codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group)
         race[name] = Step(rotation, codebooks)
+    judged = weights is None and len(held_out) >= (2 * _JUDGING if queries is None else 2 * _NEIGHBOURS)
     error: dict[str, float] = {}
+    kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
         for name, step in race.items():
             race[name] = step = alternate(train, step, procrustes_update, rounds, weights=train_weights)
             Z = held_out @ step.rotation
             error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, held_weights)
-        leader = min(error[name] for name in race)
-        race = {name: step for name, step in race.items() if error[name] <= _HOPELESS * leader}
-    best = min(race, key=lambda name: error[name])
-    return starts[best], error
+        kept |= _neighbours_kept(race, held_out, queries) if judged else {}
+        race = _hopeful(race, error, kept)
+    return starts[next(iter(race))], error, kept
+
+
+def _hopeful(race: dict[str, Step], error: dict[str, float], kept: dict[str, float]) -> dict[str, Step]:
+    """Those that are not behind the leader in distortion and in neighbours kept, the best first."""
+    lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
+    hopeful = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
+    return {name: race[name] for name in sorted(hopeful, key=lambda name: (-kept.get(name, 0.0), error[name]))}
+
+
+def _neighbours_kept(race: dict[str, Step], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
+    """Share of the nearest rows, by the rows themselves, that each step's codes keep; queries are float32 and exact."""
+    if queries is None:
+        queries, rows = rows[:_JUDGING], rows[_JUDGING:]
+    truth = _nearest(rows, queries)
+    kept: dict[str, float] = {}
+    for name, step in race.items():
+        coded = decode(assign(rows @ step.rotation, step.codebooks), step.codebooks)
+        kept[name] = recall_k_at_k(_nearest(coded, queries @ step.rotation), truth, _NEIGHBOURS)
+    return kept
+
+
+def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    exact = faiss.IndexFlatL2(rows.shape[1])
+    exact.add(np.ascontiguousarray(rows))
+    return exact.search(np.ascontiguousarray(queries), _NEIGHBOURS)[1]

@@ -45,12 +45,13 @@ class Rows:
     X: np.ndarray
     weights: np.ndarray | None
     shard: Shard
+    queries: np.ndarray | None = None  # (m, d) that the rows will be searched by; the same on every process
 
     def only(self, chosen: np.ndarray) -> "Rows":
         """The rows that a mask or numbers choose."""
         X = self.X[chosen]
         weights = None if self.weights is None else self.weights[chosen]
-        return Rows(X, weights, Shard.of(X, self.shard.group))
+        return Rows(X, weights, Shard.of(X, self.shard.group), self.queries)
 
     def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows and weights of these numbers, counted over all processes, on every process."""
@@ -66,6 +67,7 @@ class Learned:
     codebooks: np.ndarray
     coarse: np.ndarray | None
     init_distortion: dict[str, float] = field(default_factory=dict)
+    init_recall: dict[str, float] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -76,14 +78,15 @@ def learn(rows: Rows, numbers: np.ndarray, plan: Plan, generator: np.random.Gene
     """
     places = spread_columns(rows.X.shape[1], plan.n_subspaces)
     if rows.X.shape[1] % plan.n_subspaces:
-        spread = np.zeros((len(rows.X), plan.n_subspaces * -(-len(places) // plan.n_subspaces)), np.float32)
-        spread[:, places] = rows.X
-        rows = replace(rows, X=spread)
+        width = plan.n_subspaces * -(-len(places) // plan.n_subspaces)
+        queries = None if rows.queries is None else _spread(rows.queries, places, width)
+        rows = replace(rows, X=_spread(rows.X, places, width), queries=queries)
     where = outliers.extent(rows.X, rows.shard)
     rows, apart = _set_aside(rows, numbers, where, max(plan.n_centroids, plan.n_lists))
     scale = outliers.calming_scale(np.array([where.radius]))
     if scale != 1:
-        rows, apart = replace(rows, X=rows.X * np.float32(scale)), apart * np.float32(scale)
+        queries = None if rows.queries is None else rows.queries * np.float32(scale)
+        rows, apart = replace(rows, X=rows.X * np.float32(scale), queries=queries), apart * np.float32(scale)
 
     def heard(step: int, record: Mapping[str, Any]) -> None:
         callback(step, {**record, "distortion": record["distortion"] / scale**2})
@@ -105,6 +108,12 @@ def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
     return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
 
 
+def _spread(X: np.ndarray, places: np.ndarray, width: int) -> np.ndarray:
+    spread = np.zeros((len(X), width), np.float32)
+    spread[:, places] = X
+    return spread
+
+
 def _set_aside(rows: Rows, numbers: np.ndarray, where: outliers.Extent, fewest: int) -> tuple[Rows, np.ndarray]:
     """The usual rows, and on every process the far rows (m, d) of all; none are far if too few would be left."""
     far = where.far(rows.X)
@@ -121,13 +130,14 @@ def _learn(rows: Rows, apart: np.ndarray, plan: Plan, generator: np.random.Gener
     if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
         coarse = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
         shard.group.broadcast(coarse.centroids)
-        rows, apart = replace(rows, X=coarse.residuals(rows.X)), coarse.residuals(apart)
+        # queries are compared with residuals of their own cells, so they do not judge the starts here
+        rows, apart = replace(rows, X=coarse.residuals(rows.X), queries=None), coarse.residuals(apart)
     X, weights = rows.X, rows.weights
     mean = shard.group.merge(Mean(X.shape[1]).update(X, weights)).finalize().astype(np.float32)
     if weights is not None:
         average = shard.group.merge(Mean(1).update(weights[:, None])).finalize()
         weights = (weights / average).astype(np.float32)
-    rows = Rows(X - mean, weights, shard)
+    rows = Rows(X - mean, weights, shard, None if rows.queries is None else rows.queries - mean)
     learned = _rotation_and_codebooks(rows, plan, generator, callback)
     codebooks = learned.codebooks
     if len(apart):
@@ -153,12 +163,12 @@ def _rotation_and_codebooks(rows: Rows, plan: Plan, generator: np.random.Generat
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = books.kmeans(shard.whole(X), M, K, 1, draw_seed(generator), every, shard.group)
         step = alternate(X, Step(np.eye(d, dtype=np.float32), codebooks), None, total - 1, tol=plan.tol, **both)
-        return Learned(step.rotation, step.codebooks, None, {}, history)
+        return Learned(step.rotation, step.codebooks, None, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    rotation, error = start_rotation(plan.init, X, M, K, own, rows.weights, shard)
+    rotation, error, kept = start_rotation(plan.init, X, M, K, own, rows.weights, shard, rows.queries)
     shard.group.broadcast(rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
     start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group))
     step = alternate(X, start, update, plan.max_iter, tol=plan.tol, **both)
     step = alternate(X, step, None, _LAST_KMEANS, **both)
-    return Learned(step.rotation, step.codebooks, None, error, history)
+    return Learned(step.rotation, step.codebooks, None, error, kept, history)

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from matplotlib.image import imsave
 
+from nearkin._types import Fields
+
 
 def paragraph(text: str) -> str:
     """A paragraph of plain text."""
     return f"<p>{html.escape(text)}</p>"
 
 
-def facts(values: Mapping[str, Any]) -> str:
+def facts(values: Fields) -> str:
     """Big numbers with small names under them, side by side."""
     items = "".join(f"<div><dd>{_text(value)}</dd><dt>{html.escape(name)}</dt></div>" for name, value in values.items())
     return f'<dl class="facts">{items}</dl>'

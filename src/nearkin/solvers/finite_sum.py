@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.contracts import Run
 
 
@@ -96,7 +97,7 @@ class Solution:
     value: float
     n_epochs: int
     status: str
-    history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    history: list[Record] = field(default_factory=list[Record])
     steps: list[float] = field(default_factory=list[float])
 
 

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.contracts import Run
 from nearkin.solvers.finite_sum import Solution
 
@@ -23,7 +23,7 @@ class Monitor:
         """Evaluate the starting point x."""
         self._value, self._run, self._interval = value, run, interval
         self._best: tuple[float, np.ndarray | None] = (math.inf, None)
-        self.history: list[dict[str, Any]] = []
+        self.history: list[Record] = []
         self.steps: list[float] = []
         self.status = ""
         self._first = self._last = self._current = value(x)
@@ -56,7 +56,7 @@ class Monitor:
         return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
 
     def _note(self, epoch: int, x: np.ndarray, value: float, step: float) -> None:
-        record: dict[str, Any] = {"objective": value, "total": self._run.max_iter}
+        record: Record = {"objective": value, "total": self._run.max_iter}
         if not math.isnan(step):
             record["step_size"] = step
         score = self._validate(x)

@@ -110,3 +110,40 @@ def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path,
     with pytest.raises(ValueError, match=r"vectors.npy lies in .*idx, which would be replaced"):
         compress_file(kept, quantizer(), tmp_path / "idx", random_state=0)
     assert (tmp_path / "idx" / "vectors.npy").is_file()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet", ".npy"])
+def test_a_checkpoint_of_other_data_under_the_same_name_is_refused(tmp_path: Path, ending: str) -> None:
+    """Before, codes of two files were mixed: those formats had no digest, .npy one of 16 rows."""
+    X = np.random.default_rng(0).normal(size=(6000, 4)).round(3).astype(np.float32)
+    path = tmp_path / f"X{ending}"
+    _write(path, X)
+    with pytest.raises(Interrupted):
+        compress(nk.data.open_vectors(path), tmp_path, after=5000)
+    X[5] += 1
+    _write(path, X)
+    with pytest.raises(ValueError, match=r"is of another run \(contents was"):
+        compress(nk.data.open_vectors(path), tmp_path)
+
+
+def _write(path: Path, X: np.ndarray) -> None:
+    if path.suffix == ".csv":
+        np.savetxt(path, X, delimiter=",", fmt="%.3f")
+    elif path.suffix == ".parquet":
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.table({"v": X.tolist()}), path)
+    else:
+        np.savez(path, X=X) if path.suffix == ".npz" else np.save(path, X)
+
+
+def test_a_damaged_block_of_a_checkpoint_is_made_again(tmp_path: Path, file: VectorFile) -> None:
+    """Before, a bit that had turned over in a block went into the index."""
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    first = tmp_path / "work/rows-0000000000000.faiss"
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    compress(file, tmp_path)
+    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from nearkin import _check
 from nearkin._deprecation import renamed
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
-from nearkin._storage import saving_folder
+from nearkin._storage import one_version, saving_folder
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparison_split import split_comparisons
 from nearkin.data.comparison_votes import net_votes
@@ -262,11 +263,15 @@ class OrdinalEmbedding(BaseEstimator):
     @classmethod
     def load(cls, path: Any) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
-        params, fitted = read_embedding(path)
-        model = cls(**params)
-        for name, value in fitted.items():
-            setattr(model, name, value)
-        return model
+
+        def load(folder: Path) -> OrdinalEmbedding:
+            params, fitted = read_embedding(folder)
+            model = cls(**params)
+            for name, value in fitted.items():
+                setattr(model, name, value)
+            return model
+
+        return one_version(path, load)
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":

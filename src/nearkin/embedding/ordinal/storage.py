@@ -98,7 +98,8 @@ def _points(X: np.ndarray, n: int, p: int) -> np.ndarray:
 def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> FeatureMap | None:
     if "landmarks" not in arrays:
         return None
-    found = FeatureMap(**{name: arrays[name] for name in _MAP}, **config["feature_map"])
+    gamma, alpha = (_check.check_real(config["feature_map"][name], name) for name in ("gamma", "alpha"))
+    found = FeatureMap(**{name: arrays[name] for name in _MAP}, gamma=gamma, alpha=alpha)
     p = config["n_components"]
     if found.landmarks.ndim != 2 or found.coefficients.shape != (len(found.landmarks), p) or found.mean.shape != (p,):
         raise ValueError(f"landmarks has shape {found.landmarks.shape}, coefficients {found.coefficients.shape}")

@@ -78,7 +78,7 @@ def _matrix(history: Any, known: Known) -> sp.csr_matrix:
         return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
     if sp.issparse(history):
         matrix = sp.csr_matrix(history)
-        if np.shape(matrix)[1] != n:
+        if matrix.get_shape()[1] != n:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
         return matrix
@@ -103,7 +103,8 @@ def _is_nested(history: Any) -> bool:
 def _encoded(encoder: nn.Module, features: Any, rows: int) -> Tensor:
     """g(x_i) (b, k) of the new rows."""
     given = sp.csr_matrix(features, dtype=np.float32) if sp.issparse(features) else np.asarray(features, np.float32)
-    if given.ndim != 2 or np.shape(given)[0] != rows:
+    shape: tuple[int, ...] = given.shape  # pyright: ignore[reportAssignmentType]
+    if len(shape) != 2 or shape[0] != rows:
         raise ValueError(f"features has shape {given.shape}; it must be ({rows}, d), one row for each history")
     with torch.no_grad():
         return encoder(as_tensor(given))

@@ -9,15 +9,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
+from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.checkpoint import current_record
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.old_spelling import OLD, nested
 from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
-from nearkin.records import Interactions
 
-KIND = "two-tower"
 LOSS_ARRAYS = "loss.safetensors"
 PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
@@ -62,13 +61,14 @@ def load(
 
     Without `index`, a saved index stays unread and `index_` is None: everything else works.
     """
-    config, folder = read_config(path, KIND), Path(path)
+    return one_version(path, lambda folder: _read(cls, folder, left, right, index))
+
+
+def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None) -> Any:
+    config = read_config(folder, KIND)
     model = cls(**_read_parameters(config["parameters"], {"left": left, "right": right, "index": index}))
-    embeddings, pairs = read_arrays(folder / "embeddings.safetensors"), read_arrays(folder / "pairs.safetensors")
-    model.left_embeddings_, model.right_embeddings_ = embeddings["left"], embeddings["right"]
-    model.left_ids_, model.right_ids_ = unpack_ids("left", pairs), unpack_ids("right", pairs)
-    structure = (pairs["indptr"], pairs["indices"], pairs["weights"])
-    model.seen_ = Interactions(*structure, model.left_ids_, model.right_ids_)
+    model.left_embeddings_, model.right_embeddings_, model.seen_ = read_towers(folder)
+    model.left_ids_, model.right_ids_ = model.seen_.left_ids, model.seen_.right_ids
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = [current_record(record) for record in config["history"]], None
@@ -119,7 +119,9 @@ def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str
     parameters = {name: value for name, value in written.items() if name not in flat}
     for name, value in parameters.items():
         if isinstance(value, dict):
-            own = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
+            own: dict[str, Any] = {
+                part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"
+            }
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:

@@ -74,7 +74,7 @@ class TowerPair:
         return P, Q
 
     def modules(self) -> dict[str, nn.Module | TrainableIndex]:
-        named = {"left": self.left.tower, "right": self.right.tower}
+        named: dict[str, nn.Module | TrainableIndex] = {"left": self.left.tower, "right": self.right.tower}
         return named if self.index is None else named | {"index": self.index}
 
     def embed_left(self, rows: Tensor) -> Tensor:

@@ -51,8 +51,9 @@ def compress_file(
     Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
     history of the training, seconds of every step, and `about`. `train_rows` is by default 65,536, and at least 64 for
     each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer that it had
-    learned and the blocks of rows that it had encoded; what was written there is removed at the end. Raises ValueError
-    before any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
+    learned and the blocks of rows that it had encoded, if all vectors and settings are the same (a digest of the
+    vectors takes one more pass over the file); what was written there is removed at the end. Raises ValueError before
+    any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
     no place for an index, `checkpoint` and `out` are not apart, or processes were given different vectors.
     """
     steps, group = steps or Steps(), current()
@@ -83,6 +84,9 @@ def compress_file(
         for vectors in dict.fromkeys((file, source)):
             vectors.part(*group.share(len(vectors))).check_finite(callback)
         group.barrier()
+    if checkpoint is not None:
+        contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
+        job["contents"] = contents
     with _work_folder(checkpoint, out, job, len(file), group) as work:
         fitted = None if work is None else work.load_quantizer()
         if fitted is None:

@@ -1,7 +1,8 @@
 """The rows of a file to an index of codes: one process as it reads, several each its blocks, to be joined at the end.
 
 Blocks lie at fixed row numbers in a *work folder*, which holds the fitted quantizer and one FAISS index a block, each
-written whole or not at all. So a run that was interrupted goes on where it stopped, with any number of processes.
+written whole or not at all, with its checksums in a file beside it: a damaged block is made again. So a run that was
+interrupted goes on where it stopped, with any number of processes.
 """
 
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin._distributed import Group
-from nearkin._storage import read_config, replacing, saving_folder, sweep
+from nearkin._storage import checksums_of, read_config, replacing, saving_folder, sweep
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
@@ -73,7 +74,7 @@ class WorkFolder:
     def encode(self, file: VectorFile, empty: Any, callback: Callback) -> None:
         """Make the blocks that are missing, each rank its share; `empty()` gives an index without rows."""
         n_blocks = -(-self.n_rows // self.block_rows)
-        missing = self.group.exchange([b for b in range(n_blocks) if not self._file(b).exists()])[0]
+        missing = self.group.exchange([b for b in range(n_blocks) if not self._is_whole(b)])[0]
         first, stop = self.group.share(len(missing))
         total = sum(self._rows(b)[1] - self._rows(b)[0] for b in missing[first:stop])
         done = 0
@@ -85,6 +86,8 @@ class WorkFolder:
                 callback(done, {"total": total})
             with replacing(self._file(block)) as fresh:
                 write_faiss(index.faiss_index, fresh)
+                with replacing(_sums(self._file(block))) as sums:
+                    sums.write_text(checksums_of(fresh))
         self.group.barrier()
 
     def join(self, index: Index, callback: Callback) -> Index:
@@ -99,8 +102,17 @@ class WorkFolder:
     def _rows(self, block: int) -> tuple[int, int]:
         return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
 
+    def _is_whole(self, block: int) -> bool:
+        file, sums = self._file(block), _sums(self._file(block))
+        return file.is_file() and sums.is_file() and sums.read_bytes() == checksums_of(file).encode()
+
     def _file(self, block: int) -> Path:
         return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+
+
+def _sums(file: Path) -> Path:
+    """Where the checksums of a block stand."""
+    return file.with_name(f"{file.name}.crc32")
 
 
 def remove_work(path: Path) -> None:
@@ -110,7 +122,7 @@ def remove_work(path: Path) -> None:
     except (ValueError, FileNotFoundError):
         return
     sweep(path)
-    quantizer, blocks = path / "quantizer", sorted(path.glob("rows-*.faiss"))
+    quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
     config, others = "config.json", ("arrays.safetensors", "manifest.json")
     # config.json first where the rest is no longer whole, and last where it says what the folder is
     ours = (quantizer / config, *(quantizer / n for n in others), *blocks, *(path / n for n in others), path / config)

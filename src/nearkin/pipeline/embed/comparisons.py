@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 import nearkin as nk
+from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
 from nearkin.contracts import Callback
@@ -16,6 +17,7 @@ from nearkin.data.comparison_split import split_comparisons
 from nearkin.data.comparison_votes import noise_floor
 from nearkin.embedding.ordinal.bootstrap import error_interval
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
+from nearkin.pipeline.embed.towers_folder import TABLES
 from nearkin.plots.ordinal import plot_error, plot_map
 from nearkin.plots.style import dress
 from nearkin.records import Comparisons
@@ -36,6 +38,7 @@ def embed_comparisons(
     seed: int | None = 0,
     test_size: float = 0.2,
     next_queries: int = 0,
+    tables: str | None = None,
     callback: Callback | None = None,
     **columns: Any,
 ) -> dict[str, Any]:
@@ -43,11 +46,13 @@ def embed_comparisons(
 
     The held-out error is that of a fit without a share `test_size` of the questions (0: none held out), with its 90 %
     interval and the noise floor, below which no embedding comes on these answers; the embedding written has learnt from
-    all. coordinates.csv holds the points; with `next_queries`, questions.csv holds so many questions worth asking next.
-    Figures: map.png and map.svg, with 90 % ellipses up to 50 objects, and, with held-out answers, error.png and
-    error.svg, the error against the number of answers and against the dimension. Invalid rows are dropped and counted.
-    callback(step, record) has "total". `columns` are options of `read_comparisons`. Returns the record to print.
+    all. coordinates.csv (and .parquet, where `tables` is "parquet") holds the points; with `next_queries`,
+    questions.csv holds so many questions worth asking next. Figures: map.png and map.svg, with 90 % ellipses up to 50
+    objects, and, with held-out answers, error.png and error.svg, the error against the number of answers and against
+    the dimension. Invalid rows are dropped and counted. callback(step, record) has "total". `columns` are options of
+    `read_comparisons`. Returns the record to print.
     """
+    check_choice(tables, "--tables", TABLES)
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss, "solver": solver, "random_state": seed}
     judged: dict[str, Any] = {"held_out_error": None, "curves": {}}
@@ -64,7 +69,7 @@ def embed_comparisons(
     if next_queries:
         record["next_queries"] = model.next_queries(next_queries).tolist()
     if current().rank == 0:
-        _write(out, model, answers, record)
+        _write(out, model, answers, record, {"csv", tables or "csv"})
     return record
 
 
@@ -108,11 +113,14 @@ def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedd
     }
 
 
-def _write(out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: dict[str, Any]) -> None:
+def _write(
+    out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: dict[str, Any], tables: set[str]
+) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)
-        model.write_coordinates(folder / "coordinates.csv")
+        for ending in tables:
+            model.write_coordinates(folder / f"coordinates.{ending}")
         if "next_queries" in record:
             with (folder / "questions.csv").open("w", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerows([("anchor", "left", "right"), *record["next_queries"]])
@@ -127,7 +135,7 @@ def _half(callback: Callback | None, part: int) -> Callback | None:
     if callback is None:
         return None
 
-    def report(step: int, record: dict[str, Any]) -> None:
+    def report(step: int, record: Mapping[str, Any]) -> None:
         callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
     return report

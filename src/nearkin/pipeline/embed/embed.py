@@ -11,7 +11,7 @@ from nearkin.pipeline.embed.comparisons import embed_comparisons
 from nearkin.pipeline.embed.interactions import embed_interactions
 
 KINDS = ("pairs", "comparisons", "auto")
-PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features")
+PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start", "holdout")
 COMPARISONS = ("anchor", "near", "far", "response", "form")
 
 
@@ -32,20 +32,22 @@ def embed_signals(
 
     The record's "signals" says which of the two they were taken for: `kind`, or else what the loss or an option is
     for, or what the columns say; its "understood" says how the table was read. `columns` are the readers' options:
-    `left`, `right`, `weight`, `timestamp`, `left_features` and `right_features` for pairs, `anchor`, `near`, `far`,
-    `response` and `form` for comparisons, `header` and `delimiter` for both. `next_queries` is the number of questions
-    to propose, for comparisons. ValueError for a `kind` that is none, for options of the other kind, and for a table
-    that can be read in two ways.
+    `left`, `right`, `weight`, `timestamp`, `left_features`, `right_features`, `split`, `start`, `holdout` for pairs,
+    `anchor`, `near`, `far`, `response` and `form` for comparisons, `header`, `delimiter` and `tables` for both.
+    `next_queries` is the number of questions to propose, for comparisons. ValueError for a `kind` that is none, for
+    options of the other kind, and for a table that can be read in two ways.
     """
     check_target(out)
-    check_inputs(out, [path])
+    check_inputs(out, [path, *filter(None, [columns.get("start")])])
     given = {name: value for name, value in columns.items() if value is not None}
     common = {"out": out, "solver": solver, "seed": seed, "callback": callback}
     if _are_pairs(path, kind, given, loss):
         if next_queries:
             raise ValueError("--next-queries is for comparisons; pairs are not asked for")
+        if dim == "auto":
+            raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
         _refuse(COMPARISONS, given, "comparisons")
-        made = embed_interactions(path, dim=dim or 64, loss=loss or "all-pairs", **given, **common)  # type: ignore[arg-type]
+        made = embed_interactions(path, dim=dim, loss=loss or "all-pairs", **given, **common)  # type: ignore[arg-type]
         return {"signals": "pairs", **made}
     _refuse(PAIRS, given, "pairs")
     made = embed_comparisons(path, dim=dim or 2, loss=loss or "ste", next_queries=next_queries, **given, **common)  # type: ignore[arg-type]
@@ -69,6 +71,6 @@ def _are_pairs(path: str | os.PathLike, kind: str, given: dict[str, Any], loss: 
         return loss not in ORDINAL_LOSSES
     if set(given) & set(COMPARISONS):
         return False
-    if {"left", "right"} & set(given):
+    if {"left", "right", "start"} & set(given):
         return True
     return nk.data.kind_of(path, header=given.get("header"), delimiter=given.get("delimiter")) == "pairs"

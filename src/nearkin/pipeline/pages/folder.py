@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from nearkin._storage import read_config
+from nearkin.embedding import saved_towers
+from nearkin.pipeline.embedding_folder import MAP
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.left_side import LEFT
+from nearkin.pipeline.pages.embedded import map_page, towers_page
 from nearkin.pipeline.pages.hash_study import study_section
 from nearkin.pipeline.pages.trained import trained_page
-from nearkin.pipeline.train.left_side import LEFT
 from nearkin.plots import plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
@@ -30,7 +33,11 @@ def index_page(folder: Path) -> Page:
     return page.add(_making(run))
 
 
-PAGES: dict[str, Callable[[Path], Page]] = {"index": index_page}
+PAGES: dict[str, Callable[[Path], Page]] = {
+    "index": index_page,
+    saved_towers.KIND: towers_page,
+    MAP: map_page,
+}
 
 
 def folder_page(folder: str | os.PathLike) -> Page:

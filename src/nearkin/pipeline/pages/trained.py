@@ -3,31 +3,34 @@
 from pathlib import Path
 from typing import Any
 
+from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
+from nearkin.pipeline.pages.embedded import examples_section, making_section
 from nearkin.plots import new_axes, to_svg
 from nearkin.plots.style import SERIES
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
 
+_MADE = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
 _SHOWN = ("recall@10", "recall@100", "precision@100", "ndcg@100")
 
 
 def trained_page(folder: Path) -> Page:
     """What was learned from how much, how well it answers beside exact search, how it was learned, some neighbours."""
-    run = read_record(folder, RUN) or {}
+    run, words = read_record(folder, RUN) or {}, words_of(folder)
     page = Page(
-        title=f"{folder.resolve().name}: {run['vectors']:,} rights in {run['bytes_per_vector']:g} bytes each",
-        lead=f"Learned from {run['pairs']:,} pairs with {run['left']:,} lefts: towers and index together.",
+        title=f"{folder.resolve().name}: {run['vectors']:,} {words.right} in {run['bytes_per_vector']:g} bytes each",
+        lead=f"Learned from {run['pairs']:,} pairs with {run['left']:,} {words.left}: towers and index together.",
         made_by=f"nearkin report {folder}",
     )
     size = {
-        "bytes per right": run["bytes_per_vector"],
+        f"bytes per {words.right}": run["bytes_per_vector"],
         "smaller than float32": f"{run['compression']:.3g}×",
         "pairs": run["pairs"],
         "seconds": sum(run["seconds"].values()),
     }
-    page.add(Section("Size", facts(size))).add(_quality(run)).add(_learning(run)).add(_examples(run))
-    return page.add(_making(run))
+    page.add(Section("Size", facts(size))).add(_quality(run)).add(_learning(run))
+    return page.add(examples_section(run, words.right)).add(making_section(run, _MADE))
 
 
 def _quality(run: dict[str, Any]) -> Section | None:
@@ -35,7 +38,7 @@ def _quality(run: dict[str, Any]) -> Section | None:
     if not quality:
         return None
     rows = [[name, *(values[key] for key in _SHOWN)] for name, values in quality.items()]
-    exact, after, learned = (values["ndcg@100"] for values in quality.values())
+    exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
     lead = "Pairs held out from training, pairs of training left out of the rankings."
     if exact > after:
         share = (learned - after) / (exact - after)
@@ -67,19 +70,3 @@ def _curve(values: list[float], name: str) -> str:
     ax.set_xlabel("step")
     ax.set_ylabel(name)
     return to_svg(ax, name)
-
-
-def _examples(run: dict[str, Any]) -> Section | None:
-    examples = run.get("examples") or []
-    if not examples:
-        return None
-    places = [f"#{place}" for place in range(1, len(examples[0]))]
-    rows = [[str(cell) for cell in row] for row in examples]
-    return Section("Neighbours", table(["right id", *places], rows), "The most frequent rights and what lies nearest.")
-
-
-def _making(run: dict[str, Any]) -> Section:
-    named = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
-    made = [[name, str(run[name])] for name in named if run.get(name) is not None]
-    seconds = [[f"seconds to {name}", f"{value:.2f}"] for name, value in run["seconds"].items()]
-    return Section("Making", table(["", ""], made + seconds))

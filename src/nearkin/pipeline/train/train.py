@@ -8,10 +8,13 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._check import check_choice
 from nearkin._storage import check_target, replacing_folder
+from nearkin.pipeline.embedding_folder import words_in
 from nearkin.pipeline.folder import RUN, write_record
+from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
+from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
-from nearkin.pipeline.train.left_side import neighbours_by_id, save_left
 from nearkin.records import Interactions
 
 _DEPTHS = (10, 100)
@@ -27,6 +30,7 @@ def train_index(
     dim: int = 64,
     loss: str = "all-pairs",
     holdout: float = 0.1,
+    split: str = "random",
     random_state: Any = 0,
     steps: Steps | None = None,
     about: Mapping[str, Any] | None = None,
@@ -34,23 +38,24 @@ def train_index(
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
     Pairs with a split are fitted on its training part and judged on its test part. Without one, the share `holdout` of
-    the pairs judges a first fit, and what is saved is fitted on all pairs. Returns the record kept as run.json. Raises
-    ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
+    the pairs ("random", "time" or "leave-last-out", as `split` says) judges a first fit, and what is saved is fitted on
+    all pairs. Returns the record kept as run.json. Raises ValueError before any work if `out` is no place for an index
+    or `n_bytes` does not divide `dim`.
     """
     steps = steps or Steps()
     check_target(out)
     layer = make_layer(pairs.shape[1], n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
     quality, kept = {}, pairs
+    check_choice(split, "split", SPLITS)
     given = pairs.split is not None and bool((pairs.split == 0).any())
     if given or holdout:
-        parts = nk.data.split_given(pairs) if given else nk.data.split_random(
-            pairs, valid=0, test=holdout, random_state=random_state
-        )  # fmt: skip
+        parts = nk.data.split_given(pairs) if given else hold_out(pairs, split, holdout, random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
             quality = judge(model, parts.test, n_bytes, random_state)
+            quality |= judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
         if given:
             kept = parts.train
         else:
@@ -63,6 +68,7 @@ def train_index(
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "quality": quality,
+        "words": words_in(pairs)._asdict(),
         **(about or {}),
     }  # fmt: skip
     with steps.step("save"):

@@ -1,0 +1,68 @@
+"""What is like what: the nearest neighbours of rows among themselves, by cosine, a block at a time."""
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nearkin._check import check_integer
+from nearkin._storage import read_config
+from nearkin.index.rescoring import normalised
+from nearkin.metrics.ranking import recommend
+from nearkin.pipeline.embedding_folder import MAP, open_given, words_of
+from nearkin.pipeline.hits import check_hits_path
+from nearkin.pipeline.recommend.recommend import Answer, answer_blocks
+from nearkin.pipeline.recommend.sides import numbers_of
+from nearkin.pipeline.steps import Steps
+
+
+def similar_folder(
+    folder: str | os.PathLike,
+    *,
+    out: str | os.PathLike | None = None,
+    ids: Any = None,
+    k: int = 10,
+    side: str | None = None,
+    steps: Steps | None = None,
+) -> tuple[dict[str, Any], Answer | None]:
+    """The k entities of one side that are most like each of `ids` (default: all of them), itself left out.
+
+    Pairs: by cosine, on the right side unless `side` is "left". Coordinates of comparisons: by distance, whose square
+    is then the score, smaller is nearer. To the table `out`, or returned beside the record to print.
+    """
+    steps, k = steps or Steps(), check_integer(k, "k", low=1)
+    if out is not None:
+        check_hits_path(out)
+    with steps.step("load"):
+        given = open_given(folder, side)
+        words, own = words_of(folder), given.ids
+        by_distance = read_config(folder)["kind"] == MAP
+        word = "object" if by_distance else words.left if side == "left" else words.right
+        X = given.file.read()
+        own = np.arange(len(X)) if own is None else own
+        rows = np.arange(len(X)) if ids is None else numbers_of(ids, own, word)
+    columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
+    left, right = _lifted(X) if by_distance else (normalised(X), normalised(X))
+    itself = sp.csr_matrix((np.ones(len(X), np.float32), (np.arange(len(X)),) * 2))
+
+    def ask(block: np.ndarray) -> Answer:
+        scores, numbers = recommend(left, right, k, seen=itself, rows=block)
+        if by_distance:
+            apart = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
+            scores = np.where(numbers < 0, np.inf, apart).astype(np.float32)
+        return own[block], scores, own[numbers]
+
+    answers = answer_blocks(rows, ask, columns, out, steps, "similar")
+    record = {
+        "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
+        "k": k, "seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["similar"], 1e-9),
+    }  # fmt: skip
+    return record, answers
+
+
+def _lifted(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with one more column, so that 2 x . y - |y|^2, largest where y is nearest, is an inner product."""
+    X = X - X.mean(axis=0)
+    ones = np.ones((len(X), 1), np.float32)
+    return np.hstack([2 * X, ones]), np.hstack([X, -(X**2).sum(axis=1, keepdims=True)])

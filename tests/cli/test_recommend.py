@@ -1,0 +1,135 @@
+"""`nearkin recommend` and `nearkin similar`, and compress, search and report on what `nearkin embed` wrote."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """emb and, of `train`, idx: 60 users who took artists of their own group of six, with times."""
+    folder, rng = tmp_path_factory.mktemp("shop"), np.random.default_rng(0)
+    user = rng.integers(60, size=1200)
+    artist = user % 6 * 8 + rng.integers(8, size=1200)
+    when = 1_600_000_000 + np.arange(1200)
+    lines = [f"u{a},a{b},{c}" for a, b, c in zip(user, artist, when, strict=True)]
+    (folder / "pairs.csv").write_text("\n".join(["user_id,artist,timestamp", *lines]) + "\n")
+    record = run_json(
+        "embed", folder / "pairs.csv", "--dim", 8, "--split", "time", "--tables", "csv", "--out", folder / "emb"
+    )
+    assert record["words"] == {"left": "user_id", "right": "artist"}
+    assert record["split"] == "time"
+    assert set(record["quality"]) == {"two towers", "popularity", "item-kNN"}
+    assert record["quality"]["two towers"]["ndcg@20"] > record["quality"]["popularity"]["ndcg@20"]
+    run_json("train", folder / "pairs.csv", "--dim", 8, "--bytes", 4, "--split", "time", "--out", folder / "idx")
+    return folder
+
+
+@pytest.mark.parametrize("made", ["emb", "idx"])
+def test_everybody_under_their_own_ids(shop: Path, tmp_path: Path, made: str) -> None:
+    record = run_json("recommend", shop / made, "--all", "-k", 3, "--out", tmp_path / "recs.csv")
+    assert record["queries"] == 60
+    with (tmp_path / "recs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["user_id", "rank", "artist", "score"]
+    assert {row["user_id"] for row in rows} == {f"u{i}" for i in range(60)}
+    with (shop / "pairs.csv").open() as file:
+        seen = {(row["user_id"], row["artist"]) for row in csv.DictReader(file)}
+    assert not seen & {(row["user_id"], row["artist"]) for row in rows}
+
+
+def test_some_by_name_and_by_file(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "vips.txt").write_text("u7\nu9\n")
+    by_file = run_json("recommend", shop / "emb", "--left-ids", tmp_path / "vips.txt", "-k", 2)
+    by_name = run_json("recommend", shop / "emb", "u7", "u9", "-k", 2)
+    assert by_file["answers"] == by_name["answers"]
+    assert [entry["user_id"] for entry in by_name["answers"]] == ["u7", "u9"]
+    (tmp_path / "stock.txt").write_text("a0\na8\n")
+    limited = run_json("recommend", shop / "idx", "u7", "--candidates", tmp_path / "stock.txt", "--with-seen")
+    assert sorted(limited["answers"][0]["ids"]) == ["a0", "a8"]
+    shown = run("recommend", shop / "emb", "u7", "u9")
+    assert "user_id" in shown.stdout
+    assert by_name["answers"][0]["ids"][0] in shown.stdout
+
+
+def test_newcomers(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("user_id,artist\nnew,a0\nnew,a1\nnew,a2\n")
+    found = run_json("recommend", shop / "emb", "--history", tmp_path / "new.csv", "-k", 5)["answers"]
+    assert found[0]["user_id"] == "new"
+    assert set(found[0]["ids"]) == {"a3", "a4", "a5", "a6", "a7"}
+
+
+def test_likes(shop: Path) -> None:
+    found = run_json("similar", shop / "emb", "a0", "-k", 7)["answers"][0]
+    assert set(found["ids"]) == {f"a{i}" for i in range(1, 8)}
+    of_codes = run_json("similar", shop / "idx", "a0", "-k", 7)["answers"][0]
+    assert len(set(of_codes["ids"]) & {f"a{i}" for i in range(1, 8)}) >= 4
+    assert run_json("similar", shop / "emb", "--all", "--side", "left")["queries"] == 60
+
+
+def test_one_pipeline_from_pairs_to_hits(shop: Path, tmp_path: Path) -> None:
+    """embed, compress, search, report: what one wrote the next one takes, ids and all."""
+    made = run_json("compress", shop / "emb", "--bytes", 4, "--centroids", 16, "--out", tmp_path / "idx")
+    assert (made["metric"], made["vectors"]) == ("ip", 48)
+    run_json("search", tmp_path / "idx", shop / "emb", "-k", 4, "--out", tmp_path / "hits.csv")
+    with (tmp_path / "hits.csv").open() as file:
+        hits = list(csv.DictReader(file))
+    assert hits[0]["query"] == "u0"
+    assert {hit["id"] for hit in hits} <= {f"a{i}" for i in range(48)}
+    exact = run_json("search", shop / "emb", shop / "emb", "-k", 1)["hits"]
+    model = nk.TwoTower.load(shop / "emb")
+    best = model.right_ids_[np.argmax(model.left_embeddings_ @ model.right_embeddings_.T, axis=1)]
+    assert [hit["ids"][0] for hit in exact] == best.tolist()
+    assert [hit["query"] for hit in exact] == model.left_ids_.tolist()
+    ranked = run_json("recommend", shop / "emb", "u0", "--index", tmp_path / "idx", "-k", 3)["answers"]
+    assert len(ranked[0]["ids"]) == 3
+    for made_folder in (shop / "emb", shop / "idx"):
+        run_json("report", made_folder)
+        page = (made_folder / "report.html").read_text()
+        assert "artist" in page
+        assert "popularity" in page
+        assert "rights" not in page
+
+
+def test_the_vectors_as_tables(shop: Path) -> None:
+    with (shop / "emb" / "left.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["user_id", *(f"x{c}" for c in range(1, 9))]
+    model = nk.TwoTower.load(shop / "emb")
+    np.testing.assert_allclose([float(x) for x in rows[1][1:]], model.left_embeddings_[0], rtol=1e-6)
+
+
+def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("user_id,artist\nnewcomer,a0\nnewcomer,a1\nu0,brand_new\n")
+    made = run_json("embed", tmp_path / "new.csv", "--start", shop / "emb", "--out", tmp_path / "emb")
+    assert (made["left"], made["right"], made["dim"]) == (61, 49, 8)
+    assert "join those of" in made["notes"][0]
+    ids = run_json("recommend", tmp_path / "emb", "newcomer", "-k", 3)["answers"][0]["ids"]
+    assert set(ids) <= {f"a{i}" for i in range(2, 8)}
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("recommend", "emb"), "say who to recommend to"),
+        (("recommend", "emb", "u1", "--all"), "say who to recommend to"),
+        (("recommend", "emb", "nobody"), "user_id 'nobody' is not among the 60 known; they are such as u0"),
+        (("recommend", "idx", "--history", "pairs.csv"), "--history needs a folder of `nearkin embed`"),
+        (("similar", "emb"), "say whose likes to find"),
+        (("similar", "emb", "--all", "--side", "up"), "--side is 'up'"),
+        (("compress", "pairs.csv", "--side", "left", "--out", "x"), "--side is for a folder"),
+        (("embed", "pairs.csv", "--start", "emb", "--dim", "9", "--out", "x"), "has vectors of 8; leave --dim out"),
+        (("embed", "pairs.csv", "--tables", "xls", "--out", "x"), "--tables is 'xls'"),
+    ],
+)
+def test_bad_input(shop: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
+    monkeypatch.chdir(shop)
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,122 @@
+"""Damaged files and folders through the command line: exit 0, or 2 with one line and nothing left behind."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner
+
+import nearkin as nk
+from nearkin.cli.app import app
+from tests.faults import folders, readers
+from tests.faults.child import Fault, run_cases
+from tests.faults.mutate import damaged
+from tests.faults.table import Row
+
+VECTORS, TRUTH, PAIRS, ANSWERS = nk.read_vectors, nk.data.read_neighbors, nk.read_interactions, nk.read_comparisons
+Reader = Callable[..., Any]
+SHARDS = nk.pipeline.encode_shards
+SMALL = ("--centroids", "4", "--method", "none")
+COMMANDS: list[tuple[Reader | None, tuple[str, ...]]] = [  # what FILE is; None: the index is damaged, not FILE
+    (VECTORS, ("compress", "FILE", "--out", "OUT", "--bytes", "1", *SMALL)),
+    (VECTORS, ("compress", "FILE", "--out", "OUT", "--bytes", "1", *SMALL, "--checkpoint", "WORK", "--keep-vectors")),
+    (VECTORS, ("search", "IDX", "FILE", "-k", "3")),
+    (VECTORS, ("search", "IDX", "FILE", "-k", "3", "--out", "HITS")),
+    (VECTORS, ("evaluate", "IDX", "FILE", "--truth", "GOOD_TRUTH")),
+    (SHARDS, ("encode", "FILE", "--model", "IDX", "--out", "OUT", "--workers", "0")),
+    (TRUTH, ("evaluate", "IDX", "GOOD", "--truth", "FILE")),
+    (PAIRS, ("embed", "FILE", "--left", "user", "--right", "item", "--out", "OUT", "--dim", "2")),
+    (ANSWERS, ("embed", "FILE", "--out", "OUT", "--dim", "2")),
+    (nk.data.read_column, ("compress", "GOOD", "--ids", "FILE", "--out", "OUT", "--bytes", "1", *SMALL)),
+    (None, ("search", "IDX", "GOOD", "-k", "3")),
+    (None, ("check", "IDX")),
+    (None, ("report", "IDX", "--out", "PAGE")),
+    (None, ("encode", "GOOD", "--model", "IDX", "--out", "OUT", "--workers", "0")),
+]
+
+
+def prepare(folder: Path) -> None:
+    """Make the good files."""
+    _places(str(folder / f"commands-{os.getpid()}"))
+
+
+def run(count: int, seed: int) -> Row:
+    return run_cases("command line", "tests.faults.commands", count, seed)
+
+
+def case(number: int, seed: int, folder: Path) -> str:
+    """One command on one damaged file."""
+    rng = random.Random(seed * 1_000_003 + number)
+    home = folder / f"commands-{os.getpid()}"
+    places = _places(str(home))
+    reader, words = rng.choice(COMMANDS)
+    work = home / "work"
+    work.mkdir()
+    try:
+        if reader is None:
+            _damage_index(Path(places["IDX"]), work / "idx", rng)
+            places = places | {"IDX": str(work / "idx")}
+        else:
+            places = places | {"FILE": str(_damaged_file(reader, work, rng))}
+        places |= {"OUT": str(work / "out"), "WORK": str(work / "parts"), "HITS": str(work / "hits.csv")}
+        return _judge([places.get(word, word) for word in words], work, places | {"PAGE": str(work / "page.html")})
+    finally:
+        shutil.rmtree(work)
+
+
+def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
+    words = [places.get(word, word) for word in words]
+    before = {entry.name for entry in work.iterdir()}
+    result = CliRunner().invoke(app, words, prog_name="nearkin")
+    left = {entry.name for entry in work.iterdir()} - before
+    told = f"nearkin {' '.join(words)}: exit {result.exit_code}, {result.stderr[-200:]!r}"
+    if not isinstance(result.exception, SystemExit | None) or "Traceback" in result.output:
+        raise Fault(f"{told}, {result.exception!r}")
+    if result.exit_code == 0:
+        return "other"
+    lines = [line for line in result.stderr.splitlines() if line.startswith("nearkin: ")]
+    if result.exit_code != 2 or len(lines) != 1 or result.stderr.splitlines()[-1:] != lines:
+        raise Fault(told)
+    if "unexpected" in lines[0]:
+        raise Fault(told)
+    if left - {"parts"}:
+        raise Fault(f"{told}, left {sorted(left)}")
+    raise ValueError(lines[0])
+
+
+def _damaged_file(reader: Reader, work: Path, rng: random.Random) -> Path:
+    files = readers.originals()
+    endings = (".npy", ".parquet") if reader is SHARDS else None
+    wanted = VECTORS if reader is SHARDS else reader
+    ending, data, _ = rng.choice([f for f in files if f[2] is wanted and (endings is None or f[0] in endings)])
+    path = work / f"file{ending}"
+    path.write_bytes(damaged(data, [other for _, other, _ in files], rng) if rng.random() < 0.9 else data)
+    return path
+
+
+def _damage_index(whole: Path, path: Path, rng: random.Random) -> None:
+    files = {file.relative_to(whole).as_posix(): file.read_bytes() for file in whole.rglob("*") if file.is_file()}
+    for name, data in folders.damage(files, files, rng).items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+
+
+@cache
+def _places(home: str) -> dict[str, str]:
+    """A good file of queries, their neighbours, and an index of vectors as wide as those of `readers.originals`."""
+    path = Path(home)
+    path.mkdir()
+    X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    np.save(path / "good.npy", X[:12])
+    np.save(path / "truth.npy", np.tile(np.arange(10), (12, 1)))
+    quantizer = nk.ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)
+    nk.Index.build(X, quantizer, keep_vectors=True).save(path / "idx")
+    return {name: str(path / file) for name, file in _GOOD.items()}
+
+
+_GOOD = {"GOOD": "good.npy", "GOOD_TRUTH": "truth.npy", "IDX": "idx"}

@@ -1,0 +1,287 @@
+"""Damaged saved folders of every kind: the same answer or one clean error; a folder signed anew may answer otherwise.
+
+A folder *signed anew* has a manifest that fits its damaged files, as somebody who makes one on purpose would write it:
+nothing can tell that it is not ours, but it must not end the process, hang, or raise anything but a clean error.
+"""
+
+import json
+import os
+import random
+import shutil
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import nearkin as nk
+from nearkin._storage.manifest import write_manifest
+from nearkin.data import comparisons_from_names as named
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.faults.child import CLEAN, Fault, run_cases
+from tests.faults.mutate import damaged
+from tests.faults.readers import digest
+from tests.faults.table import Row
+
+Files = dict[str, bytes]
+_rng = np.random.default_rng(0)
+X = _rng.normal(size=(60, 8)).astype(np.float32)
+
+
+class Kind(NamedTuple):
+    """A kind of folder: two of them by other seeds, and what one answers."""
+
+    name: str
+    save: Callable[[int, Path], None]
+    answer: Callable[[Path], str]
+
+
+def run(count: int, seed: int) -> Row:
+    return run_cases("saved folders", "tests.faults.folders", count, seed)
+
+
+def run_signed(count: int, seed: int) -> Row:
+    return run_cases("saved folders, signed anew", "tests.faults.folders_signed", count, seed)
+
+
+def prepare(folder: Path) -> None:
+    """Make the whole folders."""
+    originals(str(folder / f"folders-{os.getpid()}"))
+
+
+def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
+    """Damage one folder, load it and ask it."""
+    rng = random.Random(seed * 1_000_003 + number)
+    home = folder / f"folders-{os.getpid()}"
+    kind, (whole, other), expected = originals(str(home))[rng.randrange(len(kinds()))]
+    path = home / kind.name
+    while (files := damage(whole, other, rng)) == other:  # not damage: the other folder
+        continue
+    _put(path, whole, files)
+    try:
+        if signed:
+            _sign(path)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore" if signed else "error", RuntimeWarning)  # of huge numbers
+            answer = kind.answer(path)
+        if answer != expected and not signed:
+            raise Fault(f"{kind.name} answers otherwise after {_difference(whole, files)}")
+        return "same" if answer == expected else "other"
+    except Exception as error:
+        if type(error) in (*CLEAN, Fault):
+            raise
+        raise Fault(f"{kind.name} after {_difference(whole, files)}: {type(error).__name__}: {error}") from error
+    finally:
+        shutil.rmtree(path)
+        _put(path, {}, whole)
+
+
+def damage(whole: Files, other: Files, rng: random.Random) -> Files:
+    """The files after one damage: bytes, a file of another folder, one missing or too many, an edit of JSON, ids."""
+    files = dict(whole)
+    name = rng.choice(sorted(files))
+    way = rng.randrange(10)
+    if way < 4:
+        files[name] = damaged(files[name], list(whole.values()), rng)
+    elif way == 4:
+        _swap(files, other, rng.sample(sorted(files), rng.randint(1, len(files))))
+    elif way == 5:
+        files[name] = rng.choice(sorted(other.items()))[1]
+    elif way == 6:
+        del files[name]
+    elif way == 7:
+        place = os.path.dirname(rng.choice(sorted(files)))
+        files[os.path.join(place, rng.choice(_EXTRA))] = rng.choice(sorted(other.items()))[1]
+    else:
+        name = rng.choice(sorted(name for name in files if name.endswith(".json")))
+        files[name] = _edited(files[name], rng)
+    return files
+
+
+_EXTRA = ("vectors.npy", "notes.txt", "loss.safetensors", "quantizer/config.json", "arrays.safetensors", "index.faiss")
+_VALUES: tuple[Any, ...] = (
+    *(None, True, 0, 1, -1, 3, 10**7, 2**31, 2**63, 10**400, 1.5, 1e308, float("nan"), float("inf"), "", "l2", "x"),
+    *("../..", "a" * 300, [], [1], [[1], [2, 3]], {}, {"a": 1}, {"class": "x"}),
+)
+
+
+def _swap(files: Files, other: Files, names: list[str]) -> None:
+    for name in names:
+        if name in other:
+            files[name] = other[name]
+
+
+def _edited(data: bytes, rng: random.Random) -> bytes:
+    """JSON with one to three values replaced, keys renamed or removed, anywhere in it."""
+    record = json.loads(data)
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        places: list[tuple[Any, Any]] = []
+        _walk(record, places)
+        if not places:
+            break
+        holder, key = rng.choice(places)
+        way = rng.randrange(5)
+        if way == 0:
+            del holder[key]
+        elif way == 1 and isinstance(holder, dict):
+            holder[f"{key}x"] = holder.pop(key)
+        elif way == 2:
+            source, found = rng.choice(places)
+            holder[key] = json.loads(json.dumps(source[found])) if found in _keys(source) else None
+        else:
+            holder[key] = deepcopy(rng.choice(_VALUES))
+    return json.dumps(record).encode()
+
+
+def _keys(holder: Any) -> Any:
+    return holder if isinstance(holder, dict) else range(len(holder))
+
+
+def _walk(value: Any, places: list[tuple[Any, Any]]) -> None:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        places.append((value, key))
+        _walk(inner, places)
+
+
+def _put(path: Path, before: Files, files: Files) -> None:
+    """Make the folder hold `files` where it held `before`; a file is replaced, not written over: it may be mapped."""
+    for name in before.keys() - files.keys():
+        (path / name).unlink()
+    for name, data in files.items():
+        if before.get(name) != data:
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).unlink(missing_ok=True)
+            (path / name).write_bytes(data)
+
+
+def _sign(path: Path) -> None:
+    """New manifests for the folder and those in it; a config.json that names no kind is of the kind "index"."""
+    for place in sorted({file.parent for file in path.rglob("*") if file.is_file()}, reverse=True):
+        try:
+            kind = json.loads((place / "config.json").read_text())["kind"]
+        except (OSError, ValueError, KeyError, TypeError):
+            kind = "index"
+        write_manifest(place, kind, 2)
+
+
+def _difference(whole: Files, files: Files) -> str:
+    return ", ".join(sorted(name for name in whole.keys() | files.keys() if whole.get(name) != files.get(name)))
+
+
+@cache
+def originals(home: str) -> list[tuple[Kind, tuple[Files, Files], str]]:
+    """Each kind, the files of two such folders, and the answer of the first, which lies under `home`."""
+    found = []
+    for kind in kinds():
+        pair = []
+        for seed, path in ((1, Path(home) / "other"), (0, Path(home) / kind.name)):
+            kind.save(seed, path)
+            pair.append({file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)})
+            expected = kind.answer(path)
+            if seed:
+                shutil.rmtree(path)
+        found.append((kind, (pair[1], pair[0]), expected))
+    return found
+
+
+def _files(path: Path) -> list[Path]:
+    return [file for file in sorted(path.rglob("*")) if file.is_file()]
+
+
+@cache
+def kinds() -> list[Kind]:
+    """Every kind of folder that nearkin saves."""
+    quick = {"rotation": None, "max_iter": 1}
+    quantizers: dict[str, Callable[[int], Any]] = {
+        "product": lambda seed: nk.ProductQuantizer(2, 8, **quick, random_state=seed),
+        "residual": lambda seed: ResidualQuantizer(2, 8, random_state=seed),
+        "product-residual": lambda seed: ProductResidualQuantizer(2, 2, 8, random_state=seed),
+        "scalar": lambda seed: ScalarQuantizer(8),
+    }
+    indexes: dict[str, Callable[[int], nk.Index]] = {
+        "exact": lambda seed: nk.Index.build(X[seed:], metric=("l2", "ip")[seed]),
+        "coded": lambda seed: nk.Index.build(X, quantizers["product"](seed), ids=_text_ids(seed), keep_vectors=True),
+        "cosine": lambda seed: nk.Index.build(X, quantizers["scalar"](seed), metric="cosine", ids=_numbers(seed)),
+        "lists": lambda seed: nk.Index.build(
+            X, nk.ProductQuantizer(2, 8, **quick, n_lists=3, random_state=seed), ids=_numbers(seed)
+        ),
+        "bits": lambda seed: nk.Index.build(X, nk.RandomHyperplanes(16, random_state=seed), metric="hamming"),
+    }
+    found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]
+    found += [_estimator(name, make) for name, make in quantizers.items()]
+    found += [_estimator(name, _hasher(name)) for name in nk.hashing.registry.HASHERS]
+    found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))
+    found.append(Kind("ordinal-map", _saver(_ordinal_map), _ask_ordinal))
+    found.append(Kind("towers", _saver(_towers), _ask_towers))
+    return found
+
+
+def _saver(make: Callable[[int], Any]) -> Callable[[int, Path], None]:
+    return lambda seed, path: make(seed).save(path)
+
+
+def _estimator(name: str, make: Callable[[int], Any]) -> Kind:
+    cls = type(make(0))
+
+    def answer(path: Path) -> str:
+        model = cls.load(path)
+        return digest([model.encode(X[:20]), np.array(repr(model.get_params()))])
+
+    return Kind(name, lambda seed, path: make(seed).fit(_moved(seed)).save(path), answer)
+
+
+def _moved(seed: int) -> np.ndarray:
+    return (X + np.float32(seed)) * np.float32(1 + seed)
+
+
+def _hasher(name: str) -> Callable[[int], Any]:
+    cls = getattr(nk, name)
+    return lambda seed: cls(4, **({"random_state": seed} if "random_state" in cls().get_params() else {}))
+
+
+def _text_ids(seed: int) -> list[str]:
+    return [f"row {seed} {i}" for i in range(len(X))]
+
+
+def _numbers(seed: int) -> np.ndarray:
+    return np.arange(len(X)) * 3 + seed
+
+
+def _ask_index(path: Path) -> str:
+    index = nk.Index.load(path)
+    return digest([*index.search(X[:5], 3), *index.search(X[5:7], 4), np.array(f"{index.metric}{len(index)}")])
+
+
+def _ordinal(seed: int) -> Any:
+    rows = np.random.default_rng(seed).permuted(np.tile(np.arange(7), (40, 1)), axis=1)[:, :3]
+    return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(named(np.array(list("abcdefg"))[rows]))
+
+
+def _ordinal_map(seed: int) -> Any:
+    rows = np.random.default_rng(seed).permuted(np.tile(np.arange(7), (40, 1)), axis=1)[:, :3]
+    return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(rows, features=X[:7])
+
+
+def _ask_ordinal(path: Path) -> str:
+    model = nk.OrdinalEmbedding.load(path)
+    arrays = [model.embedding_, model.objects_, model.comparisons_.indices]
+    arrays += [] if model.feature_map_ is None else [model.transform(X[:3])]
+    return digest([*arrays, np.array(repr((model.get_params(), model.objective_, model.n_iter_, model.status_)))])
+
+
+def _towers(seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, 9, 40), rng.integers(0, 7, 40)
+    pairs = nk.Interactions.from_pairs([f"u{i}" for i in left], [f"i{j}" for j in right])
+    return nk.TwoTower(2, random_state=seed).fit(pairs)
+
+
+def _ask_towers(path: Path) -> str:
+    model = nk.TwoTower.load(path)
+    arrays = [model.left_embeddings_, model.right_embeddings_, model.left_ids_, model.right_ids_, model.seen_.weights]
+    scores, ids = model.recommend(model.left_ids_[:3], 2)
+    return digest([*arrays, scores, ids, np.array(repr((model.solver_, model.regularization_, model.omega_)))])

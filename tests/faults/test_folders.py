@@ -1,0 +1,41 @@
+"""A short, seeded part of the campaign on saved folders; the long one: `python -m tests.faults --folders --signed`."""
+
+import pytest
+
+from tests.faults import folders
+from tests.faults.child import run_cases
+from tests.faults.folders import prepare as prepare
+
+
+def case(number, seed, folder) -> str:
+    return folders.case(number, seed, folder, signed=number % 2 == 1)
+
+
+def test_damaged_folders_answer_as_before_or_are_refused() -> None:
+    row = run_cases("both", "tests.faults.test_folders", 500, 3)
+    assert not row.faults
+    assert sum(row.outcomes.values()) == row.inputs == 500
+    assert row.outcomes["error"] > row.outcomes["same"] > row.outcomes["other"] > 0
+
+
+def outcome(number, folder) -> str:
+    try:
+        return folders.case(number, 0, folder)
+    except folders.Fault as fault:
+        return str(fault)
+    except ValueError:
+        return "error"
+
+
+def test_a_changed_answer_is_noticed(tmp_path, monkeypatch) -> None:
+    """Without the manifests' check, the campaign finds answers that changed."""
+    monkeypatch.setattr("nearkin._storage.manifest.Manifest.verify", lambda *args: None)
+    monkeypatch.setattr("nearkin._storage.manifest.Manifest.check_sizes", lambda *args: None)
+    assert any("answers otherwise" in outcome(number, tmp_path) for number in range(300))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_damages_repeat_by_their_seed(seed) -> None:
+    rng = folders.random.Random
+    whole, other = {"a": b"1234", "b.json": b'{"x": [1, 2]}'}, {"a": b"5678", "b.json": b"{}"}
+    assert folders.damage(whole, other, rng(seed)) == folders.damage(whole, other, rng(seed))

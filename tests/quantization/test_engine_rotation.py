@@ -1,0 +1,115 @@
+"""One rotation for any codec: distances stay, neighbours kept never fall, and isotropic rows are left alone."""
+
+import faiss
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearkin as nk
+from nearkin.quantization.codecs import find_codec
+from nearkin.quantization.engine_rotation import _random_hadamard, turned
+
+
+@pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
+@parametrize_with_checks([nk.Rotation("sign", max_iter=2), nk.Rotation("int8", max_iter=2)])
+def test_scikit_learn_contract(estimator, check):
+    with np.errstate(all="ignore"):
+        check(estimator)
+
+
+class Halves:
+    """A codec of somebody else's: columns rounded to halves."""
+
+    def encode(self, X):
+        return np.round(X * 2).astype(np.int16)
+
+    def decode(self, codes):
+        return codes / 2
+
+
+CODECS = {
+    "sign": lambda X: "sign",
+    "int8": lambda X: "int8",
+    "int4": lambda X: "int4",
+    "rabitq": lambda X: "rabitq",
+    "pq8": lambda X: "pq8",
+    "an untrained index": lambda X: faiss.index_factory(32, "PQ4x4"),
+    "an object": lambda X: Halves(),
+}
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
+    X = vectors[0]
+    seen = []
+    codec = CODECS[name](X)
+    model = nk.Rotation(codec, max_iter=5, random_state=0).fit(X, callback=lambda step, record: seen.append(step))
+    assert seen == [1, 2, 3, 4]
+    assert model.recall_[model.chosen_] == max(model.recall_.values())
+    assert {"none", "random", "hadamard", "pca", "learned from none"} <= set(model.recall_)
+    assert model.gain_ >= -0.02
+    if name == "rabitq":
+        assert model.gain_ > 0.02
+    Z = model.transform(X[:100])
+    assert Z.dtype == X.dtype
+    before, after = (np.linalg.norm(rows[:50] - rows[50:], axis=1) for rows in (X[:100], Z))
+    np.testing.assert_allclose(after, before, rtol=1e-5)
+    np.testing.assert_allclose(model.inverse_transform(Z), X[:100], atol=1e-4)
+    model.save(tmp_path / "rotation")
+    np.testing.assert_array_equal(nk.Rotation.load(tmp_path / "rotation").transform(X), model.transform(X))
+
+
+def test_a_trained_index_is_used_as_it_is(vectors):
+    index = faiss.index_factory(32, "SQ4")
+    index.train(vectors[0])
+    coded = find_codec(index, 32)(vectors[1])
+    np.testing.assert_array_equal(coded(vectors[1]), index.sa_decode(index.sa_encode(vectors[1])))
+
+
+def test_isotropic_rows_keep_their_axes_and_say_so(rng):
+    with pytest.warns(UserWarning, match="isotropic"):
+        model = nk.Rotation("sign", random_state=0).fit(rng.normal(size=(3000, 16)))
+    np.testing.assert_array_equal(model.rotation_, np.eye(16))
+    assert model.chosen_ == "none"
+
+
+def test_a_round_never_raises_the_error_of_fixed_codes(vectors):
+    """The Procrustes step is the best turn to given reconstructions: GCD, section 3.1, for sign codes."""
+    X = vectors[0] - vectors[0].mean(0)
+    train = find_codec("sign", 32)
+    R, errors = np.eye(32, dtype=np.float32), []
+    for _ in range(6):
+        Z = X @ R
+        Y = np.where(Z > 0, 1, -1)
+        errors.append(-np.einsum("nd,nd->", Z, Y))
+        R = turned(X, R, train, 1)
+        assert -np.einsum("nd,nd->", X @ R, Y) <= errors[-1] + 1e-3 * abs(errors[-1])
+    assert errors[-1] < errors[0]
+
+
+def test_partial_fit_follows(vectors):
+    X = vectors[0]
+    model = nk.Rotation("sign", max_iter=3, random_state=0).partial_fit(X[:2000])
+    for first in range(0, 4000, 500):
+        model.partial_fit(X[first : first + 500])
+    np.testing.assert_allclose(model.rotation_.T @ model.rotation_, np.eye(32), atol=1e-5)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 24, 32])
+def test_hadamard_rotations_are_orthogonal(d):
+    R = _random_hadamard(d, np.random.default_rng(0))
+    np.testing.assert_allclose(R @ R.T, np.eye(d), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("codec", "error", "match"),
+    [
+        ("pq5", ValueError, "'pq5'.*divide d=32"),
+        ("int2", ValueError, "'sign'"),
+        (faiss.IndexPQ(16, 4, 4), ValueError, "16 columns; X has 32"),
+        (3, TypeError, "encode and decode"),
+    ],
+)
+def test_bad_codecs(codec, error, match, vectors):
+    with pytest.raises(error, match=match):
+        nk.Rotation(codec).fit(vectors[0])

@@ -1,0 +1,67 @@
+"""Loading while another process saves, and folders whose content cannot be what it says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin._storage.manifest import write_manifest
+from nearkin.data import comparisons_from_names
+from nearkin.embedding.ordinal import storage as ordinal_storage
+from nearkin.embedding.two_tower import storage as tower_storage
+
+X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+
+
+def ordinal(seed: int) -> nk.OrdinalEmbedding:
+    rows = comparisons_from_names([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]][: 2 + seed])
+    return nk.OrdinalEmbedding(2, max_iter=2, n_init=1, random_state=seed).fit(rows)
+
+
+def towers(seed: int) -> nk.TwoTower:
+    pairs = nk.Interactions.from_pairs([f"u{i}" for i in range(8)], [f"i{i % (3 + seed)}" for i in range(8)])
+    return nk.TwoTower(2, random_state=seed).fit(pairs)
+
+
+@pytest.mark.parametrize(("make", "storage"), [(ordinal, ordinal_storage), (towers, tower_storage)])
+def test_a_load_during_a_save_is_of_one_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, storage: Any
+) -> None:
+    """Before, config.json could be of the old model and the arrays of the new one."""
+    old, new = make(0), make(1)
+    old.save(tmp_path / "model")
+    read, saves = storage.read_arrays, [new]
+
+    def replaced_first(path: Path) -> Any:
+        if saves:
+            saves.pop().save(tmp_path / "model")
+        return read(path)
+
+    monkeypatch.setattr(storage, "read_arrays", replaced_first)
+    loaded = type(old).load(tmp_path / "model")
+    state = {name: value for name, value in vars(loaded).items() if isinstance(value, np.ndarray)}
+    assert not saves
+    assert state
+    assert all(np.array_equal(value, vars(new)[name]) for name, value in state.items())
+    assert loaded.get_params()["random_state"] == 1
+
+
+@pytest.mark.parametrize("change", ["remove", "kind", "renamed"])
+@pytest.mark.parametrize("key", ["class", "params", "fitted"])
+def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path, key: str, change: str) -> None:
+    """Before: KeyError, AttributeError and TypeError, at load or at the first use."""
+    folder = tmp_path / "model"
+    nk.ITQ(2, random_state=0).fit(X).save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    value = config.pop(key)
+    if change == "kind":
+        config[key] = 3
+    elif change == "renamed":
+        config[key] = {f"{name}x": inner for name, inner in value.items()} if isinstance(value, dict) else "ITQx"
+    (folder / "config.json").write_text(json.dumps(config))
+    write_manifest(folder, "hasher", 2)
+    with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
+        nk.ITQ.load(folder)
