@@ -1,11 +1,14 @@
 """The demo's claims, on the digits that ship with scikit-learn."""
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
-from nearkin.pipeline import demo_page, run_demo
+from nearkin.pipeline import demo_page, run_demo, save_for_explore
 from nearkin.pipeline.demo import METHODS, Demo
+from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +45,12 @@ def test_the_page_stands_alone(demo: Demo) -> None:
     assert "<script" not in page
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
+
+
+def test_it_ends_with_a_command_that_opens_the_digits(demo: Demo, tmp_path: Path) -> None:
+    pytest.importorskip("starlette")
+    command = shlex.split(save_for_explore(demo, tmp_path / "de mo"))
+    assert command[:2] == ["nearkin", "explore"]
+    done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
+    assert done.exit_code == 0, done.output
+    assert "20 of 1,500 rows" in done.output

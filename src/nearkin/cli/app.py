@@ -13,6 +13,7 @@ from nearkin.cli.demo import demo
 from nearkin.cli.embed import embed
 from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
+from nearkin.cli.explore import explore
 from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.recommend import recommend
@@ -60,6 +61,7 @@ def root(
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
+    - nearkin explore idx
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
@@ -83,6 +85,7 @@ for command in (
     search,
     evaluate,
     report,
+    explore,
     encode,
     export,
     check,

@@ -31,10 +31,13 @@ def demo(
     Takes a few seconds and no download: the images ship with scikit-learn.
     """
     screen = Screen(as_json)
+    nk.report.check_page_path(Path(out) / "report.html")
     done = nk.pipeline.run_demo(seed, nk.pipeline.Steps(screen.watch))
     path = Path(out) / "report.html"
     nk.pipeline.demo_page(done).write(path)
+    explore = nk.pipeline.save_for_explore(done, Path(out), seed)
     records = [trial.record() for trial in done.trials]
     rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
     made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)
-    screen.finish({"seed": seed, "threads": threads, "trials": records, "report": str(path)}, made, f"Report: {path}")
+    record = {"seed": seed, "threads": threads, "trials": records, "report": str(path), "explore": explore}
+    screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)

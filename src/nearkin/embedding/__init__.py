@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazily(
         "popularity": "nearkin.embedding.baselines",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
+        "ask_function": "nearkin.embedding.ordinal",
         "Adam": "nearkin.embedding.two_tower",
         "ALS": "nearkin.embedding.two_tower",
         "AllPairs": "nearkin.embedding.two_tower",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.ordinal import ask_function as ask_function
     from nearkin.embedding.two_tower import ALS as ALS
     from nearkin.embedding.two_tower import LBFGS as LBFGS
     from nearkin.embedding.two_tower import Adam as Adam

@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = lazily(
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
         "run_demo": "nearkin.pipeline.demo",
+        "save_for_explore": "nearkin.pipeline.demo",
         "search_in_batches": "nearkin.pipeline.evaluate",
         "search_left": "nearkin.pipeline.left_side",
         "train_index": "nearkin.pipeline.train",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.check import check_folder as check_folder
     from nearkin.pipeline.compress import compress_file as compress_file
     from nearkin.pipeline.demo import run_demo as run_demo
+    from nearkin.pipeline.demo import save_for_explore as save_for_explore
     from nearkin.pipeline.embed import embed_comparisons as embed_comparisons
     from nearkin.pipeline.embed import embed_interactions as embed_interactions
     from nearkin.pipeline.embed import embed_signals as embed_signals

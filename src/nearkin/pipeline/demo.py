@@ -1,8 +1,10 @@
 """The demo: scikit-learn's handwritten digits searched exactly, and through codes of several methods and sizes."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._storage import replacing
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.steps import Steps
 
@@ -87,6 +90,17 @@ def run_demo(random_state: Any = 0, steps: Steps | None = None, n_bytes: Sequenc
                 demo.trials.append(_try(demo, method, name, size, random_state))
                 callback(len(demo.trials) - 1, {"total": total, "distortion": demo.trials[-1].distortion})
     return demo
+
+
+def save_for_explore(demo: Demo, folder: Path, random_state: Any = 0) -> str:
+    """Save an index of 4-byte codes, the labels and the images in `folder`; returns the command that shows them."""
+    quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
+    nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
+    for name, values in (("labels", demo.labels), ("images", demo.base.reshape(-1, 8, 8).astype(np.uint8))):
+        with replacing(folder / f"{name}.npy") as fresh, fresh.open("wb") as file:
+            np.save(file, values)
+    index, labels, images = (shlex.quote(f"{folder}/{name}") for name in ("index", "labels.npy", "images.npy"))
+    return f"nearkin explore {index} --labels {labels} --images {images}"
 
 
 def _try(demo: Demo, method: str, name: str, size: int, random_state: Any) -> Trial:

@@ -1,11 +1,14 @@
-"""Pages for people: `ask` collects comparisons. They need the extra web: pip install 'nearkin[web]'."""
+"""Pages for people: `ask` collects comparisons, `explore` shows an index.
+
+They need the extra web: pip install 'nearkin[web]'.
+"""
 
 from importlib import import_module
 from types import ModuleType
 
 
 def load(page: str) -> ModuleType:
-    """The package of a page ("ask"); ImportError that says what to install."""
+    """The package of a page ("ask", "explore"); ImportError that says what to install."""
     try:
         return import_module(f"nearkin.web.{page}")
     except ImportError as error:

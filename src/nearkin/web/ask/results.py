@@ -1,20 +1,18 @@
 """What the experimenter sees: the map so far, the error on answers held out, and how the raters do."""
 
-import io
 from statistics import median
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
-from nearkin.plots.style import FAINT, GRID, INK, SERIES, new_axes
+from nearkin.plots.style import FAINT, INK, SERIES, new_axes
 from nearkin.web.ask.questions import Question
 from nearkin.web.ask.raters import Rater
 from nearkin.web.ask.survey import Survey
+from nearkin.web.drawing import png
 
 _LABELS = 40  # items of a map that are named
-_DARK = {INK: "#e6e9ef", FAINT: "#9aa4b5", GRID: "#333b48"}
 
 
 def rater_rows(survey: Survey) -> list[dict[str, Any]]:
@@ -72,7 +70,7 @@ def map_png(survey: Survey, dark: bool = False) -> bytes:
     ax = new_axes(6.4, 4.8)
     fitted = survey.fitted
     if fitted is None:
-        return _png(_empty(ax, "the map appears after the first answers"), dark)
+        return png(_empty(ax, "the map appears after the first answers"), dark)
     X = fitted.embedding if fitted.embedding.shape[1] > 1 else np.c_[fitted.embedding, np.zeros(len(fitted.embedding))]
     ax.scatter(X[:, 0], X[:, 1], s=12, color=SERIES[0])
     for number in range(0, len(X), max(1, len(X) // _LABELS)):
@@ -81,37 +79,22 @@ def map_png(survey: Survey, dark: bool = False) -> bytes:
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
-    return _png(ax, dark)
+    return png(ax, dark)
 
 
 def curve_png(survey: Survey, dark: bool = False) -> bytes:
     """The share of held-out answers (drawn at random, never learned from) that the model gets wrong."""
     ax = new_axes(6.4, 3.2)
     if not survey.curve:
-        return _png(_empty(ax, "the error appears with the first random questions"), dark)
+        return png(_empty(ax, "the error appears with the first random questions"), dark)
     ax.plot(*zip(*survey.curve, strict=True), "o-", color=SERIES[0], linewidth=1.6, markersize=3)
     ax.set_xlabel("answers learned from")
     ax.set_ylabel("error on held-out answers")
     ax.set_ylim(0, None)
-    return _png(ax, dark)
+    return png(ax, dark)
 
 
 def _empty(ax: Axes, text: str) -> Axes:
     ax.text(0.5, 0.5, text, ha="center", color=FAINT)
     ax.set_axis_off()
     return ax
-
-
-def _png(ax: Axes, dark: bool) -> bytes:
-    figure = ax.get_figure()
-    if figure is None:
-        raise ValueError("ax belongs to no figure; make it with new_axes()")
-    if dark:
-        for text in figure.findobj(matplotlib.text.Text):
-            text.set_color(_DARK.get(text.get_color(), text.get_color()))
-        for axes in figure.axes:
-            if axes.get_ygridlines()[0].get_visible():
-                axes.grid(axis="y", color=_DARK[GRID])
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()

@@ -1,0 +1,145 @@
+// A map of up to 100,000 points: they are written into the picture's pixels, which needs no library, no WebGL, no eval.
+"use strict";
+
+class PointMap {
+  constructor(canvas, choose) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d");
+    this.choose = choose;
+    this.places = new Float32Array(0);  // x, y of each point, in units of the map
+    this.colours = new Uint32Array(0);  // of each point, as pixels have them
+    this.marks = [];                    // [point, colour, radius]
+    this.fingers = new Map();
+    new ResizeObserver(() => this.draw()).observe(canvas);
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY);
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      this.fingers.set(event.pointerId, event);
+      this.moved = this.fingers.size > 1 ? Infinity : 0;
+    });
+    canvas.addEventListener("pointermove", (event) => this.drag(event));
+    for (const name of ["pointerup", "pointercancel"]) {
+      canvas.addEventListener(name, (event) => {
+        const alone = this.fingers.size === 1 && this.fingers.delete(event.pointerId);
+        this.fingers.delete(event.pointerId);
+        if (name === "pointerup" && alone && this.moved < 5) this.pick(event.offsetX, event.offsetY, 16);
+      });
+    }
+    canvas.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  set(places) {
+    this.places = places;
+    const range = (axis) => {
+      let low = Infinity, high = -Infinity;
+      for (let i = axis; i < places.length; i += 2) { low = Math.min(low, places[i]); high = Math.max(high, places[i]); }
+      return [low, high];
+    };
+    const [left, right] = range(0), [bottom, top] = range(1);
+    this.home = { x: (left + right) / 2, y: (bottom + top) / 2, width: (right - left) || 1, height: (top - bottom) || 1 };
+    this.reset();
+  }
+
+  reset() { this.view = { x: this.home?.x ?? 0, y: this.home?.y ?? 0, scale: 1 }; this.draw(); }
+
+  scale() {  // CSS pixels for one unit
+    const { clientWidth: w, clientHeight: h } = this.canvas;
+    return this.view.scale * 0.92 * Math.min(w / this.home.width, h / this.home.height);
+  }
+
+  at(point) {
+    const s = this.scale();
+    return [this.canvas.clientWidth / 2 + (this.places[2 * point] - this.view.x) * s,
+      this.canvas.clientHeight / 2 - (this.places[2 * point + 1] - this.view.y) * s];
+  }
+
+  zoom(factor, x, y) {
+    const before = this.scale(), dx = x - this.canvas.clientWidth / 2, dy = y - this.canvas.clientHeight / 2;
+    this.view.scale = Math.min(1e4, Math.max(0.2, this.view.scale * factor));
+    const change = 1 / before - 1 / this.scale();
+    this.view.x += dx * change;
+    this.view.y -= dy * change;
+    this.draw();
+  }
+
+  pan(dx, dy) {
+    const s = this.scale();
+    this.view.x -= dx / s;
+    this.view.y += dy / s;
+    this.draw();
+  }
+
+  drag(event) {
+    const before = this.fingers.get(event.pointerId);
+    if (!before) return;
+    const dx = event.offsetX - before.offsetX, dy = event.offsetY - before.offsetY;
+    const other = [...this.fingers.values()].find((finger) => finger.pointerId !== event.pointerId);
+    this.fingers.set(event.pointerId, event);
+    this.moved += Math.abs(dx) + Math.abs(dy);
+    if (other) {
+      const distance = (one) => Math.hypot(one.offsetX - other.offsetX, one.offsetY - other.offsetY) || 1;
+      this.zoom(distance(event) / distance(before), other.offsetX, other.offsetY);
+    } else if (this.moved >= 5) this.pan(dx, dy);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { clientWidth: w, clientHeight: h } = this.canvas;
+    const moves = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+    if (moves[event.key]) this.pan(...moves[event.key]);
+    else if (event.key === "+" || event.key === "=") this.zoom(1.4, w / 2, h / 2);
+    else if (event.key === "-") this.zoom(1 / 1.4, w / 2, h / 2);
+    else if (event.key === "0") this.reset();
+    else if (event.key === "Enter") this.pick(w / 2, h / 2, Infinity);
+    else return;
+    event.preventDefault();
+  }
+
+  pick(x, y, reach) {  // the point nearest to a place of the canvas
+    let best = -1, least = reach * reach;
+    for (let point = 0; point < this.places.length / 2; point++) {
+      const [px, py] = this.at(point), far = (px - x) ** 2 + (py - y) ** 2;
+      if (far < least) { least = far; best = point; }
+    }
+    if (best >= 0) this.choose(best);
+  }
+
+  draw() {
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => { this.waiting = false; this.paint(); });
+  }
+
+  paint() {
+    const { canvas, context, places, colours } = this, ratio = devicePixelRatio || 1;
+    const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio), n = places.length / 2;
+    if (!w || !h || !this.home) return;
+    if (canvas.width !== w || canvas.height !== h) {
+      [canvas.width, canvas.height] = [w, h];
+      this.image = context.createImageData(w, h);
+    }
+    const pixels = new Uint32Array(this.image.data.buffer).fill(0);
+    const radius = ratio * Math.min(5, (n > 30000 ? 0.9 : n > 5000 ? 1.6 : n > 1000 ? 2.6 : 4) * Math.sqrt(Math.min(this.view.scale, 4)));
+    const disc = [], reach = Math.ceil(radius);
+    for (let y = -reach; y <= reach; y++) for (let x = -reach; x <= reach; x++) if (x * x + y * y <= radius * radius) disc.push(y * w + x);
+    const s = this.scale() * ratio, left = w / 2 - this.view.x * s, top = h / 2 + this.view.y * s;
+    for (let i = 0; i < n; i++) {
+      const x = Math.round(left + places[2 * i] * s), y = Math.round(top - places[2 * i + 1] * s);
+      if (x < reach || y < reach || x >= w - reach || y >= h - reach) continue;
+      const middle = y * w + x, colour = colours[i];
+      for (const step of disc) pixels[middle + step] = colour;
+    }
+    context.putImageData(this.image, 0, 0);
+    context.lineWidth = 2.5 * ratio;
+    for (const [point, colour, size] of this.marks) {
+      const [x, y] = this.at(point);
+      context.strokeStyle = colour;
+      context.beginPath();
+      context.arc(x * ratio, y * ratio, size * ratio, 0, 2 * Math.PI);
+      context.stroke();
+    }
+  }
+}

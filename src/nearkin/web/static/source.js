@@ -1,0 +1,50 @@
+// Where the page's figures come from: the server beside it, or the data inside a file that was mailed.
+"use strict";
+
+const served = {
+  async json(path) {
+    const answer = await fetch(path);
+    const said = await answer.json();
+    if (!answer.ok) throw new Error(said.error);
+    return said;
+  },
+  about() { return this.json("about"); },
+  worst() { return this.json("worst"); },
+  find(text) { return this.json(`find?text=${encodeURIComponent(text)}`); },
+  item(row) { return this.json(`item/${row}`); },
+  async column(name) {
+    const answer = await fetch(`column/${name}`);
+    if (!answer.ok) throw new Error("the column is not there");
+    return answer.arrayBuffer();
+  },
+  picture(row) { return `picture/${row}`; },
+  sweep(name, dark) { return `sweep/${name}.png${dark ? "?dark" : ""}`; },
+};
+
+function mailed(data) {
+  const word = (value) => String(value ?? "").toLowerCase();
+  return {
+    about: async () => data.about,
+    worst: async () => data.worst,
+    async find(text) {
+      const wanted = text.trim().toLowerCase();
+      const rank = ({ id, label, text: said }) => word(id) === wanted ? 0 : word(id).startsWith(wanted) ? 1
+        : word(id).includes(wanted) ? 2 : word(said).includes(wanted) || word(label).includes(wanted) ? 3 : 4;
+      return Object.entries(data.named).map(([row, about]) => ({ row: Number(row), ...about, rank: rank(about) }))
+        .filter((found) => wanted && found.rank < 4).sort((one, other) => one.rank - other.rank || one.row - other.row)
+        .slice(0, 30);
+    },
+    async item(row) {
+      const answer = data.answers[row];
+      if (!answer) throw new Error("This file holds no neighbours of that row; `nearkin explore` without --out shows them.");
+      const rows = [row, ...(answer.exact ?? []), ...answer.found.flat(2)];
+      return { row, ...answer, about: Object.fromEntries(rows.map((one) => [one, data.named[one]])) };
+    },
+    async column(name) { return Uint8Array.from(atob(data.columns[name]), (letter) => letter.charCodeAt(0)).buffer; },
+    picture: (row) => `data:image/png;base64,${data.pictures[row]}`,
+    sweep: (name, dark) => `data:image/png;base64,${data.sweep[dark ? `${name}-dark` : name]}`,
+  };
+}
+
+const inside = document.getElementById("data");
+const source = inside ? mailed(JSON.parse(inside.textContent)) : served;

@@ -1,0 +1,52 @@
+"""The raters' page in a real browser: answers by key, undo, reload; a hostile name of an item does not run."""
+
+from pathlib import Path
+from typing import Any
+
+from nearkin.web.ask import Plan, Survey, Texts, ask_app
+from nearkin.web.ask.items import named_items
+from tests.web.browser import complaints, opened_browser, served, wait_until
+
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+NAMES = [HOSTILE, *(f"thing {number}" for number in range(1, 12))]
+
+
+def press(browser: Any, key: str) -> None:
+    browser.execute_script(f"document.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}))")
+
+
+def answered(browser: Any) -> int:
+    """How many answers the page says are kept; -1 while one is on its way."""
+    return browser.execute_script("return busy || current === null ? -1 : current.answered")
+
+
+def test_thirty_answers_undo_and_reload(tmp_path: Path) -> None:
+    survey = Survey(named_items(NAMES), Plan(active=False, repeat_share=0), tmp_path / "answers.csv")
+    app = ask_app(survey, Texts(goal=100))
+    with opened_browser() as browser, served(app) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/")
+        wait_until(lambda: browser.execute_script("return !document.getElementById('start').hidden"))
+        browser.execute_script("$('name').value = 'anna'; $('join').requestSubmit()")
+        seen = set()
+        for number in range(30):
+            wait_until(lambda wanted=number: answered(browser) == wanted)
+            seen.update(browser.execute_script("return current.items.map((item) => item.text)"))
+            press(browser, "12"[number % 2])
+        wait_until(lambda: answered(browser) == 30)
+        asked = browser.execute_script("return current.question")
+        press(browser, "u")
+        wait_until(lambda: answered(browser) == 29)
+        browser.refresh()  # the address holds who it is
+        wait_until(lambda: browser.execute_script("return typeof about !== 'undefined'") and answered(browser) == 29)
+        assert browser.execute_script("return current.question") != asked
+        assert len(survey.answered()) == 29
+        assert HOSTILE in seen
+        assert browser.execute_script("return document.querySelectorAll('#ask img, #ask script').length") == 0
+        assert not browser.execute_script("return document.title").isdigit()
+        browser.get(f"{address}/{survey.tokens[1]}/results/")
+        wait_until(
+            lambda: browser.execute_script("return document.getElementById('summary').textContent.startsWith('29')")
+        )
+        assert not complaints(browser)
+    survey.close()
+    assert (tmp_path / "answers.csv").read_text(encoding="utf-8").count("\n") == 30  # the head, and 29 lines

@@ -1,0 +1,94 @@
+"""The page in a real browser: search, click, slider, keys; hostile names stay text; the mailed file works alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nearkin.web.explore import Explorer, explore_app
+from nearkin.web.explore.page import single_page
+from tests.web.browser import complaints, opened_browser, served, wait_until
+from tests.web.explore.conftest import HOSTILE
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with opened_browser() as driver:
+        yield driver
+
+
+def run(browser: Any, script: str) -> Any:
+    return browser.execute_script(script)
+
+
+def names(browser: Any, column: int) -> list[str]:
+    return run(browser, f"return [...$('lists').children[{column}].querySelectorAll('b')].map((b) => b.textContent)")
+
+
+def use_the_page(browser: Any, explorer: Explorer) -> None:
+    wait_until(lambda: run(browser, "return about !== null && !$('legend').matches(':empty')"))
+    answer = explorer.item(0)
+    run(browser, "$('text').value = 'onerror'; $('search').requestSubmit()")
+    wait_until(lambda: run(browser, "return current !== null"))
+    assert names(browser, 0) == [answer["about"][row]["id"] for row in answer["exact"]]
+    assert HOSTILE in names(browser, 0)
+    for at in (0, 3, 5):
+        run(browser, f"$('oversample').value = {at}; $('oversample').dispatchEvent(new Event('input'))")
+        for number in (0, 1):
+            found = answer["found"][number][at]
+            assert names(browser, 1 + number) == [answer["about"][row]["id"] for row in found]
+        lost = [answer["about"][row]["id"] for row in answer["exact"] if not all(row in f[at] for f in answer["found"])]
+        marked = run(browser, "return [...document.querySelectorAll('#lists .lost b')].map((b) => b.textContent)")
+        assert sorted(set(marked)) == sorted(name for name in lost if name != HOSTILE)
+    run(browser, "$('lists').querySelectorAll('button')[2].click()")  # a neighbour leads on
+    wait_until(lambda: run(browser, "return current.row") == answer["exact"][2])
+    row = run(browser, "const [x, y] = map.at(9); map.pick(x, y, 16); return rows[9]")  # as a click does
+    wait_until(lambda: run(browser, "return current.row") == row)
+    run(browser, "$('map').focus(); $('map').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}))")
+    assert run(browser, "return map.view.scale") == pytest.approx(1.4)
+    run(browser, "$('map').dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))")
+    assert run(browser, "return map.view.scale") == 1
+    run(browser, "$('colour').value = 'lost0'; $('colour').dispatchEvent(new Event('change'))")
+    wait_until(
+        lambda: (
+            "grey" not in run(browser, "return $('legend').textContent")
+            and run(browser, "return drawn.colour.startsWith('lost0')")
+        )
+    )
+    run(browser, "$('worst-part').open = true")
+    wait_until(lambda: run(browser, "return $('worst').children.length") == 100)
+    assert not run(browser, "return document.title").isdigit()  # what the hostile name would have set
+    assert run(browser, "return $('status').textContent") == ""
+
+
+def test_the_served_page(browser: Any, explorer: Explorer) -> None:
+    with served(explore_app(explorer, "token")) as address:
+        browser.get(f"{address}/token/")
+        use_the_page(browser, explorer)
+        assert not complaints(browser)
+        browser.get(f"{address}/token/#7")
+        browser.refresh()
+        wait_until(lambda: run(browser, "return current?.row") == 7)
+
+
+def test_the_mailed_file(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(single_page(explorer), encoding="utf-8")
+    browser.get(file.as_uri())
+    use_the_page(browser, explorer)
+    assert not complaints(browser)
+
+
+@pytest.mark.parametrize("width", [360, 1200, 2560])
+def test_nothing_sticks_out(browser: Any, explorer: Explorer, tmp_path: Path, width: int) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(single_page(explorer), encoding="utf-8")
+    sizes = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", sizes)
+    try:
+        browser.get("about:blank")
+        browser.get(f"{file.as_uri()}#0")
+        wait_until(lambda: run(browser, "return current !== null"))
+        assert run(browser, "return document.documentElement.scrollWidth") <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

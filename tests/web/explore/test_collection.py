@@ -1,0 +1,130 @@
+"""A click shows what a search gives: by the codes, rescored, and in an index whose rows stand in another order."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.web.explore import collect_rows, open_collection
+from nearkin.web.explore.collection import OVERSAMPLES, missing
+from nearkin.web.explore.explorer import Explorer
+from tests.cli.conftest import run_json
+from tests.web.explore.conftest import HOSTILE, N
+
+
+@pytest.mark.parametrize("row", [0, 7, 119])
+def test_a_click_equals_nearkin_search(explorer: Explorer, folder: Path, rows: np.ndarray, row: int) -> None:
+    np.save(folder / "q.npy", rows[row : row + 1])
+    answer = explorer.item(row)
+    for depth, oversample in enumerate((None, *OVERSAMPLES)):
+        options = [] if oversample is None else ["--oversample", oversample]
+        (said,) = run_json("search", folder / "idx", folder / "q.npy", "-k", 5, *options)["hits"]
+        found = answer["found"][0][depth]
+        assert [answer["about"][r]["id"] for r in found] == said["ids"]
+        scores = answer["coded"][0] if oversample is None else answer["true"]
+        np.testing.assert_allclose([scores[r] for r in found], said["scores"], rtol=1e-5, atol=1e-4)
+    (said,) = run_json("search", folder / "finer", folder / "q.npy", "-k", 5)["hits"]
+    found = answer["found"][1][0]
+    assert [answer["about"][r]["id"] for r in found] == said["ids"]
+    np.testing.assert_allclose([answer["coded"][1][r] for r in found], said["scores"], rtol=1e-5, atol=1e-4)
+
+
+def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer, rows: np.ndarray) -> None:
+    answer = explorer.item(3)
+    far = ((rows - rows[3]) ** 2).sum(axis=1)
+    assert answer["exact"] == np.argsort(far, kind="stable")[:5].tolist()
+    for row, score in answer["true"].items():
+        assert score == pytest.approx(far[row], rel=1e-4, abs=1e-4)
+    for row, score in answer["coded"][0].items():
+        decoded = explorer.collection.coded[0].decoded(np.array([row]))[0]
+        assert score == pytest.approx(((decoded - rows[3]) ** 2).sum(), rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("metric", ["ip", "cosine"])
+def test_other_metrics(metric: str, rows: np.ndarray) -> None:
+    index = nk.Index.build(rows, nk.ProductQuantizer(4, 32, random_state=0), metric=metric, keep_vectors=True)
+    collection = collect_rows(index, k=5)
+    (answer,) = collection.answers(rows[4:5])
+    X = rows if metric == "ip" else rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    products = X @ X[4]
+    assert answer.exact == np.argsort(-products, kind="stable")[:5].tolist()
+    scores, found = index.search(rows[4:5], 5)
+    assert answer.found[0][0] == found[0].tolist()
+    np.testing.assert_allclose([answer.coded[0][row] for row in found[0].tolist()], scores[0], rtol=1e-5)
+    for row, score in answer.true.items():
+        assert score == pytest.approx(products[row], rel=1e-4, abs=1e-5)
+    decoded = collection.coded[0].decoded(np.arange(N))
+    for row, score in answer.coded[0].items():
+        assert score == pytest.approx(decoded[row] @ X[4], rel=1e-4, abs=1e-4)
+
+
+def test_bits_are_asked_with_the_vectors_given(rows: np.ndarray) -> None:
+    index = nk.Index.build(rows, nk.ITQ(n_bits=8, random_state=0), metric="hamming")
+    with pytest.raises(ValueError, match="--vectors"):
+        collect_rows(index)
+    (answer,) = collect_rows(index, rows, k=5).answers(rows[4:5])
+    scores, found = index.search(rows[4:5], 5)
+    assert answer.found[0][0] == found[0].tolist()
+    assert [answer.coded[0][row] for row in found[0].tolist()] == scores[0].tolist()
+
+
+def test_without_exact_rows_the_codes_alone_are_shown(rows: np.ndarray) -> None:
+    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0))
+    collection = collect_rows(index, k=5)
+    Q = collection.vectors(np.array([4]))
+    (answer,) = collection.answers(Q)
+    assert answer.exact is None
+    assert answer.true == {}
+    assert answer.found == [[index.search(Q, 5)[1][0].tolist()]]
+
+
+def test_an_inverted_file_that_visits_one_list(rows: np.ndarray) -> None:
+    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, n_lists=12, random_state=0), n_probe=1, keep_vectors=True)
+    collection = collect_rows(index, k=50)
+    (answer,) = collection.answers(rows[:1])
+    assert 0 < len(answer.found[0][0]) < 50  # the list holds no more, and what is missing is no row
+    lists = collection.coded[0].lists()
+    assert lists is not None
+    assert len(set(lists[answer.found[0][0]])) == 1
+    assert lists.min() >= 0
+
+
+def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path) -> None:
+    find = explorer.collection.find
+    assert [explorer.collection.name(row) for row in find("item-11")][:2] == ["item-11", "item-110"]
+    assert find("ONERROR") == [0]
+    assert find("  ") == find("nothing like it") == []
+    named = open_collection(folder / "idx", texts=f"{folder}/texts.csv", ids_column="id")
+    assert named.find("said of 33") == [33]
+    assert named.about(33)["text"] == "said of 33"
+    assert named.about(0)["text"] == ""
+
+
+def test_missing_counts_what_is_not_found() -> None:
+    assert missing(np.array([[1, 2, 3], [1, 2, 3]]), np.array([[3, 1, 9], [4, -1, -1]])).tolist() == [1, 3]
+
+
+def test_indexes_of_other_rows_cannot_be_compared(folder: Path, rows: np.ndarray, tmp_path: Path) -> None:
+    nk.Index.build(rows[:50]).save(tmp_path / "fewer")
+    with pytest.raises(ValueError, match="other rows"):
+        open_collection(folder / "idx", compare=tmp_path / "fewer")
+    nk.Index.build(rows, ids=[HOSTILE, *(f"item-{n}" for n in range(1, N))], metric="ip").save(tmp_path / "products")
+    with pytest.raises(ValueError, match="metric"):
+        open_collection(folder / "idx", compare=tmp_path / "products")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"labels": "texts.csv", "ids_column": "name"}, "lacks"),
+        ({"vectors": "images.npy"}, "images"),
+        ({"vectors": "labels.npy"}, "labels"),
+        ({"images": "X.npy"}, "pictures must be"),
+        ({"images": "idx"}, "called like an id"),
+    ],
+)
+def test_files_that_do_not_fit(folder: Path, options: dict[str, str], said: str) -> None:
+    paths = {name: value if name == "ids_column" else f"{folder}/{value}" for name, value in options.items()}
+    with pytest.raises(ValueError, match=said):
+        open_collection(folder / "idx", **paths)  # pyright: ignore[reportArgumentType]

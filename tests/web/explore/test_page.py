@@ -1,0 +1,95 @@
+"""The page as one file: everything inside, nothing from outside, no code but its own."""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.web.explore import Explorer, explore
+from nearkin.web.explore.page import single_page
+from nearkin.web.explore.swept import read_sweep
+from tests.cli.conftest import run
+from tests.web.explore.conftest import HOSTILE, N
+
+
+def data_of(page: str) -> dict:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found.group(1))
+
+
+def test_everything_is_inside_and_hostile_names_stay_data(explorer: Explorer) -> None:
+    page = single_page(explorer)
+    assert not re.search(r"""(src|href)=["'](?!data:,)|https?://""", page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    for code in (script, style):
+        assert base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() in policy.group(1)
+    assert "unsafe" not in policy.group(1)
+    assert HOSTILE not in page
+    assert data_of(page)["named"]["0"]["id"] == HOSTILE
+
+
+def test_its_answers_are_those_of_the_server(explorer: Explorer) -> None:
+    data = data_of(single_page(explorer))
+    assert data["about"] == json.loads(json.dumps(explorer.about()))
+    assert len(data["answers"]) == N
+    for row in (0, 60, 119):
+        served = json.loads(json.dumps(explorer.item(row)))
+        mailed = data["answers"][str(row)]
+        assert (mailed["exact"], mailed["found"]) == (served["exact"], served["found"])
+        for mine, theirs in zip([mailed["true"], *mailed["coded"]], [served["true"], *served["coded"]], strict=True):
+            assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-4)
+        assert all(data["named"][r] == about for r, about in served["about"].items())
+    lost = np.frombuffer(base64.b64decode(data["columns"]["lost0"]), "<f4")
+    np.testing.assert_array_equal(lost, explorer.measures.colours["lost0"].values)
+
+
+def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = run("explore", folder / "idx", "--labels", folder / "labels.npy", "--out", out, "--rows", 30, "-k", 3)
+    assert done.exit_code == 0, done.output
+    assert f"30 of {N} rows" in done.output
+    data = data_of(out.read_text(encoding="utf-8"))
+    assert len(data["answers"]) == data["about"]["shown"] == 30
+    assert {str(row) for answer in data["answers"].values() for row in answer["exact"]} <= data["named"].keys()
+    assert [column["name"] for column in data["about"]["layouts"]] == ["pca", "neighbours"]
+    assert run("explore", folder / "idx", "--out", tmp_path / "page.txt").exit_code == 2
+
+
+def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:
+    index = nk.Index.build(rows, nk.ProductQuantizer(2, 8, random_state=0))
+    page = explore(index, rows, labels=np.arange(N) % 3, most=20)
+    assert len(data_of(page.html)["answers"]) == 20
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe")
+    assert "<script" not in shown  # it is escaped, in srcdoc
+    assert 'sandbox="allow-scripts"' in shown
+    with pytest.raises(ValueError, match="labels has 3"):
+        explore(index, rows, labels=np.arange(3))
+    with pytest.raises(ValueError, match="vectors have shape"):
+        explore(index, rows[:5])
+
+
+def test_a_sweep_is_shown_as_it_was_measured(tmp_path: Path) -> None:
+    trial = {"method": "none", "bytes": 4, "queries_per_second": 900.0, "recall": {"1": 0.5, "4": 0.8}}
+    file = tmp_path / "sweep.json"
+    file.write_text(json.dumps({"k": 10, "target": 0.9, "trials": [trial, trial | {"bytes": 8}]}))
+    swept = read_sweep(file)
+    assert [row["rescored"] for row in swept.record()["trials"]] == [0.8, 0.8]
+    for name in ("bytes", "speed"):
+        light, dark = swept.picture(name), swept.picture(name, dark=True)
+        assert light is not None
+        assert light.startswith(b"\x89PNG")
+        assert light != dark
+    assert swept.picture("../secret") is None
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="nearkin sweep"):
+        read_sweep(file)
