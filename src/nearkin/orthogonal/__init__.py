@@ -14,5 +14,6 @@ from nearkin.orthogonal.matching import random_matching as random_matching
 from nearkin.orthogonal.matching import two_opt_matching as two_opt_matching
 from nearkin.orthogonal.mixed import MixedOptimizer as MixedOptimizer
 from nearkin.orthogonal.moments import Adam as Adam
+from nearkin.orthogonal.parametrization import orthogonal_parametrization as orthogonal_parametrization
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
