@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nearkin as nk
@@ -25,6 +27,26 @@ assert "torch" not in sys.modules, "torch is loaded"
 )
 def test_first_use_loads_no_torch(fit: str) -> None:
     subprocess.run([sys.executable, "-c", FIRST_FIT.format(fit=fit)], check=True)
+
+
+SEARCH = """
+import sys
+from nearkin.cli.app import app
+try:
+    app(["search", "idx", "Q.npy", "-k", "3", "--json"])
+except SystemExit as end:
+    assert not end.code, end.code
+print([name for name in ("torch", "matplotlib", "narwhals.pandas") if name in sys.modules], file=sys.stderr)
+"""
+
+
+def test_search_loads_no_torch(tmp_path: Path, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(300, 8)).astype(np.float32)
+    quantizer = nk.ProductQuantizer(2, 16, rotation="givens-greedy", random_state=0)
+    nk.Index.build(X, quantizer).save(tmp_path / "idx")
+    np.save(tmp_path / "Q.npy", X[:2])
+    done = subprocess.run([sys.executable, "-c", SEARCH], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
 
 
 def test_names_and_modules_of_a_lazy_package() -> None:

@@ -72,3 +72,10 @@ def test_float32_cells_do_not_depend_on_cuts_where_blocks_end(rng: np.random.Gen
 
 def test_blocks_grow_with_the_cells() -> None:
     assert [block_rows(k) for k in (0, 2, 128, 256, 65_536)] == [2048, 2048, 2048, 4096, 16 * 65_536]
+
+
+@pytest.mark.parametrize("codes", [[[0, 4]], [[-1, 0]], [[0, 0, 0]], [[0, 0], [0, 0]]])
+def test_codes_beyond_the_cells_are_refused(codes) -> None:
+    """Before, the compiled loop wrote outside of its arrays."""
+    with pytest.raises(ValueError, match=r"codes"):
+        CellSums(2, 4, 3).update(np.ones((1, 3)), np.array(codes))

@@ -144,6 +144,7 @@ class CellSums(AbstractSums):
         Each block of `block_rows` is summed in the type of X, which is twice as fast for float32, and added to the
         float64 totals.
         """
+        self._check(X, codes)
         size = block_rows(self.sums.shape[1])
         block = self.sums if X.dtype == self.sums.dtype else np.empty(self.sums.shape, X.dtype)
         counts = self.counts
@@ -162,6 +163,14 @@ class CellSums(AbstractSums):
 
     def finalize(self) -> np.ndarray:
         return self.sums / np.maximum(self.counts, 1)[..., None]
+
+    def _check(self, X: np.ndarray, codes: np.ndarray) -> None:
+        """ValueError for what the compiled loop would read or write beyond its arrays."""
+        M, K, d = self.sums.shape
+        if X.ndim != 2 or X.shape[1] != d or codes.shape != (len(X), M):
+            raise ValueError(f"X is {X.shape} and codes {codes.shape}; they must be (b, {d}) and (b, {M})")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < K:
+            raise ValueError(f"codes go from {codes.min()} to {codes.max()}; they must lie in 0, ..., {K - 1}")
 
 
 def block_rows(n_cells: int) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._distributed import _timeout_of_environment
+from nearkin._distributed import PeerError, _timeout_of_environment
 from tests.cli.conftest import run
 
 
@@ -52,3 +52,37 @@ def test_a_timeout_that_is_none_is_refused(monkeypatch, text):
     monkeypatch.setenv("NEARKIN_TIMEOUT", text)
     with pytest.raises(ValueError, match=f"NEARKIN_TIMEOUT is '{text}'; it must be a number of seconds"):
         _timeout_of_environment()
+
+
+def test_a_rank_that_is_told_to_stop_during_an_import_blames_no_module(tmp_path, monkeypatch):
+    """Before, the failed import was reported, as if a package were missing."""
+
+    def fail(*args, **options):
+        try:
+            raise PeerError("rank 1 was told to stop: rank 0 is gone")
+        except PeerError:
+            raise ImportError("cannot import name 'x' from 'y'")  # noqa: B904
+
+    monkeypatch.setattr(nk.pipeline, "folder_page", fail)
+    result = run("report", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr == "nearkin: rank 1 was told to stop: rank 0 is gone\n"
+
+
+def test_the_demo_does_not_replace_a_page_of_the_users(tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    result = run("demo", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert (tmp_path / "report.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize("option", [(), ("--formulas-as-text",)])
+def test_ids_that_a_spreadsheet_would_compute(tmp_path, option):
+    X = np.eye(3, dtype=np.float32)
+    nk.Index.build(X, ids=["=1+1", "@x", "plain"]).save(tmp_path / "idx")
+    np.save(tmp_path / "Q.npy", X)
+    result = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 1, "--out", tmp_path / "hits.csv", *option)
+    assert result.exit_code == 0, result.output
+    found = [line.split(",")[2] for line in (tmp_path / "hits.csv").read_text().splitlines()[1:]]
+    mark = "'" if option else ""
+    assert found == [f"{mark}=1+1", f"{mark}@x", "plain"]

@@ -1,10 +1,12 @@
 """Names on a map: none covers another, few points all get one, many get those that spread over the map."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
 from nearkin.plots.labels import ALL, label_points, spread_order
-from nearkin.plots.style import new_axes
+from nearkin.plots.style import new_axes, to_svg
 
 
 def labelled(at, names, first=()):
@@ -47,3 +49,14 @@ def test_names_are_text_whatever_they_hold():
 def test_spread_order_starts_outside_and_ends_with_twins():
     assert spread_order(np.array([[0.0, 0], [0, 0.1], [9, 0], [-9, 1]]), 4)[:2] == [3, 2]
     assert len(set(spread_order(np.zeros((5, 2)), 5))) == 5
+
+
+def test_names_of_any_script_and_with_control_characters_are_drawn() -> None:
+    """Before, matplotlib's warning of letters that its font lacks reached the terminal, and the SVG was no XML."""
+    ax = new_axes()
+    names = ["\N{CJK UNIFIED IDEOGRAPH-6F22}", "a\x14b", "$x_{", "plain"]
+    assert len(label_points(ax, np.array([[0.0, 0], [1, 0], [0, 1], [1, 1]]), names)) == 4
+    svg = to_svg(ax, "f")
+    ElementTree.fromstring(svg)
+    assert "\N{CJK UNIFIED IDEOGRAPH-6F22}" in svg
+    assert "$x_{" in svg

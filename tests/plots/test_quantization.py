@@ -44,3 +44,10 @@ def test_no_global_figure_is_made() -> None:
     before = plt.get_fignums()  # examples leave theirs behind
     plot_convergence({"a": [1, 2]})
     assert plt.get_fignums() == before
+
+
+def test_names_are_no_mathematics() -> None:
+    """Before, a name such as "$x_{" of a curve or an axis ended in matplotlib's parser."""
+    ax = plot_against_bytes({"$x_{": {8: 0.9, 2: 0.5}}, "$y_{", reference=("$z_{", 1.0))
+    svg = to_svg(ax, "f")
+    assert all(name in svg for name in ("$x_{", "$y_{", "$z_{"))

@@ -110,6 +110,7 @@ BAD = [
     ({"n_lists": 300, "n_centroids": 16}, ValueError, "fewer than n_lists=300"),
     ({"step": -1.0}, ValueError, "step is -1.0"),
     ({"max_iter": 0}, ValueError, "max_iter is 0"),
+    ({"n_blocks": 10**9}, ValueError, "n_blocks is 1000000000"),  # before, it ran for days
 ]
 
 

@@ -31,6 +31,7 @@ def demo(
     Takes a few seconds and no download: the images ship with scikit-learn.
     """
     screen = Screen(as_json)
+    nk.report.check_page_path(Path(out) / "report.html")
     done = nk.pipeline.run_demo(seed, nk.pipeline.Steps(screen.watch))
     path = Path(out) / "report.html"
     nk.pipeline.demo_page(done).write(path)

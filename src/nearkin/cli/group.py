@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from nearkin._distributed import joined
+from nearkin._distributed import PeerError, joined
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -39,13 +39,23 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             if os.environ.get("NEARKIN_DEBUG") or os.environ.get("NEARKIN_TRACEBACK"):
                 raise
-            code = _explain(error)
+            code = _explain(_of_a_peer(error))
         if code == INTERRUPTED:
             typer.echo("nearkin: interrupted", err=True)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _explain(error: Exception) -> int:
+def _of_a_peer(error: Exception) -> BaseException:
+    """The news of another rank's end behind an error, if there is: it may come during an import, which then fails."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PeerError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return error
+
+
+def _explain(error: BaseException) -> int:
     if getattr(error, "repeated", False):  # rank 0 says the same
         return BAD_INPUT
     usage = getattr(error, "format_message", None)  # the parser's own errors, whichever package defines them
@@ -61,7 +71,7 @@ def _explain(error: Exception) -> int:
     return BAD_INPUT
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected(error: BaseException) -> str:
     """What to report of an error that is ours, and not the user's."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""

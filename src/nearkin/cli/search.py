@@ -40,6 +40,13 @@ def search(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
     ] = None,
+    formulas_as_text: Annotated[
+        bool,
+        typer.Option(
+            "--formulas-as-text",
+            help="In .csv and .tsv, a ' before ids that a spreadsheet would compute (=, +, -, @).",
+        ),
+    ] = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +87,7 @@ def search(
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
     if out is not None:
-        nk.pipeline.write_hits(out, scores, ids, names)
+        nk.pipeline.write_hits(out, scores, ids, names, formulas_as_text=formulas_as_text)
         screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]

@@ -58,7 +58,7 @@ def read_interactions(
     >>> pairs.shape, pairs.left_ids.tolist(), pairs.weights.tolist()
     ((2, 2), ['ann', 'bob'], [5.0, 2.0, 4.0])
     >>> pairs.source.first
-    'user ann, item 7, rating 5.0'
+    'user ann, item 7, rating 5'
     """
     table = read_table(path, header=header, delimiter=delimiter)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}

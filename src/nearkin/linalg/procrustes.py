@@ -2,24 +2,29 @@
 
 # pyright: reportConstantRedefinition=false
 
-from typing import Any, TypeVar
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import torch
 
-Array = TypeVar("Array", np.ndarray, torch.Tensor)
+if TYPE_CHECKING:
+    import torch
+
+Array = TypeVar("Array", np.ndarray, "torch.Tensor")
 
 
 def _namespace(X: Any) -> Any:
-    return torch if isinstance(X, torch.Tensor) else np
+    """torch for its tensors, else NumPy. Without torch loaded there are no tensors: search with codes needs none."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and isinstance(X, torch.Tensor) else np
 
 
 def _deviation(X: Any) -> Any:
     """Return X^T X - I (..., k, k)."""
     gram = X.mT @ X
     k = gram.shape[-1]
-    diagonal = torch.eye(k, dtype=X.dtype, device=X.device) if isinstance(X, torch.Tensor) else np.eye(k, dtype=X.dtype)
-    return gram - diagonal
+    xp = _namespace(X)
+    return gram - (np.eye(k, dtype=X.dtype) if xp is np else xp.eye(k, dtype=X.dtype, device=X.device))
 
 
 def orthogonality_error(X: Any) -> float:
@@ -29,9 +34,10 @@ def orthogonality_error(X: Any) -> float:
     """
     if X.ndim < 2:
         raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
-    if isinstance(X, torch.Tensor):
+    xp = _namespace(X)
+    if xp is not np:
         X = X.detach()
-        X = X if X.dtype == torch.float64 else X.float()
+        X = X if X.dtype == xp.float64 else X.float()
     X = X.mT if X.shape[-2] < X.shape[-1] else X
     square = (_deviation(X) ** 2).sum((-2, -1)) / X.shape[-1]
     return float(square.max()) ** 0.5

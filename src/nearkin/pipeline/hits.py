@@ -14,6 +14,7 @@ from nearkin.data.formats.parquet import import_pyarrow
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Write = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -31,14 +32,23 @@ def check_hits_path(path: str | os.PathLike) -> Path:
 
 
 def write_hits(
-    path: str | os.PathLike, scores: np.ndarray, ids: np.ndarray, queries: Sequence[Any] | None = None
+    path: str | os.PathLike,
+    scores: np.ndarray,
+    ids: np.ndarray,
+    queries: Sequence[Any] | None = None,
+    *,
+    formulas_as_text: bool = False,
 ) -> None:
     """Write scores and ids, both (n, k), best first, by the path's ending; whole or not at all.
 
     Tables have the columns query (its id, or its row number), rank (from 1), id and score, without the empty places of
-    queries that found fewer than k. An .npz has the arrays `ids` and `scores` as they are.
+    queries that found fewer than k. An .npz has the arrays `ids` and `scores` as they are. A spreadsheet that opens a
+    .csv or .tsv computes cells such as "=1+1": with `formulas_as_text`, text that begins as a formula gets a "'" there.
     """
     with writing_hits(path) as write:
+        if formulas_as_text and Path(path).suffix.lower() in (".csv", ".tsv"):
+            ids = _as_text(ids)
+            queries = None if queries is None else _as_text(np.asarray(queries)).tolist()
         write(np.arange(len(ids)) if queries is None else np.asarray(queries), scores, ids)
 
 
@@ -93,6 +103,14 @@ def _delimited(delimiter: str) -> Callable[[Path, Sequence[str]], Any]:
             yield write
 
     return opening
+
+
+def _as_text(names: np.ndarray) -> np.ndarray:
+    """Ids that a spreadsheet shows and does not compute (OWASP, CSV injection)."""
+    if names.dtype.kind in "iuf":
+        return names
+    safe = [f"'{name}" if str(name).startswith(_FORMULA) else name for name in names.ravel().tolist()]
+    return np.array(safe, dtype=object).reshape(names.shape)
 
 
 _WRITERS = {".npz": _arrays, ".parquet": _parquet, ".csv": _delimited(","), ".tsv": _delimited("\t")}

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from nearkin.plots.style import FAINT, INK
+from nearkin.plots.style import FAINT, INK, any_script
 
 ALL = 50  # up to so many points each gets a name, with a thin line to it where there is no room beside it
 TRIES = 200  # names to try above that
@@ -27,6 +28,11 @@ def label_points(
     figure = ax.get_figure(root=True)
     if figure is None or not len(at):
         return []
+    with any_script():
+        return _labelled(ax, figure, at, names, first)
+
+
+def _labelled(ax: Axes, figure: Figure, at: np.ndarray, names: Sequence[object], first: Sequence[int]) -> list[int]:
     figure.draw_without_rendering()  # settles the axes' size and limits
     scale = figure.dpi / 72
     places = ax.transData.transform(at)
@@ -34,8 +40,15 @@ def label_points(
     lines = set(range(len(at)) if len(at) <= ALL else first)
     order = list(dict.fromkeys([*first, *spread_order(at, min(len(at), TRIES))]))
     return [
-        number for number in order if _write(ax, at[number], places[number], str(names[number]), taken, number in lines)
+        number
+        for number in order
+        if _write(ax, at[number], places[number], _shown(names[number]), taken, number in lines)
     ]
+
+
+def _shown(name: object) -> str:
+    """A name without control characters, which no SVG can hold."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))
 
 
 def spread_order(at: np.ndarray, count: int) -> list[int]:

@@ -2,7 +2,9 @@
 
 import io
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
@@ -44,14 +46,26 @@ def dress(ax: Axes) -> Axes:
     for label in (ax.xaxis.label, ax.yaxis.label):
         label.set_color(FAINT)
         label.set_size(9.5)
+    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+        text.set_parse_math(False)  # names are other people's text: "$" is a dollar
     ax.title.set_color(INK)
     ax.title.set_size(11)
     return ax
 
 
+@contextmanager
+def any_script() -> Iterator[None]:
+    """No warning, in the block, of letters that matplotlib's own font lacks: the page's reader has other fonts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        yield
+
+
 def legend(ax: Axes, **options: Any) -> None:
     """A legend without a box, in the text's colour."""
-    ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, **options)
+    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, **options)
+    for text in made.get_texts():
+        text.set_parse_math(False)
 
 
 def series_style(names: Iterable[str]) -> dict[str, Record]:
@@ -71,7 +85,7 @@ def to_svg(ax: Axes, name: str) -> str:
     figure = ax.get_figure()
     if figure is None:
         raise ValueError("ax belongs to no figure; make it with new_axes()")
-    with matplotlib.rc_context(_SVG):
+    with matplotlib.rc_context(_SVG), any_script():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -69,7 +69,7 @@ def calming_scale(values: np.ndarray) -> float:
     if largest == 0 or _CALM[0] <= largest <= _CALM[1]:
         return 1.0
     usual = float(np.median(sizes[sizes > 0]))  # a few far ones do not count
-    return 1.0 if _CALM[0] <= usual <= _CALM[1] else 2.0 ** (1 - np.frexp(usual)[1])
+    return 1.0 if _CALM[0] <= usual <= _CALM[1] else 2.0 ** (1 - int(np.frexp(usual)[1]))
 
 
 def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, group: Group = ALONE) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""Product quantization with a learned rotation, as a scikit-learn transformer."""
+"""Product quantization with a learned rotation, as a scikit-learn transformer.
+
+What only learning needs is imported by the methods that learn, as it loads torch: an index that answers needs none.
+"""
 
 import os
 from collections.abc import Iterator
@@ -32,13 +35,11 @@ from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.outliers import extent, warn_of
-from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
-from nearkin.quantization.training import Plan, Rows, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _JUDGES = 1000  # queries given, at most, by which starts are judged
+_MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
@@ -158,20 +159,20 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         if queries is not None:
             queries = check_magnitude(check_vectors(queries, name="queries", n_features=X.shape[1]), "queries")
             queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
+        from nearkin.quantization.training import Plan, Rows, learn
+
+        plan = Plan(
+            self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
+            self.n_blocks, self.max_iter, self.tol,
+        )  # fmt: skip
         rows = Rows(X.astype(np.float32), weights, Shard.of(X, shard.group), queries)
-        learned = learn(rows, numbers, self._plan(), generator, callback or ignore)
+        learned = learn(rows, numbers, plan, generator, callback or ignore)
         self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
         self.history_, self.init_distortion_ = learned.history, learned.init_distortion
         self.init_recall_ = learned.init_recall
         self.n_iter_ = len(self.history_)
         self._running = None
         return self
-
-    def _plan(self) -> Plan:
-        return Plan(
-            self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
-            self.n_blocks, self.max_iter, self.tol,
-        )  # fmt: skip
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).
@@ -316,6 +317,8 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         return CoarseQuantizer(self.coarse_centroids_)
 
     def _start_running(self) -> RunningFit:
+        from nearkin.quantization.rotation import make_update
+
         (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
@@ -368,6 +371,9 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         return lists, codes
 
     def _check_parameters(self, n: int, d: int) -> None:
+        from nearkin.quantization.rotation import ROTATIONS
+        from nearkin.quantization.start import STARTS
+
         M = check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = check_integer(self.n_lists, "n_lists", low=0)
@@ -375,7 +381,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         check_choice(self.init, "init", ("auto", *STARTS))
         if self.step != "exact":
             check_real(self.step, "step", above=0)
-        check_integer(self.n_blocks or 1, "n_blocks", low=1)
+        check_integer(self.n_blocks or 1, "n_blocks", low=1, high=_MOST_BLOCKS)
         check_integer(self.max_iter, "max_iter", low=1)
         check_real(self.tol, "tol", low=0)
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)

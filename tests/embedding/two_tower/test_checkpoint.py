@@ -10,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, Tower
 from nearkin.embedding.two_tower.checkpoint import current_record, described
+from tests.storage.versions import as_version_1
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
 
@@ -65,7 +66,7 @@ def test_a_checkpoint_of_version_0_1_is_read(tmp_path: Path) -> None:
     watched = {"solver": Adam(max_iter=2)}
     whole = model(solver=Adam(max_iter=4)).fit(PAIRS)
     model(**watched).fit(PAIRS, checkpoint=tmp_path / "c")
-    file = tmp_path / "c" / "config.json"
+    file = as_version_1(tmp_path / "c") / "config.json"
     config = json.loads(file.read_text())
     config["history"] = [
         {"step": record["step"] - 1, "value": record["objective"]}
