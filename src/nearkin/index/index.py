@@ -292,6 +292,15 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
+    def explore(self, vectors: Any = None, **options: Any) -> Any:
+        """The page of `nearkin explore`, as the last line of a notebook's cell; it needs the extra web.
+
+        vectors (n, d): the exact rows, where none are kept. options: as in `nearkin.web.explore.explore`.
+        """
+        import nearkin  # the page stands above this package: users' convenience, not a dependency
+
+        return nearkin.web.load("explore").explore(self, vectors, **options)
+
     @classmethod
     def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.
