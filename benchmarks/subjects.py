@@ -48,6 +48,7 @@ _SUBJECTS = (
         ("rotation --quick", "run --quick"),
         ("rotation", "run"),
     ),
+    Subject("codecs", "The best code at every size"),
     Subject(
         "orthogonal",
         "Orthogonal matrices",

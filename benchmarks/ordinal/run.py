@@ -3,6 +3,7 @@
     python -m benchmarks ordinal --speed --kernel        time to 15 % error beside cblearn, kernels
     python -m benchmarks ordinal --table1                SVRG-SBB Table I and Figure 2
     python -m benchmarks ordinal --music --retrieval     sections 5.3 and 5.4
+    python -m benchmarks ordinal --questions             active questions, one-event choices, raters, intervals
     python -m benchmarks ordinal --scale                 10^7 answers over 10^5 objects
 
 Results are JSON in benchmarks/results/ordinal_*.json; figures are drawn from them. Times are processor time of one
@@ -14,13 +15,13 @@ from functools import partial
 
 from benchmarks.harness import limit_threads
 from benchmarks.options import RESULTS, parser, peer_python
-from benchmarks.ordinal import figures, kernel, music, retrieval, scale, speed, table1
+from benchmarks.ordinal import figures, kernel, music, questions, retrieval, scale, speed, table1
 from benchmarks.ordinal.problems import write
 
 
 def main() -> None:
     asked = parser(__doc__)
-    for part in ("speed", "kernel", "table1", "music", "retrieval", "scale", "figures"):
+    for part in ("speed", "kernel", "table1", "music", "retrieval", "questions", "scale", "figures"):
         asked.add_argument(f"--{part}", action="store_true")
     options = asked.parse_args()
     limit_threads(options.threads)
@@ -32,6 +33,7 @@ def main() -> None:
         "table1": lambda: table1.measure(options.quick, peer),
         "music": lambda: music.measure(options.quick, options.data),
         "retrieval": lambda: retrieval.measure(options.quick, options.data),
+        "questions": lambda: questions.measure(options.quick, options.data),
         "scale": lambda: scale.measure(options.quick),
     }
     chosen = [name for name in parts if getattr(options, name)] or ([] if options.figures else ["kernel", "speed"])

@@ -1,6 +1,7 @@
 """Checks of what users pass in: every message says what was given, what is needed and what to type instead."""
 
 import math
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -79,6 +80,17 @@ def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
         "and squared distances to them exceed float32. If it marks a missing value, remove the row or put a number in "
         f"its place; else scale the data, for example {name} / np.abs({name}).max()"
     )
+
+
+def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
+    """Warn of rows X (n, d) so small that float32 has 0 for all their squared distances: then every row is as near."""
+    largest = float(np.abs(X).max(initial=0))
+    if 0 < largest < 1e-18:
+        warnings.warn(
+            f"the largest value of {name} is {largest:.2g}; squares of such values are about 0 in float32, and no "
+            f"row is nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}",
+            stacklevel=3,
+        )
 
 
 def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:

@@ -55,11 +55,11 @@ def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str
     return estimator
 
 
-def _try_out(quantizer: Any) -> None:
-    """Encode one row: a saved value that is missing, or of another type or shape, shows here and not at first use."""
-    width = check_integer(quantizer.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
+def _try_out(estimator: Any) -> None:
+    """Transform one row: a saved value that is missing, or of another type or shape, shows here, not at first use."""
+    width = check_integer(estimator.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
     with np.errstate(all="ignore"):
-        quantizer.encode(np.zeros((1, width), np.float32))
+        estimator.transform(np.zeros((1, width), np.float32))
 
 
 def _is_numeric(value: Any) -> bool:

@@ -215,10 +215,12 @@ class Comparisons:
     annotators: (m,) who answered, or None.
     n_dropped: how many invalid rows the reader left out.
     source: what a reader understood of the file they come from, or None.
+    events: (m,) integers or None. Rows with the same number are one answer, a choice of their common near pair among
+        several pairs: "c is the odd one of a, b, c" is the rows (a, b, c) and (b, a, c) of one event.
 
     Raises ValueError (TypeError for indices that are no numbers) if shapes do not fit, an index is no object, a row
-    repeats an index in one question, or a weight is not positive and finite. `data.comparisons` builds these from
-    files and arrays.
+    repeats an index in one question, a weight is not positive and finite, or the rows of an event have different near
+    pairs. `data.comparisons` builds these from files and arrays.
     """
 
     indices: np.ndarray
@@ -227,6 +229,7 @@ class Comparisons:
     annotators: np.ndarray | None = None
     n_dropped: int = 0
     source: Reading | None = None
+    events: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         indices = as_indices(self.indices, "indices")
@@ -241,10 +244,12 @@ class Comparisons:
             raise ValueError(describe_invalid(bad, indices))
         object.__setattr__(self, "indices", indices)
         object.__setattr__(self, "objects", objects)
-        for name in ("weights", "annotators"):
+        for name in ("weights", "annotators", "events"):
             column = getattr(self, name)
             if column is not None:
                 object.__setattr__(self, name, _column(column, name, len(indices)))
+        if self.events is not None:
+            _check_events(self.events, indices)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -262,7 +267,8 @@ class Comparisons:
         """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
         weights = None if self.weights is None else self.weights[rows]
         annotators = None if self.annotators is None else self.annotators[rows]
-        return replace(self, indices=self.indices[rows], weights=weights, annotators=annotators)
+        events = None if self.events is None else self.events[rows]
+        return replace(self, indices=self.indices[rows], weights=weights, annotators=annotators, events=events)
 
     def quadruplets(self) -> np.ndarray:
         """The comparisons as (m, 4) rows (i, j, l, k), with l = i for triplets."""
@@ -321,10 +327,25 @@ def describe_invalid(bad: np.ndarray, indices: np.ndarray) -> str:
     )
 
 
+def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
+    order = np.argsort(events, kind="stable")
+    near = np.sort(as_quadruplets(indices)[order, :2], axis=1)  # a pair has no order
+    split = (events[order][1:] == events[order][:-1]) & (near[1:] != near[:-1]).any(axis=1)
+    if split.any():
+        event = events[order][int(split.argmax())]
+        rows = np.flatnonzero(events == event)
+        raise ValueError(
+            f"events: rows {rows[:5].tolist()} are event {event} and have different near pairs; the rows of one event "
+            "must share it"
+        )
+
+
 def _column(column: Any, name: str, length: int) -> np.ndarray:
     column = np.asarray(column)
     if column.shape != (length,):
         raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")
+    if name == "events" and column.dtype.kind not in "iu":
+        raise TypeError(f"events has dtype {column.dtype}; it must hold integers")
     if name == "weights":
         if column.dtype.kind not in "iufb":
             raise TypeError(f"weights has dtype {column.dtype}; it must be numeric")

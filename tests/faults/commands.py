@@ -84,7 +84,8 @@ def _judge(words: list[str], work: Path, places: dict[str, str]) -> str:
         raise Fault(told)
     if "unexpected" in lines[0]:
         raise Fault(told)
-    if left - {"parts"}:
+    kept = {"out", "parts"} if words[0] == "encode" else {"parts"}  # from which the command goes on
+    if left - kept:
         raise Fault(f"{told}, left {sorted(left)}")
     raise ValueError(lines[0])
 

@@ -395,3 +395,13 @@ def test_few_centroids_of_two_columns_are_refused_where_faiss_cannot_search_them
     for works in ({"n_subspaces": 2}, {"n_lists": 2}, {"n_centroids": 5}):
         index = Index.build(X, quantizer.set_params(n_subspaces=4, n_centroids=4, n_lists=0).set_params(**works))
         assert index.search(X[:3], 2)[1].shape == (3, 2)
+
+
+@pytest.mark.parametrize("quantizer", [None, ProductQuantizer(2, 8, rotation=None, max_iter=1, random_state=0)])
+def test_data_whose_squares_vanish_are_warned_of(quantizer):
+    """Before, every row had distance 0, and the first rows were everybody's nearest, without a word."""
+    X = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
+    with pytest.warns(UserWarning, match="squares of such values are about 0 in float32"):
+        Index.build(X * np.float32(1e-25), quantizer)
+    Index.build(X * np.float32(1e-15), quantizer)
+    Index.build(X * np.float32(0), None)

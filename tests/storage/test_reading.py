@@ -26,21 +26,23 @@ def towers(seed: int) -> nk.TwoTower:
     return nk.TwoTower(2, random_state=seed).fit(pairs)
 
 
-@pytest.mark.parametrize(("make", "storage"), [(ordinal, ordinal_storage), (towers, tower_storage)])
+@pytest.mark.parametrize(
+    ("make", "storage", "reader"), [(ordinal, ordinal_storage, "read_arrays"), (towers, tower_storage, "read_towers")]
+)
 def test_a_load_during_a_save_is_of_one_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, storage: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Any, storage: Any, reader: str
 ) -> None:
     """Before, config.json could be of the old model and the arrays of the new one."""
     old, new = make(0), make(1)
     old.save(tmp_path / "model")
-    read, saves = storage.read_arrays, [new]
+    read, saves = getattr(storage, reader), [new]
 
     def replaced_first(path: Path) -> Any:
         if saves:
             saves.pop().save(tmp_path / "model")
         return read(path)
 
-    monkeypatch.setattr(storage, "read_arrays", replaced_first)
+    monkeypatch.setattr(storage, reader, replaced_first)
     loaded = type(old).load(tmp_path / "model")
     state = {name: value for name, value in vars(loaded).items() if isinstance(value, np.ndarray)}
     assert not saves
@@ -65,3 +67,13 @@ def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path, key: str, ch
     write_manifest(folder, "hasher", 2)
     with pytest.raises(ValueError, match=r"damaged|not a ITQ"):
         nk.ITQ.load(folder)
+
+
+def test_text_that_is_no_text_in_arrays_is_the_folders_damage(tmp_path: Path) -> None:
+    """Before, a UnicodeDecodeError that named no folder."""
+    towers(0).save(tmp_path / "model")
+    file = tmp_path / "model" / "pairs.safetensors"
+    file.write_bytes(file.read_bytes().replace(b"u0u1", b"\xff0u1"))
+    write_manifest(tmp_path / "model", "two-tower", 2)
+    with pytest.raises(ValueError, match=r"model cannot be read \(UnicodeDecodeError"):
+        nk.TwoTower.load(tmp_path / "model")

@@ -24,7 +24,7 @@ def one_version(path: str | os.PathLike, load: Callable[[Path], Loaded]) -> Load
         except (OSError, ValueError, *_OF_DAMAGE) as error:
             if before != _identity(path):
                 continue
-            if isinstance(error, OSError | ValueError):
+            if isinstance(error, OSError) or type(error) is ValueError:  # not one of its kinds, such as of text
                 raise
             raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
         if before == _identity(path):

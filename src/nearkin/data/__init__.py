@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "comparisons_from_array": "nearkin.data.comparisons",
+        "comparisons_from_cblearn": "nearkin.data.experiments",
         "comparisons_from_labels": "nearkin.data.comparison_synthetic",
         "comparisons_from_names": "nearkin.data.comparisons",
         "comparisons_from_vectors": "nearkin.data.comparison_synthetic",
@@ -28,7 +29,9 @@ __getattr__, __dir__, __all__ = lazily(
         "read_comparisons": "nearkin.data.comparisons",
         "read_features": "nearkin.data.feature_tables",
         "read_interactions": "nearkin.data.interactions",
+        "read_jspsych": "nearkin.data.experiments",
         "read_neighbors": "nearkin.data.columns",
+        "read_salmon": "nearkin.data.experiments",
         "read_table": "nearkin.data.tables",
         "read_vectors": "nearkin.data.vectors",
         "split_by_time": "nearkin.data.interaction_split",
@@ -37,6 +40,7 @@ __getattr__, __dir__, __all__ = lazily(
         "split_leave_last_out": "nearkin.data.interaction_split",
         "split_random": "nearkin.data.interaction_split",
         "VectorFile": "nearkin.data.vectors",
+        "write_for_r": "nearkin.data.experiments",
     },
 )
 
@@ -56,6 +60,10 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.describe import describe as describe
+    from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
+    from nearkin.data.experiments import read_jspsych as read_jspsych
+    from nearkin.data.experiments import read_salmon as read_salmon
+    from nearkin.data.experiments import write_for_r as write_for_r
     from nearkin.data.feature_tables import read_features as read_features
     from nearkin.data.interaction_split import Parts as Parts
     from nearkin.data.interaction_split import k_core as k_core

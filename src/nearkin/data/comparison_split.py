@@ -46,3 +46,17 @@ def split_comparisons(
             f"{int((~held).sum())} to learn from and {int(held.sum())} to test; choose another test_size"
         )
     return comparisons.take(~held), comparisons.take(held)
+
+
+def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str) -> np.ndarray:
+    """(m,) a fold for each answer, those of one question together: rows would leak.
+
+    ValueError that begins with `why` if there are fewer questions than folds.
+    """
+    number = number_questions(comparisons)
+    fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
+    if len(np.unique(fold)) < n_folds:
+        raise ValueError(
+            f"{why} and there are {int(number.max()) + 1} different questions; cross-validation needs {n_folds}"
+        )
+    return fold

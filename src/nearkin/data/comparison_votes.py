@@ -3,24 +3,33 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from nearkin.records import Comparisons
 
 
 def merge_votes(comparisons: Comparisons) -> Comparisons:
-    """Equal rows as one, with the sum of their weights; annotators are lost. Rows are in sorted order."""
+    """Equal rows as one, with the sum of their weights; annotators and events are lost. Rows are in sorted order."""
     rows, inverse = np.unique(comparisons.indices, axis=0, return_inverse=True)
     weights = np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights
     votes = np.bincount(inverse.ravel(), weights=weights, minlength=len(rows))
-    return replace(comparisons, indices=rows, weights=votes, annotators=None)
+    return replace(comparisons, indices=rows, weights=votes, annotators=None, events=None)
 
 
 def number_questions(comparisons: Comparisons) -> np.ndarray:
     """(m,) the number of the question behind each answer, in the order in which questions are first met.
 
-    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter.
+    A question is which of two pairs is nearer; pairs have no order, and the answer does not matter. Rows of one event
+    have the number of one question, as do all events about the same three objects.
     """
-    return _questions(comparisons)[0]
+    number = _questions(comparisons)[0]
+    if comparisons.events is None or len(number) == 0:
+        return number
+    events = np.unique(comparisons.events, return_inverse=True)[1] + int(number.max()) + 1
+    size = int(events.max()) + 1
+    links = coo_array((np.ones(len(number), np.int32), (number, events)), shape=(size, size))
+    return _by_first(connected_components(links, directed=False)[1][number])
 
 
 def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
@@ -42,10 +51,15 @@ def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
     near = np.minimum(i, j) * n + np.maximum(i, j)  # a pair has no order
     far = np.minimum(l, k) * n + np.maximum(l, k)
     question = np.stack([np.minimum(near, far), np.maximum(near, far)], axis=1)
-    _, met, number = np.unique(question, axis=0, return_index=True, return_inverse=True)
+    return _by_first(question), near < far
+
+
+def _by_first(values: np.ndarray) -> np.ndarray:
+    """(m,) the number of each row's value, in the order in which values are first met."""
+    _, met, number = np.unique(values, axis=0, return_index=True, return_inverse=True)
     place = np.empty(len(met), np.int64)
     place[np.argsort(met)] = np.arange(len(met))
-    return place[number.ravel()], near < far
+    return place[number.ravel()]
 
 
 def noise_floor(comparisons: Comparisons) -> float:

@@ -78,7 +78,7 @@ def read_comparisons(
         rows = answered(roles, rows, response, table.name)
     shape = roles.form if roles.form in FORMS else "ordered"
     found = comparisons_from_names(rows, **options, form=shape, on_invalid=on_invalid, objects=objects)
-    return replace(found, source=_understood(table, roles, found))
+    return replace(found, source=understood(table, roles, found))
 
 
 def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
@@ -122,10 +122,11 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
         found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **beside)
     kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
     roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
-    return replace(found, source=_understood(table, roles, found))
+    return replace(found, source=understood(table, roles, found))
 
 
-def _understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
+def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
+    """What was made of a table: which column has which role, counts, and the first row in words."""
     letters = {"triplet": ("anchor", "near", "far"), "quadruplet": ("i", "j", "l", "k")}.get(roles.form, ())
     if roles.response is not None and roles.form == "triplet":
         letters = ("anchor", "first", "second")
@@ -237,6 +238,7 @@ def comparisons_from_array(
         weights=None if weights is None else np.asarray(weights)[keep],
         annotators=None if annotators is None else np.asarray(annotators)[keep],
         n_dropped=int(bad.sum()),
+        events=keep if form == "odd-one-out" else None,
     )
 
 

@@ -9,10 +9,12 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "AllPairsLoss": "nearkin.embedding.all_pairs",
         "AllPairsPoint": "nearkin.embedding.all_pairs",
+        "graph_filter": "nearkin.embedding.baselines",
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
+        "ask_function": "nearkin.embedding.ordinal",
         "Adam": "nearkin.embedding.two_tower",
         "ALS": "nearkin.embedding.two_tower",
         "AllPairs": "nearkin.embedding.two_tower",
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.ordinal import ask_function as ask_function
     from nearkin.embedding.two_tower import ALS as ALS
     from nearkin.embedding.two_tower import LBFGS as LBFGS
     from nearkin.embedding.two_tower import Adam as Adam

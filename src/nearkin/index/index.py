@@ -9,7 +9,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, has_unit_rows
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_real,
+    check_vectors,
+    has_unit_rows,
+    warn_of_vanishing,
+)
 from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
@@ -131,6 +139,8 @@ class Index:
         Rows are encoded first, then added in one step.
         """
         X = check_magnitude(check_vectors(X, n_features=self.n_features))
+        if self.metric != "hamming":
+            warn_of_vanishing(X)
         with self._guard.reading():
             self._joined_ids(ids, len(X))  # what is wrong with them is said before the work
         codes = self._codes(X, callback or ignore)

@@ -69,3 +69,15 @@ def neighbours_by_id(vectors: np.ndarray, ids: np.ndarray, places: np.ndarray, k
     scores[np.arange(len(places)), places] = -np.inf
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return [[ids[place].item(), *ids[near].tolist()] for place, near in zip(places, order, strict=True)]
+
+
+def move_seen(old: Path, new: Path, places: np.ndarray) -> None:
+    """Write the left side of an index whose rows have moved: row i stands at places[i] now, -1 where it is gone."""
+    arrays = read_arrays(old)
+    indptr, moved = arrays["indptr"], places[arrays["indices"]]
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    rows, moved = rows[moved >= 0], moved[moved >= 0]
+    order = np.lexsort((moved, rows))
+    counts = np.bincount(rows, minlength=len(indptr) - 1)
+    structure = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
+    write_arrays(new, arrays | structure)

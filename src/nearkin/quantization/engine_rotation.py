@@ -84,7 +84,7 @@ class Rotation(TransformerMixin, BaseEstimator):
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
             return self
-        judge = _Judge(X, train, symmetric=self.codec == "sign")
+        judge = _Judge(X, train, self.codec if isinstance(self.codec, str) else "")
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
@@ -152,12 +152,16 @@ def turned_for_products(X: np.ndarray, R: np.ndarray, n_subspaces: int, rounds: 
 
 
 class _Judge:
-    """Rows to learn from, rows and queries to judge by."""
+    """Rows to learn from, rows and queries to judge by.
 
-    def __init__(self, X: np.ndarray, train: Train, *, symmetric: bool) -> None:
+    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" with each row's own norm, which
+    its code holds beside the signs.
+    """
+
+    def __init__(self, X: np.ndarray, train: Train, name: str) -> None:
         queries = min(_QUERIES, len(X) // 5)
         half = max(1, (len(X) - queries) // 2)
-        self.train, self.symmetric = train, symmetric
+        self.train, self.name = train, name
         self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
         self.k = min(_NEIGHBOURS, len(self.rows))
         self.truth = _neighbours(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
@@ -168,7 +172,16 @@ class _Judge:
         Q = self.queries[part::2] @ R
         if not len(Q):
             return 0.0
-        found = _neighbours(coded(self.rows @ R), coded(Q) if self.symmetric else Q, self.k)
+        Z = self.rows @ R
+        Y = coded(Z)
+        if self.name == "sign":
+            Q = coded(Q)
+        elif self.name == "rabitq":  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
+            mean = (self.learned_from @ R).mean(axis=0)
+            excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
+            Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
+            Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
+        found = _neighbours(Y, Q, self.k)
         return recall_k_at_k(found, self.truth[part::2], self.k)
 
 

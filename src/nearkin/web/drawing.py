@@ -20,7 +20,7 @@ def png(ax: Axes, dark: bool = False) -> bytes:
         for text in figure.findobj(matplotlib.text.Text):
             text.set_color(_DARK.get(to_hex(text.get_color()), text.get_color()))
         for axes in figure.axes:
-            if axes.get_ygridlines()[0].get_visible():
+            if any(line.get_visible() for line in axes.get_ygridlines()):  # a map has none
                 axes.grid(axis="y", color=_DARK[GRID])
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)

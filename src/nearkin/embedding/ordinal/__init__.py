@@ -10,11 +10,13 @@ __getattr__, __dir__, __all__ = lazily(
         "LOSSES": "nearkin.embedding.ordinal.losses",
         "SOLVERS": "nearkin.embedding.ordinal.solving",
         "OrdinalEmbedding": "nearkin.embedding.ordinal.estimator",
+        "ask_function": "nearkin.embedding.ordinal.asking",
         "get_loss": "nearkin.embedding.ordinal.losses",
     },
 )
 
 if TYPE_CHECKING:
+    from nearkin.embedding.ordinal.asking import ask_function as ask_function
     from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.ordinal.losses import LOSSES as LOSSES
     from nearkin.embedding.ordinal.losses import get_loss as get_loss

@@ -1,6 +1,7 @@
 """How sure is it? Intervals for the error and clouds for the places, by drawing the questions again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def bootstrap_embeddings(
     for draw in range(n_draws):
         times = _times(size, rng)[number]
         drawn = times > 0
-        answers = Comparisons(comparisons.indices[drawn], comparisons.objects, (weights * times)[drawn])
+        answers = replace(comparisons, weights=weights * np.maximum(times, 1)).take(drawn)
         used = np.isin(np.arange(len(X)), answers.indices)
         draws[draw] = np.where(used[:, None], align(embed(answers), X, used), X)
     return draws

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.data.comparison_votes import number_questions
+from nearkin.data.comparison_split import question_folds
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 
@@ -32,13 +32,7 @@ def choose_dimension(
             f"n_components is 'auto' and there are {len(comparisons)} comparisons; cross-validation needs "
             f"{2 * n_folds}, give n_components as a number"
         )
-    number = number_questions(comparisons)  # all answers to a question are in one fold: rows would leak
-    fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
-    if len(np.unique(fold)) < n_folds:
-        raise ValueError(
-            f"n_components is 'auto' and there are {int(number.max()) + 1} different questions; cross-validation needs "
-            f"{n_folds}, give n_components as a number"
-        )
+    fold = question_folds(comparisons, n_folds, rng, "n_components is 'auto' (give it as a number)")
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
     curve: dict[str, list] = {"dimension": [], "error": [], "standard_error": []}
     for p in [p for p in candidates if p <= limit]:

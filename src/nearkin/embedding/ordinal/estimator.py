@@ -23,8 +23,9 @@ from nearkin.embedding.ordinal import queries
 from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
 from nearkin.embedding.ordinal.dimension import choose_dimension
 from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
-from nearkin.embedding.ordinal.losses import LOSSES, answer_probability, get_loss
+from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.matching import join, match
+from nearkin.embedding.ordinal.raters import rater_reliability, weigh
 from nearkin.embedding.ordinal.report import count_per_object, describe
 from nearkin.embedding.ordinal.solving import Task, principal_axes
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
@@ -48,8 +49,8 @@ class OrdinalEmbedding(BaseEstimator):
 
     Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
     `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the winning run;
-    `comparisons_`, those learnt from. Objects without a comparison stand at the origin; `report()` lists them, and the
-    groups that nothing connects.
+    `comparisons_`, those learnt from; `rater_reliability_`, rater -> weight, or None. Objects without a comparison
+    stand at the origin; `report()` lists them, and the groups that nothing connects.
 
     >>> import nearkin as nk
     >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
@@ -94,6 +95,8 @@ class OrdinalEmbedding(BaseEstimator):
         *,
         features: Any = None,
         validation: Any = None,
+        choices: str = "separate",
+        raters: str = "equal",
         callback: Callback | None = None,
     ) -> Self:
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
@@ -102,12 +105,23 @@ class OrdinalEmbedding(BaseEstimator):
         answer was the other one, so that (i, j, k) is read as (i, k, j) and (i, j, l, k) as (l, k, i, j). features
         (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons that are
         not learnt from, or a share of the questions to hold out (a float); the point returned is then the best
-        validated one. callback(step, record): per epoch, from 1,
-        with "objective", "total" epochs, the number of the "start" and the "embedding" so far. Raises ValueError for
-        other responses, for fewer than three objects, and if the answers all cancel out.
+        validated one. choices: what the answers of several comparisons (`Comparisons.events`, as "the odd one of
+        three") are: "separate", comparisons that count one by one, or "joint", one event each (`choices`; by L-BFGS).
+        raters: "equal", or "estimated": each annotator's answers weigh as much as `rater_reliability_` says, the log
+        odds of their answers being right, found by cross-validation (`raters`; five fits instead of one).
+        callback(step, record): per epoch, from 1, with "objective", "total" epochs, the number of the "start" and the
+        "embedding" so far. Raises ValueError for other responses, for fewer than three objects, and if the answers all
+        cancel out.
         """
         self._check_parameters()
+        _check.check_choice(choices, "choices", ("separate", "joint"))
+        _check.check_choice(raters, "raters", ("equal", "estimated"))
         comparisons = as_comparisons(comparisons, y)
+        if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
+            raise ValueError(
+                "choices is 'joint'; it needs comparisons with events, as read with form='odd-one-out', and the loss "
+                "'ste', 't-ste' or 'ckl'. Use choices='separate'"
+            )
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
         rng = self._generator()
@@ -118,6 +132,13 @@ class OrdinalEmbedding(BaseEstimator):
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
         else:
             self.n_components_ = int(self.n_components)
+        self.rater_reliability_: dict[Any, float] | None = None
+        if raters == "estimated":
+            embed, p = self._embed_quickly(rng), self.n_components_
+            self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
+            comparisons = replace(comparisons, weights=weigh(comparisons, self.rater_reliability_))
+        if choices == "separate" and comparisons.events is not None:
+            comparisons = replace(comparisons, events=None)
         self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
         self.feature_map_: FeatureMap | None = None
         if features is not None:
@@ -132,15 +153,18 @@ class OrdinalEmbedding(BaseEstimator):
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
         Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
-        forget them. With more than one of `n_init` the standing embedding competes with fresh starts, as a few answers
-        can have led it astray. A map from features belongs to the old places and is dropped: call `fit_feature_map`
-        again.
+        forget them; choices are taken as in `fit`, and new answers weigh 1, whoever gave them. With more than one of
+        `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A map from
+        features belongs to the old places and is dropped: call `fit_feature_map` again.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, y, callback=callback)
         self._check_parameters()
         rng = self._generator()
-        joined = join(self.comparisons_, as_comparisons(comparisons, y))
+        more = as_comparisons(comparisons, y)
+        if self.comparisons_.events is None and more.events is not None:  # choices="separate"
+            more = replace(more, events=None)
+        joined = join(self.comparisons_, more)
         starts = self._starts(joined, rng)
         known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
         starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
@@ -191,7 +215,7 @@ class OrdinalEmbedding(BaseEstimator):
     def predict_proba(self, comparisons: Any) -> np.ndarray:
         """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
         check_is_fitted(self, "embedding_")
-        loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+        loss = self._loss(self.n_components_)
         if not loss.has_model:
             raise ValueError(f"loss={self.loss!r} has no probability of an answer; use 'ste', 't-ste' or 'ckl'")
         rows = match(comparisons, self.objects_).quadruplets()
@@ -238,7 +262,7 @@ class OrdinalEmbedding(BaseEstimator):
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
         def embed(answers: Comparisons) -> np.ndarray:
-            loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+            loss = self._loss(self.n_components_)
             task = Task(answers, self.n_components_, loss, self.solver, self._options(), rng)
             return task.solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
 
@@ -286,6 +310,9 @@ class OrdinalEmbedding(BaseEstimator):
     def _options(self) -> dict[str, Any]:
         return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
 
+    def _loss(self, n_components: int) -> OrdinalLoss:
+        return get_loss(self.loss, n_components, self.loss_parameter)
+
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
         return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
@@ -312,7 +339,7 @@ class OrdinalEmbedding(BaseEstimator):
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and keep what was found."""
-        loss = get_loss(self.loss, self.n_components_, self.loss_parameter)
+        loss = self._loss(self.n_components_)
         task = Task(comparisons, self.n_components_, loss, self.solver, self._options(), rng)
         judge = None
         if validation is not None:

@@ -55,4 +55,15 @@ def join(first: Comparisons, second: Comparisons) -> Comparisons:
     weights = None
     if first.weights is not None or second.weights is not None:
         weights = np.concatenate([np.ones(len(c)) if c.weights is None else c.weights for c in (first, second)])
-    return Comparisons(np.concatenate(rows), objects, weights=weights, n_dropped=first.n_dropped + second.n_dropped)
+    n_dropped, events = first.n_dropped + second.n_dropped, _join_events(first, second)
+    return Comparisons(np.concatenate(rows), objects, weights=weights, n_dropped=n_dropped, events=events)
+
+
+def _join_events(first: Comparisons, second: Comparisons) -> np.ndarray | None:
+    """The events of both, no number in common; rows of a record without events are events of their own."""
+    if first.events is None and second.events is None:
+        return None
+    parts = [
+        np.arange(len(c)) if c.events is None else np.unique(c.events, return_inverse=True)[1] for c in (first, second)
+    ]
+    return np.concatenate([parts[0], parts[1] + len(first)])

@@ -72,7 +72,7 @@ class OrdinalObjective:
 
     def value(self, x: np.ndarray) -> float:
         """f(x), summed in float64."""
-        self._check_points(x)
+        self.check_points(x)
         indices, weights, group = self._share()
         total = np.array([kernels.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
         group.all_reduce(total)
@@ -80,7 +80,7 @@ class OrdinalObjective:
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """grad f(x), same shape as x; the processes of a group sum a share of the terms each."""
-        self._check_points(x)
+        self.check_points(x)
         indices, weights, group = self._share()
         gradient = np.zeros_like(x)
         kernels.sum_gradients(x, indices, weights, *self._loss, gradient, np.empty((0, 2), self.dtype))
@@ -90,7 +90,7 @@ class OrdinalObjective:
 
     def snapshot(self, x: np.ndarray) -> Snapshot:
         """A copy of x, the full gradient and every term's two slopes, so that a pass need not compute them again."""
-        self._check_points(x)
+        self.check_points(x)
         slopes = np.empty((self.n_terms, 2), self.dtype)
         gradient = np.zeros_like(x)
         kernels.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
@@ -112,7 +112,7 @@ class OrdinalObjective:
 
     def walk(self, x: np.ndarray, rule: Rule) -> None:
         """See `FiniteSum`. Raises ValueError if x, a snapshot or an accumulator does not fit, or a batch is empty."""
-        self._check_points(x)
+        self.check_points(x)
         terms = self.indices, self._weights, *self._loss
         match rule:
             case Plain(step):
@@ -122,7 +122,7 @@ class OrdinalObjective:
                     raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
                 kernels.adagrad_pass(x, accumulator, *terms, self.dtype(step))
             case VarianceReduced(step, snapshot, batch_size, n_terms):
-                self._check_points(x, snapshot.x, snapshot.gradient)
+                self.check_points(x, snapshot.x, snapshot.gradient)
                 for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
                     _check.check_integer(value, name, low=1)  # a batch of none would never end
                 start, known = (self._position, n_terms), (snapshot.x, snapshot.gradient, snapshot.memo)
@@ -135,7 +135,8 @@ class OrdinalObjective:
         rows = slice(*group.share(self.n_terms))
         return self.indices[rows], self._weights[rows], group
 
-    def _check_points(self, *points: np.ndarray) -> None:
+    def check_points(self, *points: np.ndarray) -> None:
+        """ValueError if points are not blocks (n, c, 4): the kernels do not look."""
         for x in points:
             if x.ndim != 3 or x.shape != (self.n_objects, points[0].shape[1], BLOCK):
                 raise ValueError(

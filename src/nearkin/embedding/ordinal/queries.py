@@ -8,6 +8,8 @@ from scipy.special import xlogy
 from nearkin.data.comparison_synthetic import distinct_rows
 from nearkin.records import Comparisons
 
+LAPSE = 0.4  # share of answers taken for coins, so that half as many are wrong; see `information_gain`
+
 Probability = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (d_ij^2, d_ik^2) -> P(d_ij < d_ik)
 
 
@@ -66,14 +68,19 @@ def information_gain(
     rows: np.ndarray,  # (q, 3) questions with the head first
     probability: Probability,
 ) -> np.ndarray:
-    """(q,) the mutual information, in nats, of the answer to each question and the head's place."""
+    """(q,) the mutual information, in nats, of the answer to each question and the head's place.
+
+    An answer is `probability`'s with the chance 1 - `LAPSE` and a coin's otherwise: one wrong answer then cannot rule
+    out where the head is. Without it, and with a fifth of the answers wrong, the questions taught less than random ones
+    do in the plane (error .191 for .179 after 30 answers an object, .148 with it); clean answers teach as much with it.
+    """
 
     def chance(near: np.ndarray, far: np.ndarray) -> np.ndarray:  # (q or a, r)
         to_near = ((X[near][:, None] - places) ** 2).sum(-1)
         to_far = ((X[far][:, None] - places) ** 2).sum(-1)
-        return probability(to_near, to_far)
+        return (1.0 - LAPSE) * probability(to_near, to_far) + 0.5 * LAPSE
 
-    likelihood = np.log(np.maximum(chance(answers[:, 1], answers[:, 2]), 1e-300)).sum(axis=0)
+    likelihood = np.log(chance(answers[:, 1], answers[:, 2])).sum(axis=0)
     tau = np.exp(likelihood - likelihood.max())
     tau /= tau.sum()
     p = chance(rows[:, 1], rows[:, 2])

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin.contracts import Run
+from nearkin.embedding.ordinal.choices import ChoiceObjective
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -54,6 +55,16 @@ def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any]) -> An
     return build(**given)
 
 
+def _solver_of_choices(solver: str) -> str:
+    """The solver for events of several comparisons; ValueError for those that walk comparisons one by one."""
+    if solver not in ("auto", "l-bfgs", "gd"):
+        raise ValueError(
+            f"solver is {solver!r}, and comparisons has events, answers of several comparisons each; use 'auto' or "
+            "'l-bfgs', or dataclasses.replace(comparisons, events=None) to take each row as an answer of its own"
+        )
+    return "l-bfgs" if solver == "auto" else solver
+
+
 class Task:
     """Comparisons made ready for one solver: shuffled once, in its precision, to be solved from several starts.
 
@@ -69,11 +80,19 @@ class Task:
         options: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
+        if comparisons.events is not None and loss.has_model:
+            solver = _solver_of_choices(solver)
+            self._p, self._in_gram, self._dtype = n_components, False, np.float64
+            self._solver = build_solver(solver, loss, options)
+            self._problem: Any = ChoiceObjective(
+                comparisons.indices, comparisons.n_objects, loss, comparisons.events, comparisons.weights
+            )
+            return
         self._p, self._in_gram = n_components, solver == "projected-gram"
         self._solver = build_solver(solver, loss, options)
         n, weights = comparisons.n_objects, comparisons.weights
         if self._in_gram:
-            self._problem: Any = GramObjective(comparisons.indices, n, loss, weights)
+            self._problem = GramObjective(comparisons.indices, n, loss, weights)
             return
         order = rng.permutation(len(comparisons))
         weights = None if weights is None else weights[order]

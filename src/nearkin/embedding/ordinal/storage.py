@@ -26,6 +26,8 @@ def embedding_config(model: Any) -> dict[str, Any]:
     feature_map = model.feature_map_
     if feature_map is not None:
         end["feature_map"] = {"gamma": feature_map.gamma, "alpha": feature_map.alpha}
+    if model.rater_reliability_ is not None:
+        end["rater_reliability"] = [list(pair) for pair in model.rater_reliability_.items()]  # names may be numbers
     return {"n_objects": n, "n_components": p, "params": params, "dimension_curve": model.dimension_curve_, **end}
 
 
@@ -35,6 +37,8 @@ def write_embedding(model: Any, folder: Path) -> None:
     arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
     if answers.weights is not None:
         arrays["weights"] = answers.weights
+    if answers.events is not None:
+        arrays["events"] = answers.events
     if model.feature_map_ is not None:
         arrays.update({name: getattr(model.feature_map_, name) for name in _MAP})
     write_arrays(folder / "embedding.safetensors", arrays)
@@ -71,7 +75,10 @@ def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         fitted = {
             "embedding_": _points(arrays["embedding"], len(objects), config["n_components"]),
             "objects_": objects,
-            "comparisons_": Comparisons(arrays["comparisons"], objects, arrays.get("weights")),
+            "comparisons_": Comparisons(
+                arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")
+            ),
+            "rater_reliability_": _reliability(config.get("rater_reliability")),
             "feature_map_": _feature_map(arrays, config),
             "n_components_": config["n_components"],
             "dimension_curve_": config["dimension_curve"],
@@ -104,6 +111,10 @@ def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> Featu
     if found.landmarks.ndim != 2 or found.coefficients.shape != (len(found.landmarks), p) or found.mean.shape != (p,):
         raise ValueError(f"landmarks has shape {found.landmarks.shape}, coefficients {found.coefficients.shape}")
     return found
+
+
+def _reliability(pairs: Any) -> dict[Any, float] | None:
+    return None if pairs is None else {name: float(weight) for name, weight in pairs}
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,0 +1,240 @@
+"""Comparisons collected by other programs: Salmon, jsPsych, cblearn's arrays; and tables that R packages read."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearkin import _check
+from nearkin._storage import regular_file
+from nearkin.data.column import Column, as_text, exact_integers
+from nearkin.data.comparison_roles import Roles
+from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names, understood
+from nearkin.data.tables import Table, read_table
+from nearkin.records import Comparisons
+
+_NO_ANSWER = ("", "null", "None")
+
+
+def read_salmon(path: Any, *, names: str | None = None) -> Comparisons:
+    """Answers that Salmon collected: its "responses" as .csv (from the dashboard) or .json (older versions).
+
+    The columns are `head`, `winner` and `loser` (in older versions `left` and `right` for `loser`), numbers of targets,
+    and `puid`, the participant. names: None takes the numbers, "filename", "html" or "object" the columns
+    `head_filename` and so on. `source` says what was understood. ValueError for a file without these columns.
+    """
+    table = _read_records(path)
+    end = "" if names is None else f"_{names}"
+    wanted = [f"{role}{end}" for role in ("head", "winner", "loser", "left", "right")]
+    needed = wanted[:3] if wanted[2] in table.columns else [*wanted[:2], *wanted[3:]]
+    for name in needed:
+        table.column(name, "a column of Salmon's")
+    cells = {name: table.columns[name].ids() for name in needed}
+    if wanted[2] not in table.columns:
+        won, left, right = (cells[name].astype(object) for name in (wanted[1], *wanted[3:]))
+        if not ((won == left) | (won == right)).all():
+            row = int(((won != left) & (won != right)).argmax())
+            raise ValueError(f"{table.name}: row {row} has the winner {won[row]!r}, which is neither left nor right")
+        cells[wanted[2]] = np.where(won == left, right, left).astype(cells[wanted[3]].dtype)
+    rows = np.stack([cells[name] for name in wanted[:3]], axis=1)
+    who = table.columns.get("puid")
+    found = comparisons_from_names(rows, annotators=None if who is None else who.ids())
+    objects = [Column(name, cells[name]) for name in wanted[:3]]
+    roles = Roles(objects, "triplet", annotator=who, aside=_others(table, [*wanted[:3], "puid"]))
+    return replace(found, source=understood(table, roles, found))
+
+
+def read_jspsych(
+    path: Any,
+    *,
+    items: Sequence[str],
+    response: str | None = None,
+    choices: Sequence[str] | None = None,
+    rater: str | None = None,
+    form: str = "triplet",
+) -> Comparisons:
+    """Answers that a jsPsych experiment wrote, .csv or .json (an array of trials, or a line of JSON an array).
+
+    jsPsych names what its plugins record, not what an experiment shows: `items` are the columns that the experiment's
+    `data` added. form "triplet": (anchor, first, second), the response says which of the last two is more like the
+    anchor; "odd-one-out": three items, the response says which is the odd one. response: the column; None takes
+    `response` (version 7 on), else `button_pressed`. choices: the responses in the order of what they choose; None is
+    "0", "1", ... (buttons), ("f", "j") would be keys. rater: the column that names the participant.
+
+    Trials without items (instructions, fixation) are left aside, those without an answer in time are dropped;
+    `source.notes` counts both. ValueError for other responses.
+    """
+    _check.check_choice(form, "form", ("triplet", "odd-one-out"))
+    if len(items) != 3:
+        raise ValueError(f"items names {len(items)} columns; it must name 3, as they were shown")
+    table = _read_records(path)
+    if response is None:
+        response = "response" if "response" in table.columns else "button_pressed"
+    shown = np.stack([_texts(table.column(name, "items")) for name in items], axis=1)
+    said = _texts(table.column(response, "response"))
+    trials = ~np.isin(shown, _NO_ANSWER).any(axis=1)
+    answered = trials & ~np.isin(said, _NO_ANSWER)
+    codes = [str(n) for n in range(2 if form == "triplet" else 3)] if choices is None else list(choices)
+    known = np.isin(said, codes) | ~answered
+    if not known.all():
+        row = int((~known).argmax())
+        raise ValueError(
+            f"{table.name}: row {row} has the {response} {str(said[row])!r}; it must be one of {', '.join(codes)}. "
+            "Give choices=..., the responses in the order of what they choose"
+        )
+    if not answered.any():
+        raise ValueError(f"{table.name}: no trial has items in {', '.join(items)} and an answer in {response!r}")
+    place = np.array([codes.index(text) for text in said[answered].tolist()])
+    orders = [[0, 1, 2], [0, 2, 1]] if form == "triplet" else [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
+    rows = _as_ids(np.take_along_axis(shown[answered], np.array(orders)[place], axis=1))
+    who = None if rater is None else table.column(rater, "rater")
+    annotators = None if who is None else _as_ids(_texts(who)[answered])
+    shape = "ordered" if form == "triplet" else form
+    found = comparisons_from_names(rows, annotators=annotators, form=shape)
+    objects = [table.columns[name] for name in items]
+    roles = Roles(objects, form, options=True, response=table.columns[response], annotator=who)
+    roles.aside = _others(table, [*items, response, rater or ""])
+    source = understood(table, roles, found)
+    counts = (
+        f"{int((~trials).sum())} trials that show no items left aside",
+        f"{int((trials & ~answered).sum())} without an answer dropped",
+    )
+    return replace(found, source=replace(source, notes=(*source.notes, *counts)))
+
+
+def comparisons_from_cblearn(X: Any, y: Any = None, *, form: str | None = None) -> Comparisons:
+    """Comparisons from cblearn's arrays X and y.
+
+    form: None is "triplet" for 3 columns (i, j, k) and "quadruplet" for 4 (i, j, l, k), with y of True and False or 1
+    and -1, or none where all are true. "odd-one-out" and "most-central": 3 columns, y (m,) the column of the chosen
+    object. "pivot": (i, j_1, ..., j_k), y (m,) which of the j, from 0, is nearest to i: one event each.
+    """
+    form = form or ("quadruplet" if np.shape(X)[-1:] == (4,) else "triplet")
+    _check.check_choice(form, "form", ("triplet", "quadruplet", "odd-one-out", "most-central", "pivot"))
+    if form in ("triplet", "quadruplet"):
+        return comparisons_from_array(X, responses=None if y is None else np.asarray(y))
+    rows, chosen = np.asarray(X), np.zeros(len(X), np.int64) if y is None else np.asarray(y)
+    options = rows.shape[1] - (form == "pivot")
+    if chosen.shape != (len(rows),) or chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < options)).all():
+        raise ValueError(f"y must be ({len(rows)},) integers from 0 to {options - 1}, the columns chosen")
+    if form != "pivot":
+        places = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[chosen]
+        return comparisons_from_array(np.take_along_axis(rows, places, axis=1), form=form)
+    near = np.take_along_axis(rows, chosen[:, None] + 1, axis=1)
+    rest = rows[:, 1:][np.arange(options) != chosen[:, None]].reshape(len(rows), -1)
+    triplets = np.stack([np.repeat(rows[:, 0], options - 1), np.repeat(near[:, 0], options - 1), rest.ravel()], axis=1)
+    return replace(comparisons_from_array(triplets), events=np.repeat(np.arange(len(rows)), options - 1))
+
+
+def write_for_r(comparisons: Comparisons, path: Any, *, package: str = "loe") -> None:
+    """Write a .csv for R.
+
+    package "loe": columns i, j, k, l of numbers from 1, a row for each answer d(i, j) < d(k, l), as `SOE(CM, N)` takes
+    them: `CM <- as.matrix(read.csv(path))`. Votes become rows; other weights are a ValueError, as loe has none. The
+    number r is `comparisons.objects[r - 1]`. "smacof": a square table of dissimilarities, with names: for each pair the
+    share of its comparisons in which it was the far one, NA where it was in none: `d <- as.matrix(read.csv(path,
+    row.names = 1, check.names = FALSE)); w <- 1 - is.na(d); d[is.na(d)] <- 1; mds(d, type = "ordinal", weightmat = w)`.
+    It is a summary: smacof takes no comparisons.
+    """
+    _check.check_choice(package, "package", ("loe", "smacof"))
+    weights = np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
+    rows = comparisons.quadruplets().astype(np.int64)
+    if package == "loe":
+        if (weights != np.round(weights)).any():
+            raise ValueError("comparisons has weights that are no whole numbers; loe takes votes only")
+        header, table = ["i", "j", "k", "l"], np.repeat(rows + 1, weights.astype(np.int64), axis=0).tolist()
+    else:
+        names = [str(name) for name in comparisons.objects.tolist()]
+        shares = _far_shares(rows, weights, len(names))
+        header = ["", *names]
+        table = [
+            [name, *("NA" if np.isnan(share) else f"{share:.6g}" for share in line)]
+            for name, line in zip(names, shares.tolist(), strict=True)
+        ]
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *table])
+
+
+def _far_shares(rows: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
+    """(n, n) the share of each pair's comparisons in which it is the far one, 0 on the diagonal, NaN for none."""
+    counts = np.zeros((2, n, n))
+    for far, (a, b) in enumerate((rows[:, :2].T, rows[:, 2:].T)):
+        np.add.at(counts[far], (a, b), weights)
+        np.add.at(counts[far], (b, a), weights)
+    total = counts.sum(axis=0)
+    shares = np.divide(counts[1], total, out=np.full((n, n), np.nan), where=total > 0)
+    np.fill_diagonal(shares, 0.0)
+    return shares
+
+
+def _read_records(path: Any) -> Table:
+    """A table from .csv and all that `read_table` reads, or from .json: an array of objects, or such arrays by line."""
+    if not isinstance(path, str | Path) or Path(path).suffix.lower() not in (".json", ".jsonl"):
+        return read_table(path, header=True)
+    try:
+        text = regular_file(path).read_text(encoding="utf-8-sig")
+        records = _flat([json.loads(text)] if text.lstrip()[:1] == "[" and _is_one(text) else _by_line(text))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON in UTF-8 ({error}); export it again") from error
+    if not records:
+        raise ValueError(f"{path} holds no trials: an array of objects is needed")
+    keys = list(dict.fromkeys(key for record in records for key in record))
+    cells = {key: [_cell(record.get(key)) for record in records] for key in keys}
+    return Table(str(path), {key: Column(key, _typed(cells[key]), source=str(path)) for key in keys})
+
+
+def _is_one(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _by_line(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _flat(parts: list[Any]) -> list[dict[str, Any]]:
+    """The objects of arrays (of arrays) of objects; ValueError for anything else."""
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, dict):
+            found.append(part)
+        elif isinstance(part, list):
+            found += _flat(part)
+        else:
+            raise ValueError(f"{str(part)[:40]!r} is no object")
+    return found
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _typed(values: list[Any]) -> np.ndarray:
+    whole = exact_integers(values) if all(isinstance(value, int) for value in values) else None
+    return as_text([str(value) for value in values]) if whole is None else whole
+
+
+def _texts(column: Column) -> np.ndarray:
+    return np.array([str(value) for value in column.values.tolist()])
+
+
+def _as_ids(texts: np.ndarray) -> np.ndarray:
+    """Text, or integers if every one is written as one: columns that other trials leave empty are text."""
+    flat = texts.ravel().tolist()
+    if all(text.isdecimal() and (text == "0" or text[0] != "0") for text in flat):
+        whole = exact_integers([int(text) for text in flat])
+        return texts if whole is None else whole.reshape(texts.shape)
+    return texts
+
+
+def _others(table: Table, used: list[str]) -> list[str]:
+    return [name for name in table.columns if name not in used]

@@ -1,0 +1,157 @@
+"""One answer of several comparisons as one event: values by hand, a slow twin, central differences, fits, folders."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nearkin.data import comparisons_from_array, number_questions, split_comparisons
+from nearkin.embedding import OrdinalEmbedding
+from nearkin.embedding.ordinal.choices import ChoiceObjective
+from nearkin.embedding.ordinal.losses import get_loss
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.records import Comparisons
+from tests.embedding.ordinal.test_losses import central_differences, relative_error
+
+N = 7
+SIMILARITY = {
+    "ste": lambda d2, loss: np.exp(-d2),
+    "ckl": lambda d2, loss: 1 / (loss.parameter + d2),
+    "t-ste": lambda d2, loss: (loss.parameter + d2) ** (-(loss.parameter + 1) / 2),
+}
+
+
+def odd_one_out(count=12, seed=0):
+    """Answers (count, 3), the odd one first, and as comparisons with events."""
+    rng = np.random.default_rng(seed)
+    rows = np.array([rng.permutation(N)[:3] for _ in range(count)])
+    return rows, comparisons_from_array(rows, form="odd-one-out", objects=np.arange(N))
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, rng):
+    X, loss = rng.normal(0, 1, (N, 3)), get_loss(name, 3)
+    rows, answers = odd_one_out()
+    weights = rng.uniform(0.5, 2, len(rows))
+    found = ChoiceObjective(answers.indices, N, loss, answers.events, np.repeat(weights, 2))
+
+    def similarity(a, b):
+        return SIMILARITY[name](((X[a] - X[b]) ** 2).sum(), loss)
+
+    total = 0.0
+    for (odd, a, b), weight in zip(rows, weights, strict=True):
+        chosen = similarity(a, b)
+        total -= weight * np.log(chosen / (chosen + similarity(a, odd) + similarity(b, odd)))
+    np.testing.assert_allclose(found.value(pad_rows(X, np.float64)), N * total / weights.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1, 3, 5])
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_gradient_is_the_derivative(name, p, rng):
+    X = rng.normal(0, 0.7, (N, p))
+    _, answers = odd_one_out()
+    problem = ChoiceObjective(
+        answers.indices, N, get_loss(name, p), answers.events, np.repeat(rng.uniform(0.5, 2, 12), 2)
+    )
+    found = unpad_rows(problem.gradient(pad_rows(X, np.float64)), p)
+    wanted = central_differences(lambda X: problem.value(pad_rows(X, np.float64)), X)
+    assert relative_error(found, wanted) < 1e-6
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_events_of_one_comparison_are_comparisons(name, rng):
+    x, loss = pad_rows(rng.normal(0, 0.7, (N, 3)), np.float64), get_loss(name, 3)
+    _, answers = odd_one_out()
+    one_by_one = ChoiceObjective(answers.indices, N, loss, rng.permutation(len(answers)))
+    plain = OrdinalObjective(answers.indices, N, loss, dtype=np.float64)
+    np.testing.assert_allclose(one_by_one.value(x), plain.value(x), rtol=1e-12)
+    np.testing.assert_allclose(one_by_one.gradient(x), plain.gradient(x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SIMILARITY)
+def test_far_and_coincident_points_stay_finite(name):
+    _, answers = odd_one_out()
+    problem = ChoiceObjective(answers.indices, N, get_loss(name, 1), answers.events)
+    for scale in (0.0, 1e-9, 30.0, 1e4):
+        x = pad_rows(scale * np.arange(N, dtype=np.float64)[:, None], np.float64)
+        assert np.isfinite(problem.value(x))
+        assert np.isfinite(problem.gradient(x)).all()
+    np.testing.assert_allclose(problem.value(pad_rows(np.zeros((N, 1)), np.float64)) / N, np.log(3))
+
+
+def test_a_choice_of_many_is_an_event_too(rng):
+    """The nearest of four: three comparisons with one near pair."""
+    X = rng.normal(0, 1, (N, 2))
+    rows = np.array([[0, 1, 2], [0, 1, 3], [0, 1, 4]])
+    found = ChoiceObjective(rows, N, get_loss("ste", 2), np.zeros(3, int)).value(pad_rows(X, np.float64))
+    shares = np.exp(-((X[0] - X[1:5]) ** 2).sum(axis=1))
+    np.testing.assert_allclose(found, -N * np.log(shares[0] / shares.sum()), rtol=1e-12)
+
+
+def planted(n=20, count=500, seed=0):
+    X = np.random.default_rng(seed).normal(0, 1, (n, 2))
+    rows = np.array([np.random.default_rng([seed, t]).permutation(n)[:3] for t in range(count)])
+    sides = [((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((1, 2), (0, 2), (0, 1))]
+    order = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[np.argmin(sides, axis=0)]
+    return comparisons_from_array(np.take_along_axis(rows, order, axis=1), form="odd-one-out")
+
+
+@pytest.mark.parametrize("loss", ["ste", "t-ste"])
+def test_fit_learns_from_choices(loss, tmp_path):
+    train, test = split_comparisons(planted(), 0.2, by="questions", random_state=0)
+    model = OrdinalEmbedding(2, loss=loss, random_state=0).fit(train, choices="joint")
+    assert model.score(test) > 0.85
+    model.save(tmp_path / "model")
+    loaded = OrdinalEmbedding.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.comparisons_.events, train.events)
+    assert loaded.partial_fit(test).score(test) > 0.85
+    assert loaded.comparisons_.events is not None
+    assert len(np.unique(loaded.comparisons_.events)) == 500
+    assert model.bootstrap(2).shape == (2, 20, 2)
+
+
+def test_triplets_and_choices_mix():
+    chosen = planted(count=200)
+    triplets = replace(planted(count=200, seed=0), events=None)
+    model = OrdinalEmbedding(2, random_state=0).fit(chosen, choices="joint").partial_fit(triplets)
+    assert len(np.unique(model.comparisons_.events)) == 200 + len(triplets)
+    assert model.score(chosen) > 0.9
+
+
+def test_separate_choices_are_the_comparisons_that_they_imply():
+    answers = planted(count=200)
+    with_events = OrdinalEmbedding(2, random_state=0).fit(answers)
+    without = OrdinalEmbedding(2, random_state=0).fit(replace(answers, events=None))
+    np.testing.assert_array_equal(with_events.embedding_, without.embedding_)
+
+
+def test_an_answer_is_never_split_between_learning_and_judging():
+    """Rows of one odd-one-out answer were on both sides of a split by questions."""
+    answers = planted(count=300)
+    train, test = split_comparisons(answers, 0.3, by="questions", random_state=0)
+    assert not set(train.events.tolist()) & set(test.events.tolist())
+    again = comparisons_from_array([[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 4, 5]], form="odd-one-out")
+    assert number_questions(again).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]  # the same three, whoever is odd
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ({"solver": "svrg-sbb"}, "use 'auto' or 'l-bfgs'"),
+        ({"loss": "gnmds"}, "it needs comparisons with events"),
+    ],
+)
+def test_errors_of_joint_choices(how, text):
+    with pytest.raises(ValueError, match=text):
+        OrdinalEmbedding(2, **how).fit(planted(count=50), choices="joint")
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="choices is 'joint'; it needs comparisons with events"):
+        OrdinalEmbedding(2).fit([[0, 1, 2]], choices="joint")
+    with pytest.raises(ValueError, match=r"rows \[0, 1\] are event 5 and have different near pairs"):
+        Comparisons([[0, 1, 2], [0, 2, 1]], np.arange(3), events=[5, 5])
+    with pytest.raises(TypeError, match="events has dtype float64"):
+        Comparisons([[0, 1, 2]], np.arange(3), events=[0.5])
+    with pytest.raises(ValueError, match="loss='soe' has no probability of a choice"):
+        ChoiceObjective(np.array([[0, 1, 2]]), 3, get_loss("soe", 2), np.zeros(1, int))

@@ -1,0 +1,84 @@
+"""Raters' reliability: planted raters are found, and their weights make a better embedding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nearkin.data import comparisons_from_vectors
+from nearkin.data.comparison_forms import orient
+from nearkin.embedding import OrdinalEmbedding
+from nearkin.embedding.ordinal.raters import shrunk
+from nearkin.metrics.ordinal import triplet_error
+
+
+def answered(seed=0, names="ABCDEFGH", per_object=30):
+    """Answers of eight raters about 30 points in the plane: the first two toss coins, the others err in a tenth."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0, 1, (30, 2))
+    answers = comparisons_from_vectors(X, per_object * 30, random_state=rng)
+    who = rng.integers(0, 8, len(answers))
+    wrong = rng.random(len(answers)) < np.where(who < 2, 0.5, 0.1)
+    answers = replace(answers, indices=orient(answers.indices, ~wrong), annotators=np.array(list(names))[who])
+    return answers, comparisons_from_vectors(X, 3000, random_state=rng)
+
+
+@pytest.mark.parametrize("loss", ["ste", "gnmds"])
+def test_random_raters_get_the_lowest_weights_and_the_error_falls(loss):
+    answers, test = answered()
+    equal = OrdinalEmbedding(2, loss=loss, random_state=0).fit(answers)
+    estimated = OrdinalEmbedding(2, loss=loss, random_state=0).fit(answers, raters="estimated")
+    found = estimated.rater_reliability_
+    assert set(sorted(found, key=found.get)[:2]) == {"A", "B"}
+    assert max(found["A"], found["B"]) < 0.3
+    assert min(found[name] for name in "CDEFGH") > 0.4
+    assert max(found.values()) == 1.0
+    assert triplet_error(estimated.embedding_, test) < triplet_error(equal.embedding_, test) - 0.01
+    assert equal.rater_reliability_ is None
+
+
+def test_folder_keeps_reliability_and_weights(tmp_path):
+    answers, _ = answered(per_object=10)
+    numbered = replace(answers, annotators=np.array([ord(name) for name in answers.annotators.tolist()]))
+    model = OrdinalEmbedding(2, random_state=0).fit(numbered, raters="estimated")
+    model.save(tmp_path / "model")
+    loaded = OrdinalEmbedding.load(tmp_path / "model")
+    assert loaded.rater_reliability_ == model.rater_reliability_
+    assert set(loaded.rater_reliability_) == {ord(name) for name in "ABCDEFGH"}
+    np.testing.assert_array_equal(loaded.comparisons_.weights, model.comparisons_.weights)
+
+
+def test_votes_multiply_with_reliability():
+    answers, _ = answered(per_object=10)
+    votes = np.random.default_rng(0).integers(1, 4, len(answers)).astype(float)
+    model = OrdinalEmbedding(2, random_state=0).fit(replace(answers, weights=votes), raters="estimated")
+    by_rater = np.array([model.rater_reliability_[name] for name in answers.annotators.tolist()])
+    np.testing.assert_allclose(model.comparisons_.weights, votes * by_rater, rtol=1e-6)
+
+
+def test_raters_who_differ_by_chance_alone_weigh_alike():
+    rng = np.random.default_rng(0)
+    total = np.full(200, 50.0)
+    kept = np.ptp(shrunk(rng.binomial(50, 0.3, 200), total)), np.ptp(shrunk(rng.binomial(50, 0.1, 200), total))
+    assert max(kept) < 0.05
+    planted = np.repeat([0.5, 0.1], 100)
+    found = shrunk(rng.binomial(50, planted), total)
+    assert abs(found[:100].mean() - 0.5) < 0.03
+    assert abs(found[100:].mean() - 0.11) < 0.03
+    assert np.square(found - planted).mean() < np.square(rng.binomial(50, planted) / 50 - planted).mean()
+
+
+def test_one_rater_weighs_one():
+    answers, _ = answered(names="AAAAAAAA", per_object=10)
+    model = OrdinalEmbedding(2, random_state=0).fit(answers, raters="estimated")
+    assert model.rater_reliability_ == {"A": 1.0}
+
+
+def test_errors():
+    answers, _ = answered(per_object=10)
+    with pytest.raises(ValueError, match="the comparisons name no annotators; use raters='equal'"):
+        OrdinalEmbedding(2).fit(replace(answers, annotators=None), raters="estimated")
+    with pytest.raises(ValueError, match="raters is 'both'; it must be one of 'equal', 'estimated'"):
+        OrdinalEmbedding(2).fit(answers, raters="both")
+    with pytest.raises(ValueError, match="there are 2 different questions; cross-validation needs 4"):
+        OrdinalEmbedding(2).fit(replace(answers.take([0, 1])), raters="estimated")
