@@ -303,10 +303,7 @@ class Index:
                     self.kept.save(folder / "vectors.npy")
 
     def explore(self, vectors: Any = None, **options: Any) -> Any:
-        """The page of `nearkin explore`, as the last line of a notebook's cell; it needs the extra web.
-
-        vectors (n, d): the exact rows, where none are kept. options: as in `nearkin.web.explore.explore`.
-        """
+        """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
         return nearkin.web.load("explore").explore(self, vectors, **options)
