@@ -103,3 +103,55 @@ def test_a_report_of_an_index_saved_from_python(tmp_path: Path, rng: np.random.G
     nk.Index.build(rng.normal(size=(10, 4))).save(tmp_path / "idx")
     run_json("report", tmp_path / "idx")
     assert "saved from Python" in (tmp_path / "idx/report.html").read_text()
+
+
+def test_what_is_printed_is_what_search_finds(files: Path, compressed: Callable[..., Path]) -> None:
+    """With --oversample the first ten of a hundred are better than a search for ten: each cut is its own search."""
+    folder = compressed("--keep-vectors", "--ids", files / "ids.txt")
+    data = f"{files}/data.npz"
+    asked = ("--oversample", 2)
+    record = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", *asked)
+    hits = run_json("search", folder, f"{data}:query", "-k", 10, *asked)["hits"]
+    truth = load(files)["truth"][:, :10]
+    found = np.mean([len({f"row-{t}" for t in row} & set(h["ids"])) / 10 for row, h in zip(truth, hits, strict=True)])
+    assert record["10-recall@10"] == pytest.approx(found)
+    assert (record["k"], record["oversample"], record["n_probe"]) == (100, 2, None)
+    alone, rescored = record["searches"]
+    assert alone["search"] == "by code alone"
+    assert rescored["bytes_kept"] == 600 * 8 * 4
+    plain = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base")
+    assert alone["10-recall@10"] == plain["10-recall@10"]
+    run_json("report", folder)
+    assert "k = 100" in (folder / "report.html").read_text()
+    shown = run("evaluate", folder, f"{data}:query", "--base", f"{data}:base", *asked).stdout
+    assert "of vectors" in shown
+
+
+def test_the_curve_of_n_probe(files: Path, compressed: Callable[..., Path]) -> None:
+    folder, data = compressed("--bytes", 4, "--centroids", 16, "--coarse", 16), f"{files}/data.npz"
+    args = ("evaluate", folder, f"{data}:query", "--truth", f"{data}:truth", "-k", 10)
+    curve = run_json(*args, "--n-probe", "16,1,4")["probing"]
+    assert [point["n_probe"] for point in curve] == [1, 4, 16]
+    one = run_json(*args, "--n-probe", "1")
+    assert one["n_probe"] == 1
+    assert curve[0]["10-recall@10"] == pytest.approx(one["10-recall@10"])
+    run_json(*args, "--n-probe", "1,4")
+    run_json("report", folder)
+    assert "Coarse cells" in (folder / "report.html").read_text()
+    result = run(*args, "--n-probe", "few")
+    assert result.exit_code == 2
+    assert "--n-probe is 'few'" in result.stderr
+
+
+def test_several_indexes_in_one_report(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> None:
+    small, large = (compressed("--bytes", size, "--centroids", 16, "--metric", "l2") for size in (1, 4))
+    result = run("report", small, large, "--out", tmp_path / "both.html")
+    assert result.exit_code == 2
+    assert "has not been judged; run nearkin evaluate" in result.stderr
+    for folder in (small, large):
+        run_json("evaluate", folder, f"{files}/data.npz:query", "--truth", f"{files}/data.npz:truth", "-k", 10)
+    run_json("report", small, large, "--out", tmp_path / "both.html")
+    page = (tmp_path / "both.html").read_text()
+    assert small.name in page
+    assert large.name in page
+    assert run("report", small, large).exit_code == 2

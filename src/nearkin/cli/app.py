@@ -7,6 +7,7 @@ import typer
 import nearkin
 from nearkin._distributed import current
 from nearkin.cli.ask import ask
+from nearkin.cli.change import add, remove, update
 from nearkin.cli.check import check
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
@@ -62,6 +63,8 @@ def root(
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin report idx
     - nearkin explore idx
+    - nearkin add idx more.npy
+    - nearkin remove idx 17 42
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
@@ -73,23 +76,11 @@ def root(
         typer.echo(ctx.get_help())
 
 
-for command in (
-    demo,
-    ask,
-    embed,
-    recommend,
-    similar,
-    sweep,
-    compress,
-    train,
-    search,
-    evaluate,
-    report,
-    explore,
-    encode,
-    export,
-    check,
-):
+_COMMANDS = (
+    *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
+    *(add, remove, update, encode, export, check),
+)
+for command in _COMMANDS:
     app.command()(command)
 
 

@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Folder, Json, Oversample, Queries, Threads
-from nearkin.cli.screen import Screen, pairs
+from nearkin.cli.screen import Screen, pairs, table
 
 
 def evaluate(
@@ -31,6 +31,14 @@ def evaluate(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Neighbours to search for.", min=1)] = 100,
     oversample: Oversample = None,
+    n_probe: Annotated[
+        str | None,
+        typer.Option(
+            "--n-probe",
+            metavar="COUNTS",
+            help="Coarse cells to look into; several, as 1,4,16,64, give the curve of recall and speed.",
+        ),
+    ] = None,
     study: Annotated[
         bool,
         typer.Option(
@@ -45,12 +53,15 @@ def evaluate(
     """Judge an index: recall against exact neighbours, mAP by label, distortion.
 
     "1-recall@k" is how often the nearest neighbour is among the k found; "k-recall@k" the share of the k nearest that
-    is. The result is kept beside the index as evaluation.json, for `nearkin report`.
+    is, each of a search for k neighbours with the same options as `nearkin search` has. The result is kept beside the
+    index as evaluation.json, for `nearkin report`.
 
     Examples:
 
     - nearkin evaluate idx Q.npy --truth gt.npy
     - nearkin evaluate idx data.npz:query --base data.npz:base --json
+    - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
+    - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
     - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy --study
     """
@@ -65,9 +76,25 @@ def evaluate(
         query_labels=None if query_labels is None else nk.data.read_column(query_labels),
         k=k,
         oversample=oversample,
+        n_probes=_counts(n_probe),
         study=study,
         steps=pipeline.Steps(screen.watch),
         about={"query_file": queries, "threads": threads},
     )
     shown = {name: value for name, value in record.items() if isinstance(value, int | float)}
-    screen.finish(record, pairs(f"{index}: {record['queries']:,} queries", shown))
+    tables = [pairs(f"{index}: {record['queries']:,} queries", {n: v for n, v in shown.items() if "recall@" not in n})]
+    if "searches" in record:
+        columns, rows = nk.pipeline.search_rows(record["searches"])
+        turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column a search fits the screen
+        tables.append(table("Recall", turned[0], turned[1:]))
+    if "probing" in record:
+        columns = list(record["probing"][0])
+        tables.append(table("Coarse cells looked into", columns, [list(row.values()) for row in record["probing"]]))
+    screen.finish(record, *tables)
+
+
+def _counts(text: str | None) -> list[int]:
+    parts = [] if text is None else text.split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise ValueError(f"--n-probe is {text!r}; it must be a number from 1 on, or several: 1,4,16")
+    return [int(part) for part in parts]

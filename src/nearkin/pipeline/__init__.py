@@ -10,8 +10,13 @@ __getattr__, __dir__, __all__ = lazily(
         "BatchEncoder": "nearkin.pipeline.encode",
         "CodeSize": "nearkin.pipeline.methods",
         "PeerError": "nearkin._distributed",
+        "comparison_page": "nearkin.pipeline.pages",
+        "search_rows": "nearkin.pipeline.evaluate",
         "SPLITS": "nearkin.pipeline.judging",
         "Steps": "nearkin.pipeline.steps",
+        "add_rows": "nearkin.pipeline.change",
+        "remove_rows": "nearkin.pipeline.change",
+        "update_rows": "nearkin.pipeline.change",
         "check_folder": "nearkin.pipeline.check",
         "check_hits_path": "nearkin.pipeline.hits",
         "choose_metric": "nearkin.pipeline.methods",
@@ -45,6 +50,9 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin._distributed import PeerError as PeerError
     from nearkin._distributed import joined as joined
+    from nearkin.pipeline.change import add_rows as add_rows
+    from nearkin.pipeline.change import remove_rows as remove_rows
+    from nearkin.pipeline.change import update_rows as update_rows
     from nearkin.pipeline.check import check_folder as check_folder
     from nearkin.pipeline.compress import compress_file as compress_file
     from nearkin.pipeline.demo import run_demo as run_demo
@@ -60,6 +68,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.encode import encode_shards as encode_shards
     from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
+    from nearkin.pipeline.evaluate import search_rows as search_rows
     from nearkin.pipeline.export_folder import export_folder as export_folder
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
@@ -69,6 +78,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.methods import choose_metric as choose_metric
     from nearkin.pipeline.methods import find_method as find_method
     from nearkin.pipeline.methods import methods as methods
+    from nearkin.pipeline.pages import comparison_page as comparison_page
     from nearkin.pipeline.pages import demo_page as demo_page
     from nearkin.pipeline.pages import folder_page as folder_page
     from nearkin.pipeline.recommend import recommend_folder as recommend_folder

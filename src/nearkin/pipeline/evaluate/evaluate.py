@@ -2,16 +2,17 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from nearkin.data import VectorFile
+from nearkin.index.probing import probing_curve
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.evaluate.labels import judge_by_label
-from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_neighbors, search_in_batches
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_searches, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
 from nearkin.pipeline.steps import Callback, Steps
 
@@ -26,6 +27,7 @@ def evaluate_folder(
     query_labels: np.ndarray | None = None,
     k: int = 100,
     oversample: int | None = None,
+    n_probes: Sequence[int] = (),
     study: bool = False,
     steps: Steps | None = None,
     about: Mapping[str, Any] | None = None,
@@ -34,10 +36,15 @@ def evaluate_folder(
 
     `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
     order) and `query_labels` (n,) judge by label. `study`, for a Hamming index, adds what other hashing methods,
-    lengths and scales would give (`study_hashing` on `base`). ValueError where lengths do not agree.
+    lengths and scales would give (`study_hashing` on `base`). Recall is that of searches with the same options, at
+    every cut up to `k`; the record's "searches" has a row by code alone beside one of `oversample`. One of `n_probes`
+    is what the searches visit; several give the curve "probing" too, and the searches visit what they do by default.
+    ValueError where lengths do not agree.
     """
     steps = steps or Steps()
     index = nk.Index.load(folder)
+    if len(n_probes) == 1:
+        index.n_probe = n_probes[0]
     _check_lengths(index, Q, truth, base, labels, query_labels)
     if study and (index.metric != "hamming" or base is None):
         raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
@@ -46,13 +53,22 @@ def evaluate_folder(
             truth = _exact_ids(index, base, Q, k, callback)
     with steps.step("search") as callback:
         start = time.perf_counter()
-        _, found = search_in_batches(index, Q, k, oversample, callback)
+        search_in_batches(index, Q, k, oversample, callback)
         rate = len(Q) / (time.perf_counter() - start)
     run = read_record(folder, RUN) or {}
-    record: dict[str, Any] = {"index": str(folder), "vectors": len(index), "queries": len(Q), "k": k}
+    record: dict[str, Any] = {
+        "index": str(folder), "vectors": len(index), "queries": len(Q), "k": k, "oversample": oversample,
+        "n_probe": index.n_probe,
+    }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
     if truth is not None:
-        record |= judge_neighbors(found, truth)
+        with steps.step("judge") as callback:
+            searches = judge_searches(index, Q, truth, min(k, len(index)), oversample, callback)
+            record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {
+                "searches": searches
+            }
+            if len(n_probes) > 1:
+                record["probing"] = _probing(index, Q, truth, k, n_probes, oversample)
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
@@ -87,6 +103,22 @@ def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Ca
     return study_hashing(
         base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
     )
+
+
+def _probing(
+    index: Any, Q: np.ndarray, truth: np.ndarray, k: int, n_probes: Sequence[int], oversample: int | None
+) -> list[dict[str, float]]:
+    """Recall and speed for each number of lists visited, at k or as deep as the truth goes."""
+    depth = min(k, truth.shape[1])
+    curve = probing_curve(index, Q, truth, depth, n_probes=sorted(set(n_probes)), oversample=oversample)
+    return [
+        {
+            "n_probe": point.n_probe,
+            f"{depth}-recall@{depth}": point.recall,
+            "queries_per_second": len(Q) / point.seconds,
+        }
+        for point in curve
+    ]
 
 
 def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Judging a saved index: against exact neighbours, against labels, and by how far codes lie from vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import faiss
@@ -16,9 +16,9 @@ CUTS = (1, 10, 100)
 def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
     """Both recalls at every cut that `retrieved` (n, K) and `truth` (n, T) allow, nearest first."""
     record = {}
-    for k in (k for k in cuts if k <= retrieved.shape[1]):
+    for k in (k for k in sorted(set(cuts)) if k <= retrieved.shape[1]):
         record[f"1-recall@{k}"] = metrics.recall_1_at_k(retrieved, truth, k)
-    for k in (k for k in cuts if k <= min(retrieved.shape[1], truth.shape[1])):
+    for k in (k for k in sorted(set(cuts)) if k <= min(retrieved.shape[1], truth.shape[1])):
         if k > 1:  # at 1 both are the same
             record[f"{k}-recall@{k}"] = metrics.recall_k_at_k(retrieved, truth, k)
     return record
@@ -57,3 +57,39 @@ def search_in_batches(
         ids.append(found[1])
         callback(min(start + rows, len(Q)), {"total": len(Q)})
     return np.concatenate(scores), np.concatenate(ids)
+
+
+def judge_searches(
+    index: Any, Q: np.ndarray, truth: np.ndarray, k: int, oversample: int | None, callback: Callback = ignore
+) -> list[dict[str, Any]]:
+    """Recall by the codes alone and, with `oversample`, of answers ranked again by kept vectors: one row each.
+
+    Every cut is judged by the answers that a search for so many neighbours gives: with `oversample` these are not the
+    first ones of a search for more, which takes more candidates. `bytes_per_vector` are the code's, `bytes_kept` those
+    of all vectors kept beside the codes.
+    """
+    cuts = sorted({cut for cut in (*CUTS, k) if cut <= k})
+    found = search_in_batches(index, Q, k, None, callback)[1]
+    alone = "exact" if index.quantizer is None else "by code alone"
+    code = {"bytes_per_vector": index.bytes_per_vector, "bytes_kept": 0}
+    rows = [{"search": alone, "oversample": None, **code, **judge_neighbors(found, truth, cuts)}]
+    if oversample is not None:
+        measures: dict[str, float] = {}
+        for cut in cuts:
+            found = search_in_batches(index, Q, cut, oversample, callback)[1]
+            measures |= judge_neighbors(found, truth, [cut])
+        kept = {"bytes_per_vector": index.bytes_per_vector, "bytes_kept": 4 * index.n_features * len(index)}
+        ordered = dict(sorted(measures.items(), key=lambda item: item[0].partition("-")[0] != "1"))
+        rows.append({"search": "rescored by kept vectors", "oversample": oversample, **kept, **ordered})
+    return rows
+
+
+def search_rows(searches: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Columns and rows of the searches that were judged: by code alone, and rescored, with what each needs."""
+    measures = [name for name in searches[-1] if "recall@" in name]
+    rows = []
+    for row in searches:
+        name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
+        kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
+        rows.append([name, f"{row['bytes_per_vector']:g} bytes{kept}", *(row[measure] for measure in measures)])
+    return ["search", "needs", *measures], rows

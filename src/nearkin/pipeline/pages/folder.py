@@ -1,19 +1,21 @@
 """The report of a saved folder, from the records that lie in it. One function a kind of folder, one line in `PAGES`."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearkin._storage import read_config
+from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import MAP
+from nearkin.pipeline.evaluate.neighbours import search_rows
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
 from nearkin.pipeline.left_side import LEFT
 from nearkin.pipeline.pages.embedded import map_page, towers_page
 from nearkin.pipeline.pages.hash_study import study_section
 from nearkin.pipeline.pages.trained import trained_page
-from nearkin.plots import plot_convergence, to_svg
+from nearkin.plots import new_axes, plot_convergence, to_svg
+from nearkin.plots.style import SERIES
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
 
@@ -29,7 +31,9 @@ def index_page(folder: Path) -> Page:
         made_by=f"nearkin report {folder}",
     )
     evaluation = read_record(folder, EVALUATION)
-    page.add(_size(run)).add(_answers(evaluation)).add(study_section(evaluation)).add(_learning(run))
+    page.add(_size(run)).add(_answers(evaluation)).add(_probing(evaluation)).add(study_section(evaluation)).add(
+        _learning(run)
+    )
     return page.add(_making(run))
 
 
@@ -41,13 +45,17 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 
 
 def folder_page(folder: str | os.PathLike) -> Page:
-    """The report of a folder that nearkin saved, by its kind; ValueError if there is none for that kind."""
+    """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
+    return one_version(folder, _page)
+
+
+def _page(folder: Path) -> Page:
     kind = read_config(folder)["kind"]
-    if (Path(folder) / LEFT).is_file():
-        return trained_page(Path(folder))
+    if (folder / LEFT).is_file():
+        return trained_page(folder)
     if kind not in PAGES:
         raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
-    return PAGES[kind](Path(folder))
+    return PAGES[kind](folder)
 
 
 def _lead(run: Mapping[str, Any]) -> str:
@@ -77,12 +85,69 @@ def _answers(record: Mapping[str, Any] | None) -> Section | None:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
     source = f" of {record['query_file']}" if "query_file" in record else ""
-    measures = [[name, value] for name, value in record.items() if "recall@" in name or name[:3] in ("mAP", "pre")]
+    by_row = "searches" in record
+    measures = [
+        [name, value]
+        for name, value in record.items()
+        if (not by_row and "recall@" in name) or name[:3] in ("mAP", "pre")
+    ]
+    options = [f"k = {record['k']}"]
+    options += [f"{name} = {record[name]}" for name in ("oversample", "n_probe") if record.get(name) is not None]
     lead = (
-        f"{record['queries']:,} queries{source}. 1-recall@k: how often the nearest neighbour is "
-        "among the k found; k-recall@k: the share of the k nearest that is."
+        f"{record['queries']:,} queries{source}, {', '.join(options)}. 1-recall@k: how often the nearest neighbour is "
+        "among the k found; k-recall@k: the share of the k nearest that is, when k are asked for."
     )
-    return Section("Answers", table(["measure", "value"], measures, formats={1: ".3f"}), lead)
+    body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
+    if by_row:
+        columns, rows = search_rows(record["searches"])
+        body = table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
+    return Section("Answers", body, lead)
+
+
+def _probing(record: Mapping[str, Any] | None) -> Section | None:
+    """Recall and speed against the number of coarse cells that a search looks into."""
+    curve = (record or {}).get("probing")
+    if not curve:
+        return None
+    columns = list(curve[0])
+    ax = new_axes()
+    ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
+    ax.set_xscale("log")
+    ax.set_xlabel("coarse cells looked into (n_probe)")
+    ax.set_ylabel(columns[1])
+    body = figures((to_svg(ax, "probing"), "")) + table(
+        columns, [list(row.values()) for row in curve], formats={1: ".3f"}
+    )
+    return Section("Coarse cells", body)
+
+
+def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
+    """Several indexes side by side: what each needs and what it finds, a row for each search that was judged."""
+    rows: list[list[Any]] = []
+    missing: list[str] = []
+    for folder in map(Path, folders):
+        if read_config(folder)["kind"] != "index":
+            raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
+        run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
+        if not found or "searches" not in found:
+            missing.append(str(folder))
+            continue
+        speed = found["queries_per_second"]
+        for row in found["searches"]:
+            _, cells = search_rows([row])
+            measures = {name: value for name, value in row.items() if "recall@" in name}
+            largest = f"{found['k']}-recall@{found['k']}" if found["k"] > 1 else "1-recall@1"
+            asked = row["oversample"] == found["oversample"]
+            rows.append([
+                folder.resolve().name, str(run.get("method", "-")), *cells[0][:2], found["k"], found.get("n_probe"),
+                measures.get("1-recall@1"), measures.get(largest), speed if asked else None,
+            ])  # fmt: skip
+    if missing:
+        raise ValueError(f"{missing[0]} has not been judged; run nearkin evaluate {missing[0]} QUERIES first")
+    columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries a second"]
+    body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
+    page = Page(title=f"{len(folders)} indexes side by side", lead="", made_by="nearkin report")
+    return page.add(Section("Answers", body, "k-recall@k: the share of the k nearest that a search for k finds."))
 
 
 def _learning(run: Mapping[str, Any]) -> Section | None:

@@ -1,0 +1,85 @@
+"""`nearkin add`, `remove` and `update` on saved indexes, and what lies beside them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from tests.cli.conftest import load, run, run_json
+
+
+@pytest.fixture
+def folder(files: Path, compressed: Callable[..., Path], tmp_path: Path) -> Path:
+    return copytree(compressed("--ids", files / "ids.txt", "--keep-vectors"), tmp_path / "idx")
+
+
+def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> None:
+    new = load(files)["query"][:3]
+    np.save(tmp_path / "new.npy", new)
+    (tmp_path / "names.txt").write_text("a\nb\nc\n")
+    data = f"{files}/data.npz"
+    run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", "-k", 1)
+    made = run_json("add", folder, tmp_path / "new.npy", "--ids", tmp_path / "names.txt")
+    assert (made["vectors_before"], made["vectors"]) == (600, 603)
+    assert not (folder / "evaluation.json").exists(), "it judged other rows"
+
+    def nearest() -> list[str]:
+        hits = run_json("search", folder, tmp_path / "new.npy", "-k", 1, "--oversample", 50)["hits"]
+        return [hit["ids"][0] for hit in hits]
+
+    assert nearest() == ["a", "b", "c"]
+    np.save(tmp_path / "swapped.npy", new[[1, 0, 2]])
+    run_json("update", folder, tmp_path / "swapped.npy", "--ids", tmp_path / "names.txt")
+    assert nearest() == ["b", "a", "c"]
+    assert run_json("remove", folder, "a", "b", "c")["vectors"] == 600
+    assert not {"a", "b", "c"} & set(nearest())
+    assert nk.pipeline.check_folder(folder, lambda *_: None)["verified"]
+
+
+def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) -> None:
+    folder = copytree(compressed(), tmp_path / "idx")
+    assert run_json("remove", folder, "0", "599")["vectors"] == 598
+    result = run("remove", folder, "0")
+    assert result.exit_code == 2
+    assert "1 of 1 ids are not in the index, the first is 0" in result.stderr
+    assert len(nk.Index.load(folder)) == 598
+
+
+def test_the_left_side_follows(tmp_path: Path) -> None:
+    """Rows that move take the seen pairs with them: nobody is offered what they have."""
+    pairs = nk.data.planted_interactions(50, 120, random_state=0).interactions
+    nk.pipeline.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, holdout=0)
+    index = nk.Index.load(tmp_path / "idx")
+    own = index.ids if index.ids is not None else np.arange(len(index))
+    np.save(tmp_path / "row.npy", nk.pipeline.open_given(tmp_path / "idx").file.read()[:2])
+    (tmp_path / "ids.txt").write_text("\n".join(map(str, own[:2])))
+    run_json("update", tmp_path / "idx", tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
+    run_json("remove", tmp_path / "idx", str(own[5]))
+    _, answers = nk.pipeline.recommend_folder(tmp_path / "idx", k=120)
+    assert answers is not None
+    who, scores, ids = answers
+    offered = {(u, i) for u, row, s in zip(who, ids, scores, strict=True) for i in row[np.isfinite(s)]}
+    known = {(pairs.left_ids[u], pairs.right_ids[i]) for u, i in zip(pairs.rows, pairs.indices, strict=True)}
+    assert not known & offered
+    assert len(offered) == 50 * 119 - len({pair for pair in known if pair[1] != own[5]})
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("remove", "idx"), "say which rows to take out"),
+        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'"),
+        (("add", "idx", "row.npy"), "ids is missing, but this index names its rows"),
+        (("update", "idx", "row.npy"), "say whose vectors these are"),
+        (("remove", "row.npy", "a"), "has no config.json"),
+    ],
+)
+def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
+    monkeypatch.chdir(folder.parent)
+    np.save("row.npy", np.ones((1, 8), np.float32))
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
