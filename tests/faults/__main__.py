@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults import commands, folders, kills, readers
+from tests.faults import api, commands, folders, kills, readers
 from tests.faults.table import Row, markdown, write_table
 
 SUITES: dict[str, Callable[[int, int], Row]] = {
@@ -16,10 +16,11 @@ SUITES: dict[str, Callable[[int, int], Row]] = {
     "folders": folders.run,
     "signed": folders.run_signed,
     "commands": commands.run,
+    "api": api.run,
     "kills": kills.run,
 }
 
-COUNTS = {"readers": 1_000_000, "folders": 100_000, "signed": 30_000, "commands": 2_000, "kills": 0}
+COUNTS = {"readers": 1_000_000, "folders": 100_000, "signed": 30_000, "commands": 2_000, "api": 20_000, "kills": 0}
 
 
 def main() -> int:
