@@ -19,6 +19,7 @@ from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
+from nearkin.cli.rotate import rotate
 from nearkin.cli.search import search
 from nearkin.cli.similar import similar
 from nearkin.cli.sweep import sweep
@@ -67,6 +68,7 @@ def root(
     - nearkin remove idx 17 42
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
+    - nearkin rotate X.npy --for qdrant-binary --out X_rot.parquet
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
@@ -78,7 +80,7 @@ def root(
 
 _COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, encode, export, check),
+    *(add, remove, update, rotate, encode, export, check),
 )
 for command in _COMMANDS:
     app.command()(command)

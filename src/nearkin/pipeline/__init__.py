@@ -38,6 +38,8 @@ __getattr__, __dir__, __all__ = lazily(
         "recommend_folder": "nearkin.pipeline.recommend",
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
+        "rotate_file": "nearkin.pipeline.rotate",
+        "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
         "save_for_explore": "nearkin.pipeline.demo",
         "search_in_batches": "nearkin.pipeline.evaluate",
@@ -83,5 +85,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.pages import folder_page as folder_page
     from nearkin.pipeline.recommend import recommend_folder as recommend_folder
     from nearkin.pipeline.recommend import similar_folder as similar_folder
+    from nearkin.pipeline.rotate import rotate_file as rotate_file
+    from nearkin.pipeline.rotate import rotate_with as rotate_with
     from nearkin.pipeline.steps import Steps as Steps
     from nearkin.pipeline.train import train_index as train_index
