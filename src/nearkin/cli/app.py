@@ -20,6 +20,7 @@ from nearkin.cli.group import CommandGroup
 from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
 from nearkin.cli.rotate import rotate
+from nearkin.cli.screen import VOICE, Voice
 from nearkin.cli.search import search
 from nearkin.cli.similar import similar
 from nearkin.cli.sweep import sweep
@@ -48,6 +49,10 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Any command: no progress, errors only.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Any command: where there is no terminal, a line for every step.")
+    ] = False,
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
@@ -72,6 +77,9 @@ def root(
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
+    if quiet and verbose:
+        raise ValueError("--quiet and --verbose contradict each other; give one of them")
+    vars(VOICE).update(vars(Voice(quiet, verbose, f"nearkin {ctx.invoked_subcommand}")))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:
