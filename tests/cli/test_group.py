@@ -104,3 +104,14 @@ def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
     assert not quiet.stderr
     assert json.loads(quiet.stdout)["threads"] >= 1
     assert run(*command, "--quiet", "--verbose").exit_code == 2
+
+
+@pytest.mark.parametrize("content", ['{"x": 1}', "[]", "{"])
+def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
+    """Before: an unexpected KeyError."""
+    nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
+    (tmp_path / "idx" / "evaluation.json").write_text(content)
+    result = run("report", tmp_path / "idx", "--out", tmp_path / "page.html")
+    assert result.exit_code == 2
+    assert "damaged" in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -83,3 +83,10 @@ def test_planted_affinities_rank_held_out_pairs_best() -> None:
     popularity = np.tile(planted.interactions.matrix().sum(axis=0), (200, 1)).astype(np.float64)
     popular = ranking_metrics(popularity, np.eye(100), parts.test, seen=parts.train, k=20)["ndcg@20"]
     assert best > 2 * popular, f"planted order {best:.3f}, popularity {popular:.3f}"
+
+
+def test_a_given_split_can_fit_its_validation_pairs() -> None:
+    pairs = Interactions.from_pairs([0, 0, 1, 1], [0, 1, 0, 1], split=[0, 1, 2, 0])
+    parts = split_given(pairs, fit_validation=True)
+    assert [len(part) for part in parts] == [3, 0, 1]
+    assert parts.test.matrix()[1, 0] == 1

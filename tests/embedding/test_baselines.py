@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.embedding import item_knn, popularity
+from nearkin.embedding import graph_filter, item_knn, popularity
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
 X = (PAIRS.matrix().toarray() > 0).astype(float)
@@ -45,12 +45,23 @@ def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
         assert np.nanmean(np.isclose(scores[:, 0], wanted.max(1), rtol=1e-4)) > 0.9
 
 
+@pytest.mark.parametrize("exclude_seen", [True, False])
+@pytest.mark.parametrize("powers", [(0.5, 0.5), (0.3, 0.1)])
+def test_the_graph_filter_is_its_formula(powers: tuple[float, float], exclude_seen: bool) -> None:
+    left, right = np.maximum(X.sum(1), 1), np.maximum(X.sum(0), 1)
+    R = X / np.sqrt(np.outer(left, right))
+    wanted = (X * right ** -powers[0]) @ (R.T @ R) * right ** powers[1]
+    wanted[((X > 0) & exclude_seen) | (wanted <= 0)] = -np.inf
+    check(*graph_filter(PAIRS, 8, powers=powers, exclude_seen=exclude_seen), wanted)
+
+
 def test_they_are_judged_beside_embeddings() -> None:
     parts = nk.data.split_random(nk.data.planted_interactions(200, 80, random_state=0).interactions, random_state=0)
-    popular, knn = (
+    popular, knn, walked = (
         nk.metrics.list_metrics(baseline(parts.train, 20)[1], parts.test, k=20)["ndcg@20"]
-        for baseline in (popularity, item_knn)
+        for baseline in (popularity, item_knn, graph_filter)
     )
     model = nk.TwoTower(8, random_state=0).fit(parts.train).evaluate(parts.test, k=20)["ndcg@20"]
     assert popular < knn
+    assert popular < walked
     assert popular < model

@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch import nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.orthogonal import is_orthogonal, orthogonal_
+from nearkin.orthogonal import RiemannianDescent, is_orthogonal, orthogonal_, orthogonal_optimizer, reproject_
 
 
 @pytest.mark.parametrize("init", ["haar", "nearest"])
@@ -44,3 +45,49 @@ def test_bad_input() -> None:
         orthogonal_(layer, init="random")
     with pytest.raises(ValueError, match="batch of matrices"):
         orthogonal_(layer, "bias")
+
+
+@pytest.mark.parametrize("average", [None, get_ema_multi_avg_fn(0.8)], ids=["mean", "ema"])
+def test_an_average_of_models_is_put_back(average: object) -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(2, 5, 2), nn.Linear(7, 4), nn.Linear(3, 3))
+    orthogonal_(net[0])
+    orthogonal_(net[1])
+    averaged = AveragedModel(net, multi_avg_fn=average)  # pyright: ignore[reportArgumentType]
+    optimizer = RiemannianDescent(
+        [{"params": [net[0].weight], "layout": "convolution"}, {"params": [net[1].weight]}], 0.3
+    )
+    for step in range(4):
+        for p in (net[0].weight, net[1].weight):
+            p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(step))
+        optimizer.step()
+        averaged.update_parameters(net)
+    inner, before = averaged.module, [p.detach().clone() for p in averaged.module.parameters()]
+    assert not is_orthogonal(inner[1].weight)
+    assert reproject_(averaged, net) == ["0.weight", "1.weight"]
+    assert is_orthogonal(inner[0].weight.flatten(1), 1e-6)
+    assert is_orthogonal(inner[1].weight, 1e-6)
+    torch.testing.assert_close(inner[1].weight.detach(), nearest_orthogonal(before[2].double()).float())
+    for number in (1, 3, 4, 5):  # biases and the matrix that never was orthonormal
+        assert torch.equal(list(inner.parameters())[number], before[number])
+
+
+def test_reproject_refuses_other_models_and_averages_without_a_nearest_matrix() -> None:
+    layer = nn.Linear(2, 2)
+    orthogonal_(layer)
+    with pytest.raises(ValueError, match="averaged and model have other parameters"):
+        reproject_(nn.Linear(2, 3), layer)
+    other = nn.Linear(2, 2)
+    nn.init.zeros_(other.weight)
+    with pytest.raises(ValueError, match=r"weight of averaged is not of full rank"):
+        reproject_(other, layer)
+
+
+def test_parts_of_fully_sharded_parameters_are_refused_by_name() -> None:
+    flat = pytest.importorskip("torch.distributed.fsdp._flat_param").FlatParameter(torch.zeros(9))
+    with pytest.raises(TypeError, match=r"parameter 0 of group 0 is a FlatParameter .*ignored_modules="):
+        RiemannianDescent([flat], 0.1)
+    net = nn.Module()
+    net.register_parameter("flat", flat)
+    with pytest.raises(TypeError, match="flat is a FlatParameter"):
+        orthogonal_optimizer(net, 0.1)

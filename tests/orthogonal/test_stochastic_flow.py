@@ -105,3 +105,6 @@ def test_the_old_spelling_of_a_family_says_what_to_type() -> None:
     with pytest.warns(DeprecationWarning, match="Importance"):
         optimizer = StochasticFlow([p], 0.1, 2, sampling="importance", family="greedy")
     assert optimizer.param_groups[0]["family"] == "greedy"
+    with pytest.warns(DeprecationWarning, match="Importance"):
+        optimizer = StochasticFlow([p], 0.1, 2, "importance", family="greedy", rebuild_every=7)
+    assert (optimizer.param_groups[0]["family"], optimizer.param_groups[0]["rebuild_every"]) == ("greedy", 7)

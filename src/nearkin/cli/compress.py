@@ -29,7 +29,8 @@ def compress(
             "--method",
             "-m",
             metavar="NAME",
-            help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley; "
+            help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley, "
+            "residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); "
             "or bits by hashing: lsh, itq, one, oge, ...",
         ),
     ] = "procrustes",

@@ -58,8 +58,8 @@ class Screen:
         Where there is no terminal, a line when the block ends says how long it took.
         """
         if not self._err.is_terminal:
-            with self._log(title) as callback:
-                yield callback
+            with self._log(title) as log:
+                yield log
             return
         columns = (
             SpinnerColumn(),

@@ -18,11 +18,16 @@ class Parts(NamedTuple):
     test: Interactions
 
 
-def split_given(interactions: Interactions) -> Parts:
-    """Part by the record's own `split`: 0 training, 1 validation, 2 test; ValueError if it has none."""
+def split_given(interactions: Interactions, *, fit_validation: bool = False) -> Parts:
+    """Part by the record's own `split`: 0 training, 1 validation, 2 test; ValueError if it has none.
+
+    `fit_validation` puts the validation pairs into the training part, as published results on such a split do: they
+    are fitted, and left out of the rankings that the test pairs are judged by.
+    """
     if interactions.split is None:
         raise ValueError("interactions has no split; read it with split='column', or call split_random(interactions)")
-    train, valid, test = (interactions.select(interactions.split == part) for part in range(3))
+    split = np.where(interactions.split == 1, 0, interactions.split) if fit_validation else interactions.split
+    train, valid, test = (interactions.select(split == part) for part in range(3))
     return Parts(train, valid, test)
 
 

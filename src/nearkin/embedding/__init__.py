@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "AllPairsLoss": "nearkin.embedding.all_pairs",
         "AllPairsPoint": "nearkin.embedding.all_pairs",
+        "graph_filter": "nearkin.embedding.baselines",
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding

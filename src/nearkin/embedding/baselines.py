@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, check_real
 from nearkin.metrics.ranking import keep_unseen
 from nearkin.records import Interactions
 
-BLOCK = 512  # left entities whose scores of all rights are held at a time
+BLOCK = 512  # rights whose cosines with all others are held at a time
 
 
 def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -38,24 +39,70 @@ def item_knn(
 
     A right's score is the sum, over the history, of its cosines with the rights there (of the columns of observed
     pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
-    2004). A right without a common pair scores -inf, and its number is -1.
+    2004). Where fewer than k rights have a score, the score is -inf and the number -1.
     """
-    m, n = interactions.shape
-    k = check_integer(k, "k", low=1)
     cosines = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
-    history = _ones(interactions)
+    ones = np.ones(interactions.shape[1], np.float32)
+    return _lists(interactions, ones, cosines, ones, k, exclude_seen)
+
+
+def graph_filter(
+    interactions: Interactions, k: int = 100, *, powers: tuple[float, float] = (0.5, 0.5), exclude_seen: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k rights that two steps on the graph of pairs lead to from a history: scores and numbers, both (m, k).
+
+    score_ij = sum over the history h of d_h^-a (R^T R)_hj d_j^b with R = D_left^-1/2 X D_right^-1/2, d the numbers of
+    pairs of the rights: the linear filter of GF-CF (Shen et al. 2021), where a = b = 1/2; `powers` are (a, b), and
+    smaller ones favour popular rights more. Nothing is learned. The (n, n) matrix R^T R is held sparse.
+    """
+    degrees = np.diff(interactions.indptr), np.bincount(interactions.indices, minlength=interactions.shape[1])
+    left, right = (np.maximum(d, 1).astype(np.float32) for d in degrees)
+    R = sp.diags(left**-0.5) @ _ones(interactions) @ sp.diags(right**-0.5)
+    first, second = (check_real(power, "powers") for power in powers)
+    return _lists(interactions, right**-first, sp.csr_matrix(R.T @ R), right**second, k, exclude_seen)
+
+
+def _lists(
+    interactions: Interactions, weights: np.ndarray, similar: sp.csr_matrix, scale: np.ndarray, k: int, exclude: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest of scale_j sum over the history h of weights_h similar_hj, for each left entity."""
+    m = interactions.shape[0]
+    k = check_integer(k, "k", low=1)
     scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
-    for start in range(0, m, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, m))
-        found = (history[rows[0] : rows[-1] + 1] @ cosines).toarray()
-        deepest = min(n, k + int(np.diff(interactions.indptr)[rows].max()))
-        best = np.argpartition(-found, deepest - 1, axis=1)[:, :deepest]
-        near = np.take_along_axis(found, best, axis=1)
-        order = np.argsort(-near, axis=1, kind="stable")
-        near, best = np.take_along_axis(near, order, axis=1), np.take_along_axis(best, order, axis=1)
-        best = np.where(near > 0, best, -1)
-        scores[rows], numbers[rows] = _unseen(near, best, rows, interactions, k, exclude_seen)
+    structure = interactions.indptr, interactions.indices
+    entries = similar.indptr, similar.indices, similar.data.astype(np.float32)
+    best_of_history(*structure, weights, *entries, scale.astype(np.float32), exclude, scores, numbers)
     return scores, numbers
+
+
+@njit(cache=True, nogil=True)
+def best_of_history(indptr, indices, weights, starts, others, values, scale, exclude, scores, numbers):
+    """Fill the rows of `scores` and `numbers`; only rights that some right of the history reaches are met."""
+    n, k = len(scale), scores.shape[1]
+    total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    for row in range(len(indptr) - 1):
+        count = 0
+        for e in range(indptr[row], indptr[row + 1]):
+            h = indices[e]
+            for t in range(starts[h], starts[h + 1]):
+                j = others[t]
+                if not is_met[j]:
+                    is_met[j] = True
+                    met[count] = j
+                    count += 1
+                total[j] += weights[h] * values[t]
+        if exclude:
+            for e in range(indptr[row], indptr[row + 1]):
+                total[indices[e]] = 0
+        found = -total[met[:count]] * scale[met[:count]]
+        few = np.argpartition(found, k)[:k] if count > k + 1 else np.arange(count)
+        place = 0
+        for t in few[np.argsort(found[few])]:
+            if found[t] < 0:
+                scores[row, place], numbers[row, place] = -found[t], met[t]
+                place += 1
+        total[met[:count]] = 0
+        is_met[met[:count]] = False
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:

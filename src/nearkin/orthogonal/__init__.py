@@ -7,10 +7,13 @@ from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
 from nearkin.orthogonal.diagnostics import is_orthogonal as is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent as GivensDescent
 from nearkin.orthogonal.initialize import orthogonal_ as orthogonal_
+from nearkin.orthogonal.initialize import reproject_ as reproject_
 from nearkin.orthogonal.matching import greedy_matching as greedy_matching
 from nearkin.orthogonal.matching import max_weight_matching as max_weight_matching
 from nearkin.orthogonal.matching import random_matching as random_matching
 from nearkin.orthogonal.matching import two_opt_matching as two_opt_matching
+from nearkin.orthogonal.mixed import MixedOptimizer as MixedOptimizer
 from nearkin.orthogonal.moments import Adam as Adam
+from nearkin.orthogonal.parametrization import orthogonal_parametrization as orthogonal_parametrization
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow

@@ -1,13 +1,18 @@
 """The optimizer that our measurements recommend, by the shape of the parameters."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from nearkin._check import check_choice
 from nearkin._types import Record
+from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.initialize import layout_of
+from nearkin.orthogonal.layout import as_tall, check_whole
+from nearkin.orthogonal.mixed import MixedOptimizer
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
@@ -22,8 +27,9 @@ def orthogonal_optimizer(
     *,
     method: str = "auto",
     cheap_gradients: bool = False,
+    others: Callable[[list[nn.Parameter]], Optimizer] | None = None,
     **options: Any,
-) -> AbstractOrthogonalOptimizer:
+) -> AbstractOrthogonalOptimizer | MixedOptimizer:
     """Return an optimizer for orthonormal parameters, chosen by shape and by what benchmarks/orthogonal/tasks.py
     showed.
 
@@ -41,6 +47,10 @@ def orthogonal_optimizer(
     lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
     method: "auto", or "riemannian" (newton-schulz), "flow" (s = d / log d), "givens" (greedy).
     cheap_gradients: see above.
+    others: makes the optimizer of everything else in a whole network, for example
+        `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: the parameters of 2 or more axes
+        that are orthonormal now, as `orthogonal_` leaves them, move on the manifold, all the rest is given to
+        `others`, and what comes back is one `MixedOptimizer`.
     options: momentum, maximize, stabilize_every, random_state, callback and the method's own.
 
     Examples
@@ -52,6 +62,10 @@ def orthogonal_optimizer(
     'newton-schulz'
     """
     check_choice(method, "method", METHODS)
+    if others is not None:
+        on_manifold, rest = _split(params)
+        first = orthogonal_optimizer(on_manifold, lr, method=method, cheap_gradients=cheap_gradients, **options)
+        return MixedOptimizer(first, *([others(rest)] if rest else []))
     groups = _groups_of(params)
     if method == "auto":
         large = cheap_gradients and all(_is_large_square(p) for group in groups for p in group["params"])
@@ -66,12 +80,7 @@ def orthogonal_optimizer(
 
 def _groups_of(params: Any) -> list[Record]:
     if isinstance(params, nn.Module):
-        groups = [
-            {"params": [p], "layout": layout_of(module)}
-            for module in params.modules()
-            for p in module.parameters(recurse=False)
-            if p.ndim >= 2
-        ]
+        groups = _by_layout(_matrices_of(params))
         if not groups:
             raise ValueError(
                 f"params is a {type(params).__name__} without matrices; it needs a parameter of 2 or more axes"
@@ -79,6 +88,45 @@ def _groups_of(params: Any) -> list[Record]:
         return groups
     params = list(params)
     return params if params and isinstance(params[0], dict) else [{"params": params}]
+
+
+def _matrices_of(net: nn.Module) -> dict[nn.Parameter, str]:
+    """The parameters of 2 or more axes with their layouts."""
+    layouts: dict[nn.Parameter, str] = {}
+    for module in net.modules():
+        for name, p in module.named_parameters(recurse=False):
+            check_whole(p, name)
+            if p.ndim >= 2:
+                layouts.setdefault(p, layout_of(module))
+    return layouts
+
+
+def _by_layout(layouts: Mapping[nn.Parameter, str]) -> list[Record]:
+    """One group of parameters for each layout."""
+    names = dict.fromkeys(layouts.values())
+    return [{"params": [p for p in layouts if layouts[p] == name], "layout": name} for name in names]
+
+
+def _split(net: Any) -> tuple[list[Record], list[nn.Parameter]]:
+    """The groups of the matrices that are orthonormal, and all other parameters that are trained."""
+    if not isinstance(net, nn.Module):
+        raise TypeError(
+            f"params is a {type(net).__name__}; with others= it must be the module, or type MixedOptimizer("
+            "orthogonal_optimizer(matrices, lr), torch.optim.AdamW(rest))"
+        )
+    matrices = {p: layout for p, layout in _matrices_of(net).items() if p.requires_grad}
+    own = {p: layout for p, layout in matrices.items() if _is_on_manifold(p, layout)}
+    if not own:
+        raise ValueError(
+            f"none of the {len(matrices)} matrices of the {type(net).__name__} is orthonormal; put those on the "
+            "manifold that are to stay there, by nearkin.orthogonal.orthogonal_(module, 'weight'), before you make the "
+            "optimizer"
+        )
+    return _by_layout(own), [p for p in net.parameters() if p.requires_grad and p not in own]
+
+
+def _is_on_manifold(p: Tensor, layout: str) -> bool:
+    return p.is_floating_point() and not p.is_meta and is_orthogonal(as_tall(p.detach(), layout))
 
 
 def _is_large_square(p: Any) -> bool:

@@ -33,8 +33,21 @@ def write_back(
     p.copy_(matrices.reshape(p.shape))
 
 
+def check_whole(p: Tensor, name: str) -> None:
+    """TypeError if p is only a part of parameters, as fully sharded training makes them."""
+    flat = vars(p).get("_is_flat_param", False)  # how torch knows its FlatParameter, which is a plain Parameter
+    if flat or type(p).__name__ == "DTensor":  # by name: without loading torch.distributed for it
+        kind = "FlatParameter" if flat else "DTensor"
+        raise TypeError(
+            f"{name} is a {kind} of fully sharded training (FSDP): flat or cut into parts, so that nothing in it can "
+            "be held orthonormal. Leave the modules of orthonormal matrices out of the sharding "
+            "(ignored_modules= of FSDP, ignored_params= of fully_shard), or train with DistributedDataParallel"
+        )
+
+
 def check_layout(p: Tensor, name: str, layout: str) -> None:
     """TypeError or ValueError if p cannot hold an orthonormal matrix."""
+    check_whole(p, name)
     if p.layout != torch.strided:
         raise TypeError(f"{name} is sparse ({p.layout}); it must be dense, pass {name}.to_dense()")
     if p.is_complex():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import torch
@@ -39,9 +40,10 @@ def _accepts_old_family(function: Callable[..., None]) -> Callable[..., None]:
         old = {name: kwargs.pop(name) for name in ("family", "rebuild_every") if name in kwargs}
         if old:
             renamed("family= and rebuild_every=", "sampling=nearkin.orthogonal.Importance(family, rebuild_every)")
-            sampling = Importance(**old)
-            if kwargs.get("sampling") == "importance":
-                kwargs["sampling"] = sampling
+            given = signature(function).bind(self, *args, **kwargs)  # sampling may be given by its position
+            if given.arguments.get("sampling") == "importance":
+                given.arguments["sampling"] = Importance(**old)
+            args, kwargs = given.args[1:], given.kwargs
         function(self, *args, **kwargs)
 
     return call

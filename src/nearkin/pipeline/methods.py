@@ -45,6 +45,15 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
     return make
 
 
+def _residual(size: CodeSize, random_state: Any) -> Any:
+    if size.n_coarse is not None:
+        raise ValueError("coarse cells are for product quantization; leave coarse out with a residual code")
+    _check_one_size(size)
+    n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
+    codebooks = subspaces(n_bytes, size.n_centroids)
+    return nk.quantization.ResidualQuantizer(codebooks, size.n_centroids, random_state=random_state)
+
+
 def _best(size: CodeSize, random_state: Any) -> BestCode:
     if size.n_coarse is not None:
         raise ValueError("coarse cells are for product quantization; leave coarse out with method best")
@@ -127,6 +136,7 @@ def methods() -> dict[str, Method]:
     }
     scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in _SCALARS.items()}
     raced = {"best": Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES)}
+    raced["residual"] = Method("residual", "codes of what the codes before left over (slow search)", _residual, _BYTES)
     return products | scalars | raced | hashes
 
 

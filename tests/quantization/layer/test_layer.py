@@ -194,6 +194,14 @@ def test_bad_input_is_named() -> None:
         IndexingLayer(8, 4, K).start_from(layer.to_quantizer())
 
 
+def test_export_refuses_a_rotation_that_an_ordinary_optimizer_has_moved() -> None:
+    layer = started()
+    adam = torch.optim.Adam(layer.parameters(), lr=5e-2)
+    train(layer, 10, moving=[adam])
+    with pytest.raises(ValueError, match=r"no rotation any more.*MixedOptimizer\(\*optimizers\(layer, parameters\)\)"):
+        layer.export(rows(50).numpy())
+
+
 def test_autocast_and_compile_leave_the_layer_alone() -> None:
     layer = started()
     with torch.autocast("cpu", dtype=torch.bfloat16):

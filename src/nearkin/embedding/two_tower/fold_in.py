@@ -50,7 +50,10 @@ def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None
     pairs = _matrix(history, known)
     if not pairs.nnz:
         raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
-    n, count, weights = len(known.ids), len(pairs.indptr) - 1, loss.importance(pairs.data, model.fitted)
+    n, count = len(known.ids), len(pairs.indptr) - 1
+    own = np.diff(pairs.indptr)
+    degrees = np.repeat(own, own), _counts(model.fitted, known.side)[pairs.indices]
+    weights = loss.importance(pairs.data, degrees, model.fitted)
     row_weight = np.add.reduceat(np.append(weights, 0.0), pairs.indptr[:-1]) * (np.diff(pairs.indptr) > 0)
     ridge = row_weight + omega * known.costs.sum()
     of_rows = AllPairsLoss(
@@ -64,6 +67,11 @@ def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None
     for _ in range(1 if isinstance(of_rows.loss, Squared) else NEWTON_STEPS):
         P = improve_left(of_rows, P, Q, mean=mean)[1]
     return P.numpy()
+
+
+def _counts(fitted: Interactions, side: str) -> np.ndarray:
+    """How many pairs each entity of a side had in the fit."""
+    return np.diff(fitted.columns.indptr if side == "right" else fitted.indptr)
 
 
 def _matrix(history: Any, known: Known) -> sp.csr_matrix:

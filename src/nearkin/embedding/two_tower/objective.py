@@ -74,6 +74,11 @@ class AllPairs(BaseEstimator):
     pair_loss : l of the observed pairs, "squared" | "logistic" | "squared-hinge" | a CustomPairLoss
     weighting : the record's weights as importance w_ij of a pair, "log" (log(1 + weight)) | "linear" | "none"; the
         importances have the mean 1
+    weight_power : the importance of an observed pair is also multiplied by (d_i d_j)^-power, d the numbers of pairs of
+        its two sides, so that busy users and popular items do not drown the others; 0.25 is what `docs/two_tower.md`
+        measures
+    cost_power : the cost b_j of an unobserved pair is also multiplied by d_j^power: a popular right that was not taken
+        says more than a rare one; 0.2 is measured there
     labels : "ones", or "weights" to fit the weights themselves as Y_ij
     left_costs, right_costs : a (m,) and b (n,), such as inverse propensities; default 1, and 0 for entities with
         features but without a pair, which are new and no evidence against anything
@@ -83,6 +88,8 @@ class AllPairs(BaseEstimator):
     omega: float | str = "auto"
     pair_loss: str | AbstractPairLoss = "squared"
     weighting: str = "log"
+    weight_power: float = 0.0
+    cost_power: float = 0.0
     labels: str = "ones"
     left_costs: Any = None
     right_costs: Any = None
@@ -90,23 +97,34 @@ class AllPairs(BaseEstimator):
 
     name: ClassVar[str] = "all-pairs"
 
-    def importance(self, weights: np.ndarray, fitted: Interactions) -> np.ndarray:
-        """w_ij (nnz,) of pairs with these weights, where those of the `fitted` pairs have the mean 1."""
+    def importance(
+        self, weights: np.ndarray, degrees: tuple[np.ndarray, np.ndarray], fitted: Interactions
+    ) -> np.ndarray:
+        """w_ij (nnz,) of pairs with these weights and numbers of pairs d_i, d_j, in units of the mean `fitted` pair."""
         weighting = "none" if self.labels == "weights" else self.weighting
         mean = _importance(fitted.weights, weighting).mean()
         if mean == 0:
             raise ValueError("every weight is 0; pass weighting='none' or weights that are greater than 0")
-        return _importance(weights, weighting) / mean
+        found = _importance(weights, weighting) / mean
+        if not check_real(self.weight_power, "weight_power"):
+            return found
+        left, right = np.diff(fitted.indptr), np.diff(fitted.columns.indptr)
+        own = _importance(fitted.weights, weighting) / mean * _damped(
+            left[fitted.rows], right[fitted.indices], self.weight_power
+        )  # fmt: skip
+        return found * _damped(*degrees, self.weight_power) / own.mean()
 
     def objective(self, interactions: Interactions) -> "Objective":
         """The objective of these pairs with the defaults filled in; ValueError for a parameter that does not fit."""
         check_choice(self.weighting, "weighting", ("log", "linear", "none"))
         check_choice(self.labels, "labels", ("ones", "weights"))
         m, n = interactions.shape
-        weights = self.importance(interactions.weights, interactions)
         left_counts, right_counts = np.diff(interactions.indptr), np.diff(interactions.columns.indptr)
+        degrees = left_counts[interactions.rows], right_counts[interactions.indices]
+        weights = self.importance(interactions.weights, degrees, interactions)
         a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
         b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
+        b = b * popularity_cost(right_counts, self.cost_power)
         omega = _weight_of_unobserved(self.omega, weights, a, b)
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)
@@ -124,6 +142,19 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
         table[torch.from_numpy(counts == 0)] = 0
         tables.append(table)
     return tables[0], tables[1]
+
+
+def popularity_cost(counts: np.ndarray, power: float) -> np.ndarray:
+    """(n,) d_j^power, of mean 1; ones for the power 0."""
+    if not check_real(power, "cost_power"):
+        return np.ones(len(counts))
+    costs = np.maximum(counts, 1.0) ** power
+    return costs / costs.mean()
+
+
+def _damped(left: np.ndarray, right: np.ndarray, power: float) -> np.ndarray:
+    """(d_i d_j)^-power of pairs."""
+    return (np.maximum(left, 1.0) * np.maximum(right, 1.0)) ** -power
 
 
 def _importance(weights: np.ndarray, weighting: str) -> np.ndarray:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.quantization.codebooks import ClusterSums, assign, revive
+from nearkin.quantization.layer import ranks
 from nearkin.quantization.rotation import make_update
 from nearkin.quantization.streaming import DEAD, RunningFit
 
@@ -48,11 +49,11 @@ class LayerCentroids(nn.Module):
             self.counts /= excess
 
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
-        """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one."""
-        decay = max(0.0, 1 - len(X) / self.horizon)
-        self.sums *= decay
-        self.counts *= decay
-        self._add(X.cpu().numpy(), codes.cpu().numpy())
+        """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one.
+
+        In data-parallel training the rows of all processes count, and all end with rank 0's result.
+        """
+        self._absorb(X, codes)
         rotation, books = R.cpu().numpy(), None
         if self.exact_rotation:
             update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None)
@@ -63,21 +64,40 @@ class LayerCentroids(nn.Module):
             self._revive()
         else:
             self.codebooks.data.copy_(torch.from_numpy(books))
-        return torch.from_numpy(rotation) if self.exact_rotation else None
+        turned = torch.from_numpy(rotation) if self.exact_rotation else None
+        if ranks.several():  # machines of different kinds may round differently
+            ranks.take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
+        return turned
+
+    def _absorb(self, X: Tensor, codes: Tensor) -> None:
+        """Let the averages decay by the rows of all processes, and add them."""
+        if not ranks.several():
+            self._decay(len(X))
+            self._add(X.cpu().numpy(), codes.cpu().numpy())
+            return
+        fresh = torch.zeros_like(self.sums, device="cpu"), torch.zeros_like(self.counts, device="cpu")
+        _add_rows(X.cpu().numpy(), codes.cpu().numpy(), *fresh)
+        for batch in fresh:
+            ranks.add_up(batch, X.device)
+        self._decay(float(fresh[1][0].sum()))
+        self.sums += fresh[0].to(self.sums)
+        self.counts += fresh[1].to(self.counts)
+
+    def _decay(self, rows: float) -> None:
+        share = max(0.0, 1 - rows / self.horizon)
+        self.sums *= share
+        self.counts *= share
 
     def _add(self, X: np.ndarray, codes: np.ndarray) -> None:
-        if self.sums.shape[-1]:
-            self._view().update(X, codes)
-            return
-        M, K = self.counts.shape
-        for m in range(M):
-            self.counts[m] += torch.from_numpy(np.bincount(codes[:, m], minlength=K)).to(self.counts)
+        sums, counts = self.sums.cpu(), self.counts.cpu()  # numba's loops run on the host; there, the same memory
+        _add_rows(X, codes, sums, counts)
+        if sums is not self.sums:
+            self.sums.copy_(sums)
+            self.counts.copy_(counts)
 
     def _view(self) -> ClusterSums:
-        """The buffers as `ClusterSums`: the same memory."""
-        if self.sums.device.type != "cpu":  # numba's loops run on the host, and so stay the averages
-            self.sums, self.counts = self.sums.cpu(), self.counts.cpu()
-        return ClusterSums.of(self.sums.numpy(), self.counts.numpy())
+        """The buffers as `ClusterSums`, to be read."""
+        return ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
 
     def _fewest(self) -> float:
         """Rows that a centroid must have on average, or be moved."""
@@ -91,3 +111,12 @@ class LayerCentroids(nn.Module):
                 dead = revive(centroids, counts, fewest)
                 self.codebooks.data[m] = torch.from_numpy(centroids)
                 self.counts[m, torch.from_numpy(dead)] = float(counts.mean())  # time to win rows
+
+
+def _add_rows(X: np.ndarray, codes: np.ndarray, sums: Tensor, counts: Tensor) -> None:
+    """Add rows X (n, d) under codes (n, M) to sums (M, K, d), which may be empty, and counts (M, K)."""
+    if sums.shape[-1]:
+        ClusterSums.of(sums.numpy(), counts.numpy()).update(X, codes)
+        return
+    for m, row in enumerate(counts):
+        row += torch.from_numpy(np.bincount(codes[:, m], minlength=len(row))).to(row)

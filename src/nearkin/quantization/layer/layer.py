@@ -15,10 +15,10 @@ from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
-from nearkin.quantization.layer import curvature
+from nearkin.quantization.layer import curvature, ranks
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
-from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation
+from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation, check_rotation
 from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
@@ -71,6 +71,10 @@ class IndexingLayer(nn.Module):
 
     `torch.compile` breaks its graph at this layer, whose codes come from FAISS: the towers are compiled, it is not.
     Under autocast it computes in float32.
+
+    Under `DistributedDataParallel` all processes must call it with the same number of batches: rows are collected from
+    all of them, rank 0 learns the start, and averages count everybody's rows, so that all hold the same layer bit for
+    bit (`broadcast_buffers=False` saves a pass over the averages). Call `start(X)` before the module is wrapped.
 
     >>> import torch
     >>> layer = IndexingLayer(8, n_subspaces=2, n_centroids=4, buffer_size=64)
@@ -140,10 +144,10 @@ class IndexingLayer(nn.Module):
         ValueError for another width or rows that are not finite.
         """
         self._check(x)
-        if self.training and self.phase != "train" and self.phases.take(x.detach()):
-            self.start()
+        if self.training and self.phase != "train":
+            self._collect(x.detach())
         if self.phase != "train":
-            return x, x.new_zeros(())
+            return self._tied(x), x.new_zeros(())
         if not self.training:
             return self._evaluated(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -256,12 +260,16 @@ class IndexingLayer(nn.Module):
     # ---- using -----------------------------------------------------------------------------------------------------
 
     def to_quantizer(self) -> ProductQuantizer:
-        """The fitted `ProductQuantizer` with this rotation and these codebooks; ValueError before the start."""
+        """The fitted `ProductQuantizer` with this rotation and these codebooks.
+
+        ValueError before the start, or if the rotation is none any more because another optimizer has moved it.
+        """
         if self.phase != "train":
             raise ValueError(
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
                 f"on {self.phases.wanted} rows after {self.phases.warmup_steps} steps, or call layer.start(X)"
             )
+        check_rotation(self.rotation_matrix)
         coarse = self.coarse.cpu().numpy().copy() if self.n_lists else None
         return ProductQuantizer.from_arrays(
             self.codebooks.detach().cpu().numpy().copy(), self.rotation_matrix.cpu().numpy().copy(), coarse
@@ -281,6 +289,25 @@ class IndexingLayer(nn.Module):
         return nearkin.Index.build(items, self.to_quantizer(), ids, metric, **options)
 
     # ---- inner parts -----------------------------------------------------------------------------------------------
+
+    def _collect(self, rows: Tensor) -> None:
+        """Count a step, keep its rows, start when there are enough; in data-parallel training rank 0 learns for all."""
+        together = ranks.several()
+        if not self.phases.take(ranks.gathered(rows) if together else rows):
+            return
+        if not together or ranks.is_first():
+            self.start()
+        if together:
+            learned = [*self.rotation.parameters(), *self.centroids.state_dict().values(), self.coarse]
+            ranks.take_from_first(learned, rows.device)
+            self.phases.finish()
+
+    def _tied(self, x: Tensor) -> Tensor:
+        """x; in data-parallel training with every parameter in its graph, since DDP waits for a gradient of each."""
+        if not (self.training and torch.is_grad_enabled() and ranks.several()):
+            return x
+        zero = sum((p.sum() * 0 for p in self.parameters() if p.requires_grad), x.new_zeros(()))
+        return x + zero.to(x.dtype)
 
     def _evaluated(self, x: Tensor) -> tuple[Tensor, Tensor]:
         quantizer = self.to_quantizer()
@@ -319,7 +346,8 @@ def optimizers(
 ) -> list[torch.optim.Optimizer]:
     """Adam on the towers' `parameters` and the layer's other ones, and where there is one the rotation's optimizer.
 
-    Step all of them after `backward`.
+    Step all of them after `backward`. Where a single optimizer is asked for, as by Lightning, type
+    `nk.orthogonal.MixedOptimizer(*optimizers(layer, parameters))`.
     """
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
     turning = layer.rotation_optimizer(rotation_lr)

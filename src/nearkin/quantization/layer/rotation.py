@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.moments import Adam
 
@@ -63,3 +65,15 @@ class LayerRotation(nn.Module):
         if self.kind not in BY_GRADIENT:
             return None
         return GivensDescent([self.base], lr, BY_GRADIENT[self.kind], momentum=Adam(MOMENTS), stabilize_every=1000)
+
+
+def check_rotation(R: Tensor) -> None:
+    """ValueError, which says what to type, if R (d, d) has left the rotations."""
+    if bool(torch.isfinite(R).all()) and is_orthogonal(R):
+        return
+    raise ValueError(
+        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}. "
+        "An optimizer for ordinary parameters has moved it; train with optimizers(layer, parameters), or where one "
+        "optimizer is asked for with nearkin.orthogonal.MixedOptimizer(*optimizers(layer, parameters)), and give "
+        "another optimizer layer.other_parameters() in place of layer.parameters()"
+    )

@@ -30,6 +30,7 @@ from nearkin.records import Interactions, RowForms
 
 SWEEPS = 8  # of the teacher
 ROUNDS = 4  # of the blocks; more gain little
+BLOCK = 1 << 16  # listed pairs whose vectors are gathered at a time
 DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them;
 # of a small catalogue a quarter, since a list of everything singles nothing out
 UNLISTED_MASS = 1.0  # what all pairs together weigh, in units of the listed ones
@@ -154,7 +155,8 @@ def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
     _, found = recommend(P.numpy(), Q.numpy(), min(DEPTH, -(-n // 4)), seen=seen)
     rows, columns = np.nonzero(found >= 0)[0], found[found >= 0]
     lists = Interactions.from_pairs(rows, columns, left_ids=np.arange(m), right_ids=np.arange(n))
-    labels = (P[lists.rows] * Q[lists.indices]).sum(1)
+    places = (torch.from_numpy(numbers).long().split(BLOCK) for numbers in (lists.rows, lists.indices))
+    labels = torch.cat([(P[i] * Q[j]).sum(1) for i, j in zip(*places, strict=True)])
     curvature = [len(lists) * float(X.square().mean()) / len(Y) for X, Y in ((Q, P), (P, Q))]
     return AllPairsLoss(
         lists, omega=UNLISTED_MASS * len(lists) / (m * n), labels=labels.numpy(), weights=1.0, prior=(P, Q),

@@ -1,0 +1,42 @@
+"""Weights, costs and penalties of a table of pairs: the powers of popularity against their definitions."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.embedding import AllPairs
+
+PAIRS = nk.Interactions.from_pairs([0, 0, 0, 1, 2, 2], [0, 1, 2, 0, 0, 1], [1.0, 2.0, 1.0, 4.0, 1.0, 3.0])
+
+
+def test_powers_weigh_popularity() -> None:
+    objective = AllPairs(weighting="linear", weight_power=0.25, cost_power=0.5).objective(PAIRS)
+    left, right = np.array([3, 3, 3, 1, 2, 2]), np.array([3, 2, 1, 3, 3, 2])
+    wanted = PAIRS.weights * (left * right) ** -0.25
+    np.testing.assert_allclose(objective.weights, wanted / wanted.mean())
+    costs = np.sqrt([3.0, 2.0, 1.0])
+    np.testing.assert_allclose(objective.b, costs / costs.mean())
+
+
+def test_power_zero_is_no_power() -> None:
+    plain, zero = AllPairs().objective(PAIRS), AllPairs(weight_power=0.0, cost_power=0).objective(PAIRS)
+    np.testing.assert_array_equal(plain.weights, zero.weights)
+    np.testing.assert_array_equal(plain.b, np.ones(3))
+    assert plain.weights.mean() == pytest.approx(1)
+
+
+def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
+    """With the right side fixed, a known user's history leads to where ALS last put the user, powers and all."""
+    pairs = nk.data.planted_interactions(80, 40, random_state=0).interactions
+    bare = nk.Interactions.from_pairs(pairs.rows, pairs.indices, pairs.weights, left_ids=range(80), right_ids=range(40))
+    solver = nk.embedding.ALS(max_iter=60, block_size=4)
+    loss = AllPairs(weight_power=0.25, cost_power=0.2)
+    model = nk.TwoTower(4, loss=loss, solver=solver, regularization=0.05, random_state=0).fit(bare)
+    again = model.embed_left(bare.matrix())
+    np.testing.assert_allclose(again, model.left_embeddings_, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["weight_power", "cost_power"])
+def test_powers_are_numbers(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name} is 'much' of type str; it must be a number"):
+        AllPairs(**{name: "much"}).objective(PAIRS)

@@ -1,0 +1,228 @@
+"""One optimizer for a whole network: the same steps as its parts, and everything that trainers ask of an optimizer."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, AdamW, lr_scheduler
+from torch.optim.swa_utils import SWALR
+
+from nearkin.orthogonal import (
+    Adam,
+    GivensDescent,
+    MixedOptimizer,
+    RiemannianDescent,
+    is_orthogonal,
+    orthogonal_,
+    orthogonal_optimizer,
+)
+
+
+def network() -> nn.Sequential:
+    torch.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv1d(2, 3, 2), nn.Flatten(), nn.Linear(9, 6), nn.Tanh(), nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 1)
+    )
+    for number in (0, 2, 4):
+        orthogonal_(net[number], "weight", random_state=number)
+    return net
+
+
+def data(step: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(step)
+    return torch.randn(20, 2, 4, generator=generator), torch.randn(20, 1, generator=generator)
+
+
+def mixed(net: nn.Sequential, **options: Any) -> MixedOptimizer:
+    optimizer = orthogonal_optimizer(
+        net, 0.05, others=lambda rest: AdamW(rest, lr=1e-2), **{"momentum": 0.5, **options}
+    )
+    assert isinstance(optimizer, MixedOptimizer)
+    return optimizer
+
+
+def train(net: nn.Module, optimizers: list[Any], steps: int, first: int = 0, scheduler: Any = None) -> None:
+    for step in range(first, first + steps):
+        X, y = data(step)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        nn.functional.mse_loss(net(X), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+
+def same(a: nn.Module, b: nn.Module) -> bool:
+    return all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+
+
+def on_manifold(net: nn.Sequential) -> bool:
+    return is_orthogonal(net[0].weight.flatten(1), 1e-4) and all(is_orthogonal(net[i].weight, 1e-4) for i in (2, 4))
+
+
+def test_it_takes_the_steps_of_its_parts() -> None:
+    one, parts = network(), network()
+    optimizer = mixed(one)
+    convolution, matrices = [parts[0].weight], [parts[2].weight, parts[4].weight]
+    rest = [p for p in parts.parameters() if not any(p is q for q in convolution + matrices)]
+    groups = [{"params": convolution, "layout": "convolution"}, {"params": matrices}]
+    train(one, [optimizer], 6)
+    train(parts, [RiemannianDescent(groups, 0.05, "newton-schulz", momentum=0.5), AdamW(rest, lr=1e-2)], 6)
+    assert same(one, parts)
+    assert on_manifold(one)
+    assert not same(one, network())
+
+
+def test_a_saved_one_goes_on_bit_for_bit() -> None:
+    net = network()
+    optimizer = mixed(net, method="givens", random_state=3)
+    train(net, [optimizer], 3)
+    saved, half = copy.deepcopy(optimizer.state_dict()), copy.deepcopy(net)
+    train(net, [optimizer], 3, 3)
+    other = network()
+    resumed = mixed(other, method="givens", random_state=3)
+    other.load_state_dict(half.state_dict())
+    resumed.load_state_dict(saved)
+    train(other, [resumed], 3, 3)
+    assert same(net, other)
+    assert [group["lr"] for group in resumed.param_groups] == [0.05, 0.05, 1e-2]
+    assert len(resumed.state) == len(list(net.parameters()))
+
+
+def test_copies_keep_everything() -> None:
+    net = network()
+    optimizer = mixed(net)
+    train(net, [optimizer], 2)
+    twin, its_optimizer = copy.deepcopy((net, optimizer))
+    loaded, its_other = pickle.loads(pickle.dumps((net, optimizer)))
+    train(net, [optimizer], 2, 2)
+    train(twin, [its_optimizer], 2, 2)
+    train(loaded, [its_other], 2, 2)
+    assert same(net, twin)
+    assert same(net, loaded)
+
+
+SCHEDULERS = {
+    "StepLR": lambda o: lr_scheduler.StepLR(o, 2),
+    "CosineAnnealingLR": lambda o: lr_scheduler.CosineAnnealingLR(o, 4),
+    "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, [0.05, 0.05, 0.01], total_steps=8),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 1e-3, 0.05, step_size_up=2),
+    "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda step: 0.9**step),
+    "CosineAnnealingWarmRestarts": lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 3),
+    "SWALR": lambda o: SWALR(o, 0.01),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+@pytest.mark.parametrize("momentum", [0.0, Adam()], ids=["plain", "adam"])
+def test_schedulers_reach_every_part(name: str, momentum: Any) -> None:
+    net = network()
+    optimizer = mixed(net, momentum=momentum)
+    scheduler = SCHEDULERS[name](optimizer)
+    before = [group["lr"] for group in optimizer.param_groups]
+    train(net, [optimizer], 5, scheduler=scheduler)
+    inside = [group["lr"] for part in optimizer.optimizers for group in part.param_groups]
+    assert inside == [group["lr"] for group in optimizer.param_groups]
+    assert all(a != b for a, b in zip(before, inside, strict=True))
+    assert on_manifold(net)
+
+
+@pytest.mark.parametrize("momentum", [0.5, Adam()], ids=["momentum", "adam"])
+def test_a_cycled_momentum_becomes_the_first_beta(momentum: Any) -> None:
+    net = network()
+    optimizer = mixed(net, momentum=momentum)
+    scheduler = lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=9, base_momentum=0.6, max_momentum=0.8)
+    train(net, [optimizer], 4, scheduler=scheduler)
+    scheduled = optimizer.param_groups[0]["betas" if isinstance(momentum, Adam) else "momentum"]
+    optimizer.step()
+    beta = optimizer.param_groups[-1]["betas"][0]
+    assert 0.6 <= beta < 0.8
+    assert beta == pytest.approx(scheduled[0] if isinstance(momentum, Adam) else scheduled)
+    assert optimizer.param_groups[-1]["betas"][1] == 0.999
+
+
+def test_a_closure_is_called_once_and_its_loss_returned() -> None:
+    net, calls = network(), []
+    optimizer = mixed(net)
+
+    def closure() -> Tensor:
+        calls.append(1)
+        optimizer.zero_grad()
+        loss = net(data(0)[0]).square().mean()
+        loss.backward()
+        return loss
+
+    before = copy.deepcopy(net)
+    assert float(optimizer.step(closure).detach()) > 0
+    assert len(calls) == 1
+    assert not any(torch.equal(p, q) for p, q in zip(net.parameters(), before.parameters(), strict=True))
+
+
+def test_a_refused_gradient_changes_nothing() -> None:
+    net = network()
+    weight = net[4].weight
+    rest = [p for p in net.parameters() if p is not weight]
+    optimizer = MixedOptimizer(AdamW(rest, lr=0.1), GivensDescent([weight], 0.1))  # the plain one is named first
+    before = copy.deepcopy(net)
+    for p in net.parameters():
+        p.grad = torch.full_like(p, torch.nan if p is weight else 1.0)
+    with pytest.raises(ValueError, match="NaN"):
+        optimizer.step()
+    assert same(net, before)
+
+
+def test_grad_scaler_skips_what_overflows_and_goes_on() -> None:
+    net = network()
+    optimizer, scaler = mixed(net), torch.amp.GradScaler("cpu", init_scale=4.0)
+    for step in range(3):
+        before = copy.deepcopy(net)
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(net(data(step)[0]), data(step)[1])
+        scaler.scale(loss * (float("inf") if step == 1 else 1.0)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert same(net, before) == (step == 1)
+    assert on_manifold(net)
+
+
+def test_states_can_be_replaced_from_outside() -> None:
+    net = network()
+    optimizer = mixed(net)
+    train(net, [optimizer], 1)
+    for p, state in optimizer.state.items():  # what trainers do to move an optimizer to a device
+        optimizer.state[p] = dict(state)
+    train(net, [optimizer], 1, 1)
+    assert all(float(state["step"]) == 2 for state in optimizer.state.values())
+
+
+def test_bad_input() -> None:
+    net = network()
+    optimizer = mixed(net)
+    with pytest.raises(ValueError, match=r"optimizers is empty.*RiemannianDescent"):
+        MixedOptimizer()
+    with pytest.raises(TypeError, match=r"optimizers\[0\] is a LBFGS"):
+        MixedOptimizer(torch.optim.LBFGS(net.parameters()))
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        MixedOptimizer(SGD(net.parameters(), 0.1), SGD(net[2].parameters(), 0.1))
+    with pytest.raises(ValueError, match=r"it must come from state_dict\(\) of a MixedOptimizer with 3 groups of 2"):
+        optimizer.load_state_dict(SGD(net.parameters(), 0.1).state_dict())
+    with pytest.raises(ValueError, match=r"none of the optimizers inside.*inner.add_param_group"):
+        optimizer.add_param_group({"params": [nn.Parameter(torch.ones(3))]})
+    with pytest.raises(ValueError, match=r"none of the 1 matrices of the Linear is orthonormal.*orthogonal_"):
+        orthogonal_optimizer(nn.Linear(5, 5), 0.1, others=AdamW)
+    with pytest.raises(TypeError, match=r"params is a list; with others= it must be the module"):
+        orthogonal_optimizer([nn.Parameter(torch.eye(2))], 0.1, others=AdamW)
+
+
+def test_a_group_added_inside_can_be_taken_up() -> None:
+    net, late = network(), nn.Parameter(torch.ones(2))
+    optimizer = mixed(net)
+    optimizer.optimizers[-1].add_param_group({"params": [late], "lr": 0.5})
+    optimizer.add_param_group(optimizer.optimizers[-1].param_groups[-1])
+    late.grad = torch.ones(2)
+    optimizer.step()
+    assert float(late.detach()[0]) < 0.6
