@@ -67,7 +67,7 @@ class _Orthonormal(nn.Module):
         self.layout = layout
 
     @torch.compiler.disable
-    def forward(self, P: Tensor) -> Tensor:
+    def forward(self, P: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         with torch.no_grad(), torch.autocast(P.device.type, enabled=False):
             X = polar_by_products(as_tall(P, self.layout))
             if X is not None:
@@ -92,7 +92,7 @@ class _Polar(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (P,) = ctx.saved_tensors
         X, G = (as_tall(T, ctx.layout) for T in (P, gradients[0]))
         with torch.autocast(P.device.type, enabled=False):
