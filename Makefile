@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch,web
 
-.PHONY: demo test check bench peers docs clean
+.PHONY: demo test check faults bench peers docs clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
@@ -17,6 +17,10 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --level error
+
+# A million damaged inputs and every kill point (about an hour); its table goes into docs/reliability.md.
+faults: $(STAMP)
+	$(BIN)/python -m tests.faults --write docs/reliability.md
 
 # Quick, or everything with FULL=1; peers are measured where `make peers` has installed them.
 bench: $(STAMP)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.ordinal import figures, kernel, retrieval, speed, table1
+from benchmarks.ordinal import figures, kernel, question_tables, questions, retrieval, speed, table1
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 
@@ -33,6 +33,29 @@ def test_c_loop_computes_the_gradient():
     if found is None:
         pytest.skip("no C compiler")
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_questions_are_measured_and_tabulated(monkeypatch, tmp_path):
+    monkeypatch.setattr(questions, "BUDGETS", (4, 6))
+    truth = questions.Truth("line", np.abs(np.arange(8.0)[:, None] - np.arange(8.0)) ** 1.1, 1)
+    clean = truth.random(500, np.random.default_rng(0), 0.0).quadruplets()
+    assert (truth.distances[clean[:, 0], clean[:, 1]] <= truth.distances[clean[:, 2], clean[:, 3]]).all()
+    rows = [{**row, "data": "line", "seeds": 1} for row in questions.active(truth, 0)]
+    assert questions._needed(rows, rows[0], 4) == 1.0  # random questions need what they need
+    assert set(rows[0]["error"]) == {"4", "6"}
+    for part, table in ((questions.choices, question_tables.choices), (questions.raters, question_tables.raters),
+                        (questions.intervals, question_tables.intervals)):  # fmt: skip
+        measured = [{**row, "data": "line", "seeds": 1} for row in part(truth, 0)]
+        assert len(table(measured).rows) == len(measured)
+
+
+def test_odd_one_out_answerers():
+    truth = questions.Truth("line", np.abs(np.arange(8.0)[:, None] - np.arange(8.0)), 1)
+    for answerer in ("luce", "flips"):
+        answers = questions._odd_one_out(truth, 400, answerer, np.random.default_rng(0))
+        error = questions.triplet_error(np.arange(8.0)[:, None], answers)
+        assert len(answers) == 800
+        assert 0.02 < error < 0.45
 
 
 def test_judging_a_perfect_ranking():

@@ -102,12 +102,12 @@ def choices(truth: Truth, seed: int) -> list[dict[str, Any]]:
     for answerer in ("luce", "flips"):
         answers = _odd_one_out(truth, 15 * n, answerer, np.random.default_rng([seed, 3]))
         for loss in ("ste", "t-ste"):
-            fits = {
-                "two, default": nk.OrdinalEmbedding(truth.p, loss=loss, random_state=seed).fit(answers),
-                "two, L-BFGS": nk.OrdinalEmbedding(truth.p, loss=loss, solver="l-bfgs", random_state=seed).fit(answers),
-                "one event": nk.OrdinalEmbedding(truth.p, loss=loss, random_state=seed).fit(answers, choices="joint"),
-            }
-            errors = {name: triplet_error(model.embedding_, test) for name, model in fits.items()}
+            ways = {"two, default": ("auto", "separate"), "two, L-BFGS": ("l-bfgs", "separate"),
+                    "one event": ("l-bfgs", "joint")}  # fmt: skip
+            errors = {}
+            for name, (solver, how) in ways.items():
+                model = nk.OrdinalEmbedding(truth.p, loss=loss, solver=solver, random_state=seed)
+                errors[name] = triplet_error(model.fit(answers, choices=how).embedding_, test)
             rows.append({"answerer": answerer, "loss": loss, "error": errors})
     return rows
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 
+from benchmarks.ordinal import question_tables
 from benchmarks.table import Results, Table, number, ratio
 
 
 def tables(results: Results) -> Iterable[Table]:
     yield from speed(results)
     yield from table1(results)
+    yield from question_tables.tables(results)
 
 
 def speed(results: Results) -> Iterable[Table]:

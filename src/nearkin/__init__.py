@@ -26,7 +26,7 @@ _HOME = {  # public name -> the module that defines it
 }
 _PACKAGES = (
     *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
-    *("quantization", "report", "solvers"),
+    *("quantization", "report", "solvers", "web"),
 )
 
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])

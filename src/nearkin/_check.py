@@ -143,13 +143,16 @@ def validate_vectors(estimator: Any, X: Any, *, reset: bool = False, min_rows: i
     """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
-    X = validate_data(
-        estimator,
-        X.detach().cpu().numpy() if hasattr(X, "detach") else X,
-        reset=reset,
-        dtype=[np.float32, np.float64],
-        order="C",
-        ensure_all_finite=False,
-        ensure_min_samples=min_rows,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X.detach().cpu().numpy() if hasattr(X, "detach") else X,
+            reset=reset,
+            dtype=[np.float32, np.float64],
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=min_rows,
+        )
+    except OverflowError as error:
+        raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
     return check_finite(X)

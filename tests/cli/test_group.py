@@ -86,3 +86,14 @@ def test_ids_that_a_spreadsheet_would_compute(tmp_path, option):
     found = [line.split(",")[2] for line in (tmp_path / "hits.csv").read_text().splitlines()[1:]]
     mark = "'" if option else ""
     assert found == [f"{mark}=1+1", f"{mark}@x", "plain"]
+
+
+@pytest.mark.parametrize("content", ['{"x": 1}', "[]", "{"])
+def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
+    """Before: an unexpected KeyError."""
+    nk.Index.build(np.eye(3, dtype=np.float32)).save(tmp_path / "idx")
+    (tmp_path / "idx" / "evaluation.json").write_text(content)
+    result = run("report", tmp_path / "idx", "--out", tmp_path / "page.html")
+    assert result.exit_code == 2
+    assert "damaged" in result.stderr
+    assert result.stderr.count("\n") == 1

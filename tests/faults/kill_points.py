@@ -80,6 +80,76 @@ class Encode:
         return same[0] if same and set(names) == set(self.parts) else "mixed"
 
 
+class Command:
+    """A command of the command line that writes its `--out`, over what the same command wrote from other data."""
+
+    calls = ("rename", "replace", "fsync", "mkdir", "rmdir", "unlink")
+    words: tuple[str, ...]
+
+    def __init__(self, base: Path) -> None:
+        import numpy as np
+
+        rng = np.random.default_rng(0)
+        self.base = base
+        for name in ("old", "new"):
+            np.save(base / f"{name}.npy", rng.normal(size=(60, 8)).astype(np.float32))
+            users, items = rng.integers(0, 9, 40), rng.integers(0, 7, 40)
+            rows = "".join(f"u{u},i{i}\n" for u, i in zip(users, items, strict=True))
+            (base / f"{name}.csv").write_text("user,item\n" + rows)
+        self.known: dict[str, dict[str, bytes]] = {}
+
+    def prepare(self, path: Path) -> None:
+        self._run(path, "old")
+
+    def work(self, path: Path) -> None:
+        self._run(path, "new")
+
+    def _run(self, path: Path, name: str) -> None:
+        from typer.testing import CliRunner
+
+        from nearkin.cli.app import app
+
+        places = {"NPY": self.base / f"{name}.npy", "CSV": self.base / f"{name}.csv", "OUT": path}
+        words = [str(places.get(word, word)) for word in self.words]
+        result = CliRunner().invoke(app, words, prog_name="nearkin")
+        if result.exit_code:
+            raise RuntimeError(result.output)
+        self.known[name] = self._contents(path)
+
+    def state(self, path: Path) -> str:
+        recover(path)
+        if not path.exists():
+            return "missing"
+        found = self._contents(path)
+        return next((name for name, files in self.known.items() if files == found), "mixed")
+
+    def _contents(self, path: Path) -> dict[str, bytes]:
+        """What answers are made from: records hold the times of a run."""
+        wanted = (".faiss", ".safetensors", ".npy", ".csv", ".parquet")
+        files = [path] if path.is_file() else [file for file in sorted(path.rglob("*")) if file.suffix in wanted]
+        return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+class Compress(Command):
+    words = (
+        "compress",
+        "NPY",
+        "--out",
+        "OUT",
+        "--bytes",
+        "2",
+        "--centroids",
+        "16",
+        "--method",
+        "none",
+        "--keep-vectors",
+    )
+
+
+class Embed(Command):
+    words = ("embed", "CSV", "--left", "user", "--right", "item", "--out", "OUT", "--dim", "2")
+
+
 def killing(calls: tuple[str, ...], n: int, after: bool) -> None:
     """Make call number n of `calls`, and of the exchange, this process's last."""
     count = itertools.count()
@@ -105,10 +175,11 @@ def killing(calls: tuple[str, ...], n: int, after: bool) -> None:
 def main(base: Path, name: str, way: str) -> None:
     if way == "renames":
         exchange.exchange = lambda one, other: False
-    job = {"save": Save, "encode": Encode}[name](base)
+    job = {"save": Save, "encode": Encode, "compress": Compress, "embed": Embed}[name](base)
     states, beside = [], []
     for n, after in ((n, after) for n in range(1000) for after in (False, True)):
         home = base / f"{n}{after}"
+        home.mkdir(exist_ok=True)
         path = home / "out"
         job.prepare(path)
         child = os.fork()

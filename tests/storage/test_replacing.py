@@ -125,3 +125,19 @@ def test_a_full_disk_at_the_last_moment_keeps_the_old(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert state(tmp_path / "idx") == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["idx"]
+
+
+def test_a_save_inside_a_save_that_was_killed_is_swept(tmp_path):
+    """Before, what `compress` left when it was killed while it saved (the whole index) lay there for good."""
+    child = os.fork()
+    if not child:
+        with replacing(tmp_path / "out") as fresh:
+            fresh.mkdir()
+            with replacing(fresh) as inner:
+                inner.mkdir()
+                os._exit(0)
+    os.waitpid(child, 0)
+    assert len(list(tmp_path.iterdir())) == 1
+    with replacing(tmp_path / "out") as fresh:
+        fresh.mkdir()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]

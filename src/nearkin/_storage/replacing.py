@@ -67,7 +67,7 @@ def sweep(folder: Path) -> None:
 def is_workspace(place: Path) -> bool:
     """Whether it holds what workspaces hold."""
     try:
-        names = set(os.listdir(place))
+        names = {name for name in os.listdir(place) if not name.startswith(".fresh.")}  # of a save into the workspace
     except OSError:  # a file, or gone in between
         return False
     return names <= _CONTENT and (not names or "lock" in names)

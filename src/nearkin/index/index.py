@@ -302,6 +302,12 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
+    def explore(self, vectors: Any = None, **options: Any) -> Any:
+        """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
+        import nearkin  # the page stands above this package: users' convenience, not a dependency
+
+        return nearkin.web.load("explore").explore(self, vectors, **options)
+
     @classmethod
     def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.

@@ -33,7 +33,10 @@ def satisfied(X: ArrayLike, comparisons: Any) -> np.ndarray:
 
     Distances are summed in float64 and without fast-math, under which a comparison with NaN may come out true.
     """
-    X = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+    try:
+        X = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+    except OverflowError as error:
+        raise ValueError(f"X holds a number beyond float64 ({error})") from error
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}; it must be 2-D (n, p), one row per object")
     indices = as_indices(comparisons.indices if isinstance(comparisons, Comparisons) else comparisons, "comparisons")

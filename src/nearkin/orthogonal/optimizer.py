@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
@@ -16,6 +17,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.joining import joined_by_shape, joint_state, part_state, stacked, write_back_all
 from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, write_back
 from nearkin.orthogonal.moments import Adam
 
@@ -72,10 +74,13 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
         for group in self.param_groups:
             _check_scheduled(group)
-        for number, (_, p) in enumerate(active):
-            _check_gradient_of(p, number)
-        for group, p in active:
-            self._step_parameter(p, group)
+        _check_gradients([p for _, p in active])
+        groups = {p: group for group, p in active}
+        for params in joined_by_shape(active, self.state):
+            if len(params) == 1:
+                self._step_parameter(params[0], groups[params[0]])
+            else:
+                self._step_joined(params, groups[params[0]])
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
@@ -95,6 +100,19 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             state["master"].copy_(moved)
         if moved.data_ptr() != p.data_ptr():
             write_back(p, moved, group["layout"])
+
+    def _step_joined(self, params: list[Tensor], group: Record) -> None:
+        """`_step_parameter` for several parameters of one shape at once."""
+        states = [self.state[p] for p in params]
+        X = stacked(params, group["layout"])
+        G = stacked([p.grad for p in params if p.grad is not None], group["layout"])
+        joint = joint_state(states)
+        joint["step"] = joint.get("step", 0) + 1
+        moved = self._move(X, -G if group["maximize"] else G, group, joint)
+        if group["stabilize_every"] and joint["step"] % group["stabilize_every"] == 0:
+            moved = newton_schulz(moved)
+        part_state(joint, states, len(X) // len(params))
+        write_back_all(params, moved, group["layout"])
 
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -210,6 +228,15 @@ def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
             f"{orthogonality_error(X):.3g}; initialise it by nearkin.orthogonal.orthogonal_(module, name), and give a "
             "convolution kernel's group layout='convolution'"
         )
+
+
+def _check_gradients(params: list[Tensor]) -> None:
+    """ValueError or TypeError for the first gradient that no step can be made from; one test where all are fine."""
+    gradients = [p.grad for p in params if p.grad is not None and p.grad.layout == torch.strided]
+    if len(gradients) == len(params) > 1 and math.isfinite(get_total_norm(gradients)):
+        return
+    for number, p in enumerate(params):
+        _check_gradient_of(p, number)
 
 
 def _check_gradient_of(p: Tensor, number: int) -> None:

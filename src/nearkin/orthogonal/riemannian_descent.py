@@ -51,6 +51,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         notice. The fastest on square parameters; on tall ones it is "exp".
     momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
+    foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
+        many Newton-Schulz steps as the worst of them needs.
     maximize, layout, callback: see `GivensDescent`.
 
     Examples
@@ -80,10 +82,11 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         maximize: bool = False,
         stabilize_every: int = 100,
         layout: str = "matrix",
+        foreach: bool = True,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        super().__init__(params, {**defaults, "retraction": retraction}, 0, callback)
+        super().__init__(params, {**defaults, "retraction": retraction, "foreach": foreach}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", RETRACTIONS)

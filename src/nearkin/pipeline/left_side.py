@@ -1,6 +1,7 @@
 """The left side beside a trained index: vectors and ids that ask, and the pairs that are known already."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,28 @@ def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
     write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
 
 
+@dataclass(frozen=True)
+class LeftSide:
+    """Ids (m,) and vectors (m, d) of the left entities; `seen(i)` are the index's positions of the pairs known of i."""
+
+    ids: np.ndarray
+    vectors: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    def seen(self, row: int) -> np.ndarray:
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+
+def read_left(folder: str | os.PathLike) -> LeftSide | None:
+    """What `save_left` wrote; None for a folder without a left side."""
+    file = Path(folder) / LEFT
+    if not file.is_file():
+        return None
+    arrays = read_arrays(file)
+    return LeftSide(unpack_ids("left", arrays), arrays["vectors"], arrays["indptr"], arrays["indices"])
+
+
 def search_left(
     folder: str | os.PathLike,
     left_ids: list[str],
@@ -35,18 +58,16 @@ def search_left(
     """
     k = check_integer(k, "k", low=1)
     index = nk.Index.load(folder) if index is None else index
-    file = Path(folder) / LEFT
-    if not file.is_file():
+    left = read_left(folder)
+    if left is None:
         raise ValueError(f"{folder} holds no left vectors; make it with `nearkin train`, or give query vectors")
-    arrays = read_arrays(file)
-    rows = find_ids(left_ids, unpack_ids("left", arrays))
-    indptr, indices = arrays["indptr"], arrays["indices"]
-    most = 0 if with_seen else int(np.diff(indptr)[rows].max(initial=0))
-    scores, found = index.search(arrays["vectors"][rows], k + most)
+    rows = find_ids(left_ids, left.ids)
+    most = 0 if with_seen else int(np.diff(left.indptr)[rows].max(initial=0))
+    scores, found = index.search(left.vectors[rows], k + most)
     if with_seen:
         return scores[:, :k], found[:, :k]
     known = index.ids if index.ids is not None else np.arange(len(index))
-    struck = np.stack([np.isin(f, known[indices[indptr[r] : indptr[r + 1]]]) for f, r in zip(found, rows, strict=True)])
+    struck = np.stack([np.isin(f, known[left.seen(r)]) for f, r in zip(found, rows, strict=True)])
     order = np.argsort(struck, axis=1, kind="stable")[:, :k]
     scores = np.where(struck, -np.inf, scores)
     return np.take_along_axis(scores, order, 1), np.take_along_axis(found, order, 1)

@@ -120,7 +120,7 @@ def test_triplets_and_choices_mix():
 
 def test_separate_choices_are_the_comparisons_that_they_imply():
     answers = planted(count=200)
-    with_events = OrdinalEmbedding(2, random_state=0).fit(answers)
+    with_events = OrdinalEmbedding(2, random_state=0).fit(answers, choices="separate")
     without = OrdinalEmbedding(2, random_state=0).fit(replace(answers, events=None))
     np.testing.assert_array_equal(with_events.embedding_, without.embedding_)
 
@@ -132,6 +132,15 @@ def test_an_answer_is_never_split_between_learning_and_judging():
     assert not set(train.events.tolist()) & set(test.events.tolist())
     again = comparisons_from_array([[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 4, 5]], form="odd-one-out")
     assert number_questions(again).tolist() == [0, 0, 0, 0, 0, 0, 1, 1]  # the same three, whoever is odd
+
+
+@pytest.mark.parametrize(
+    ("how", "joint"),
+    [({}, True), ({"loss": "t-ste"}, False), ({"solver": "svrg-sbb"}, False), ({"loss": "soe"}, False)],
+)
+def test_auto_takes_choices_as_events_for_ste_alone(how, joint):
+    model = OrdinalEmbedding(2, random_state=0, **how).fit(planted(count=100))
+    assert (model.comparisons_.events is not None) == joint
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,13 @@ def test_many_labels_share_a_colour(rows: np.ndarray) -> None:
     assert column.names[int(column.values[2])] == "common 2"
 
 
+def test_numbers_among_labels_are_in_their_order(rows: np.ndarray) -> None:
+    labels = np.array([str(n % 12) for n in range(len(rows))])
+    column = Measures(collect_rows(nk.Index.build(rows), beside=Beside(labels=labels))).colours["label"]
+    assert column.names == [str(n) for n in range(12)]
+    assert (column.values == np.arange(len(rows)) % 12).all()
+
+
 def test_the_map_is_two_columns_or_two_axes(rows: np.ndarray) -> None:
     flat = Measures(collect_rows(nk.Index.build(rows[:, :2])))
     np.testing.assert_array_equal(flat.layouts["map"].values, rows[:, :2])

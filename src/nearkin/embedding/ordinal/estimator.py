@@ -95,7 +95,7 @@ class OrdinalEmbedding(BaseEstimator):
         *,
         features: Any = None,
         validation: Any = None,
-        choices: str = "separate",
+        choices: str = "auto",
         raters: str = "equal",
         callback: Callback | None = None,
     ) -> Self:
@@ -106,7 +106,8 @@ class OrdinalEmbedding(BaseEstimator):
         (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons that are
         not learnt from, or a share of the questions to hold out (a float); the point returned is then the best
         validated one. choices: what the answers of several comparisons (`Comparisons.events`, as "the odd one of
-        three") are: "separate", comparisons that count one by one, or "joint", one event each (`choices`; by L-BFGS).
+        three") are: "separate", comparisons that count one by one, or "joint", one event each (`choices`; by L-BFGS);
+        "auto" is "joint" for "ste" up to 100,000 comparisons, where it errs less, and "separate" for the other losses.
         raters: "equal", or "estimated": each annotator's answers weigh as much as `rater_reliability_` says, the log
         odds of their answers being right, found by cross-validation (`raters`; five fits instead of one).
         callback(step, record): per epoch, from 1, with "objective", "total" epochs, the number of the "start" and the
@@ -114,14 +115,10 @@ class OrdinalEmbedding(BaseEstimator):
         cancel out.
         """
         self._check_parameters()
-        _check.check_choice(choices, "choices", ("separate", "joint"))
+        _check.check_choice(choices, "choices", ("auto", "separate", "joint"))
         _check.check_choice(raters, "raters", ("equal", "estimated"))
         comparisons = as_comparisons(comparisons, y)
-        if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
-            raise ValueError(
-                "choices is 'joint'; it needs comparisons with events, as read with form='odd-one-out', and the loss "
-                "'ste', 't-ste' or 'ckl'. Use choices='separate'"
-            )
+        joint = self._takes_events(comparisons, choices)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
         rng = self._generator()
@@ -137,7 +134,7 @@ class OrdinalEmbedding(BaseEstimator):
             embed, p = self._embed_quickly(rng), self.n_components_
             self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
             comparisons = replace(comparisons, weights=weigh(comparisons, self.rater_reliability_))
-        if choices == "separate" and comparisons.events is not None:
+        if not joint and comparisons.events is not None:
             comparisons = replace(comparisons, events=None)
         self._learn(comparisons, self._starts(comparisons, rng), rng, validation=validation, callback=callback)
         self.feature_map_: FeatureMap | None = None
@@ -162,7 +159,7 @@ class OrdinalEmbedding(BaseEstimator):
         self._check_parameters()
         rng = self._generator()
         more = as_comparisons(comparisons, y)
-        if self.comparisons_.events is None and more.events is not None:  # choices="separate"
+        if self.comparisons_.events is None and more.events is not None:  # they were taken as separate
             more = replace(more, events=None)
         joined = join(self.comparisons_, more)
         starts = self._starts(joined, rng)
@@ -309,6 +306,18 @@ class OrdinalEmbedding(BaseEstimator):
 
     def _options(self) -> dict[str, Any]:
         return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
+
+    def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:
+        """Whether an answer of several comparisons is one event; ValueError if it is to be and cannot."""
+        if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
+            raise ValueError(
+                "choices is 'joint'; it needs comparisons with events, as read with form='odd-one-out', and the loss "
+                "'ste', 't-ste' or 'ckl'. Use choices='separate'"
+            )
+        if choices != "auto" or comparisons.events is None:
+            return choices == "joint"
+        able = self.loss in ("ste", "ckl-printed") and self.solver in ("auto", "l-bfgs", "gd")
+        return able and len(comparisons) <= 100_000
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)

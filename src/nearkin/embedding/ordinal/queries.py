@@ -93,8 +93,12 @@ def _coin_entropy(p: np.ndarray) -> np.ndarray:
 
 
 def _triplets(comparisons: Comparisons) -> np.ndarray:
-    """The triplets among the comparisons; quadruplets were not asked of a head."""
-    return comparisons.indices if comparisons.n_columns == 3 else np.empty((0, 3), np.uint32)
+    """The comparisons as triplets; quadruplets of four objects were not asked of a head and are left out."""
+    if comparisons.n_columns == 3:
+        return comparisons.indices
+    q = comparisons.indices
+    shared = [(q[q[:, a] == q[:, b]])[:, [a, 1 - a, 5 - b]] for a in (0, 1) for b in (2, 3)]
+    return np.concatenate(shared)
 
 
 def _fresh(rows: np.ndarray, asked: np.ndarray, n: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nearkin._storage import read_config
+from nearkin._storage import one_version, read_config
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import MAP
 from nearkin.pipeline.evaluate.neighbours import search_rows
@@ -45,13 +45,17 @@ PAGES: dict[str, Callable[[Path], Page]] = {
 
 
 def folder_page(folder: str | os.PathLike) -> Page:
-    """The report of a folder that nearkin saved, by its kind; ValueError if there is none for that kind."""
+    """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
+    return one_version(folder, _page)
+
+
+def _page(folder: Path) -> Page:
     kind = read_config(folder)["kind"]
-    if (Path(folder) / LEFT).is_file():
-        return trained_page(Path(folder))
+    if (folder / LEFT).is_file():
+        return trained_page(folder)
     if kind not in PAGES:
         raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
-    return PAGES[kind](Path(folder))
+    return PAGES[kind](folder)
 
 
 def _lead(run: Mapping[str, Any]) -> str:

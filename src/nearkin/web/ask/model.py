@@ -25,6 +25,7 @@ class Job:
     n_components: int
     n_questions: int
     seed: int
+    rows_per_answer: int = 1  # comparisons that one answer says, one after the other in `learned`
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Fitted:
 def fit(job: Job) -> Fitted:
     """Learn places from the answers, and choose what to ask next; runs in the model's own process."""
     names = np.arange(job.n_items)
-    model = OrdinalEmbedding(job.n_components, random_state=job.seed).fit(Comparisons(job.learned, names))
+    events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
+    answers = Comparisons(job.learned, names, events=events)
+    model = OrdinalEmbedding(job.n_components, random_state=job.seed).fit(answers)
     places = model.embedding_
     error = triplet_error(places, Comparisons(job.held_out, names)) if len(job.held_out) else None
     asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))

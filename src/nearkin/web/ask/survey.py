@@ -197,7 +197,7 @@ class Survey:
         held_out = [q for q in self.questions if q.reason == "random" and q.choice is not None and q.choice >= 0]
         return Job(
             len(self.items), self._comparisons([q for q in self.questions if q.teaches]), self._comparisons(held_out),
-            self.plan.n_components, _KEPT_QUESTIONS, self.plan.seed,
+            self.plan.n_components, _KEPT_QUESTIONS, self.plan.seed, 2 if self.form.name == "odd-one-out" else 1,
         )  # fmt: skip
 
     def _comparisons(self, questions: list[Question]) -> np.ndarray:

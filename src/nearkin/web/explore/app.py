@@ -30,6 +30,7 @@ class _Pages:
             Route("/{token}/column/{name}", guarded(self._column)),
             Route("/{token}/item/{row:int}", guarded(self._item)),
             Route("/{token}/worst", guarded(lambda request: JSONResponse(self._explorer.worst()))),
+            Route("/{token}/left", guarded(self._left)),
             Route("/{token}/find", guarded(self._find)),
             Route("/{token}/picture/{row:int}", guarded(self._picture)),
             Route("/{token}/sweep/{name}.png", guarded(self._sweep)),
@@ -51,6 +52,9 @@ class _Pages:
 
     def _item(self, request: Request) -> Response:
         return JSONResponse(self._explorer.item(request.path_params["row"]))
+
+    def _left(self, request: Request) -> Response:
+        return JSONResponse(self._explorer.asked_by(request.query_params.get("id", "")[:200]))
 
     def _find(self, request: Request) -> Response:
         rows = self._explorer.collection.find(request.query_params.get("text", "")[:200])

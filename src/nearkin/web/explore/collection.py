@@ -8,6 +8,7 @@ import numpy as np
 from nearkin._check import check_integer
 from nearkin.index import Index, identifiers
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
+from nearkin.pipeline.left_side import LeftSide
 from nearkin.web.explore.beside import Pictures
 from nearkin.web.explore.coded import Coded
 
@@ -48,13 +49,17 @@ class Answer:
 
 @dataclass
 class Collection:
-    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it."""
+    """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
+
+    `left` are those who ask, where the index was trained together with them.
+    """
 
     coded: list[Coded]
     ids: np.ndarray | None
     kept: KeptVectors | None
     beside: Beside = field(default_factory=Beside)
     k: int = 10
+    left: LeftSide | None = None
 
     def __post_init__(self) -> None:
         self.k = check_integer(self.k, "k", low=1)
@@ -105,12 +110,12 @@ class Collection:
         hits += [np.char.find(np.char.lower(column), text) >= 0 for column in words]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
-    def answers(self, Q: np.ndarray) -> list[Answer]:
-        """The neighbours of queries Q (q, d)."""
-        k = min(self.k, len(self))
+    def answers(self, Q: np.ndarray, seen: frozenset[int] = frozenset()) -> list[Answer]:
+        """The neighbours of queries Q (q, d); rows in `seen` are left out, as `nearkin search --left-id` does."""
+        k = min(self.k + len(seen), len(self))
         depths = (None, *self.oversamples)
         searches = [[coded.search(Q, k, depth) for depth in depths] for coded in self.coded]
-        exact = self.neighbours(Q)
+        exact = self.neighbours(Q, k)
         lists = [rows for found in searches for _, rows in found]
         together = np.hstack(lists if exact is None else [exact, *lists])
         true = None if self.kept is None else self._true(Q, together, self.kept)
@@ -119,22 +124,25 @@ class Collection:
             _put(scores, together, *found[0])
         return [
             Answer(
-                None if exact is None else exact[q].tolist(),
-                [[_there(rows[q]) for _, rows in found] for found in searches],
+                None if exact is None else self._listed(exact[q], seen),
+                [[self._listed(rows[q], seen) for _, rows in found] for found in searches],
                 {} if true is None else _scores(together[q], true[q]),
                 [_scores(together[q], scores[q]) for scores in coded],
             )
             for q in range(len(Q))
         ]
 
-    def neighbours(self, Q: np.ndarray) -> np.ndarray | None:
+    def neighbours(self, Q: np.ndarray, k: int) -> np.ndarray | None:
         """The exact neighbours (q, k) of queries Q (q, d), None without exact rows."""
-        return None if self.exact is None else self.exact.search(Q, self.k)[1]
+        return None if self.exact is None else self.exact.search(Q, k)[1]
+
+    def _listed(self, rows: np.ndarray, seen: frozenset[int]) -> list[int]:
+        return [row for row in rows.tolist() if row >= 0 and row not in seen][: self.k]
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b)."""
         Q, k = self.vectors(rows), min(self.k, len(self))
-        exact = self.neighbours(Q)
+        exact = self.neighbours(Q, k)
         if exact is None:
             return np.full((len(self.coded), len(rows)), np.nan)
         return np.stack([missing(exact, coded.search(Q, k)[1]) for coded in self.coded])
@@ -183,10 +191,6 @@ def _put(scores: np.ndarray, rows: np.ndarray, found: np.ndarray, at: np.ndarray
     for q in range(len(rows)):
         given = dict(zip(at[q].tolist(), found[q].tolist(), strict=True))
         scores[q] = [given.get(row, score) for row, score in zip(rows[q].tolist(), scores[q].tolist(), strict=True)]
-
-
-def _there(rows: np.ndarray) -> list[int]:
-    return rows[rows >= 0].tolist()
 
 
 def _scores(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:

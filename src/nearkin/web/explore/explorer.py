@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin.pipeline.left_side import find_ids
 from nearkin.web.explore.collection import Answer, Collection
 from nearkin.web.explore.measures import Measures
 from nearkin.web.explore.swept import Swept
@@ -37,6 +38,7 @@ class Explorer:
             "layouts": [column.record(name) for name, column in list(measures.layouts.items())],
             "colours": [column.record(name) for name, column in list(measures.colours.items())],
             "busy": measures.busy,
+            "left": None if collection.left is None else len(collection.left.ids),
             "sweep": None if self.swept is None else self.swept.record(),
         }
 
@@ -46,9 +48,19 @@ class Explorer:
         (answer,) = self.collection.answers(self.collection.vectors(np.array([row])))
         return self.answered(row, answer)
 
+    def asked_by(self, name: str) -> dict[str, Any]:
+        """The list of a left entity: its history, and what the index finds beyond it; ValueError for an unknown one."""
+        left = self.collection.left
+        if left is None:
+            raise ValueError("this index has no left side; `nearkin train` makes one")
+        (row,) = find_ids([name], left.ids)
+        history = left.seen(row).tolist()
+        (answer,) = self.collection.answers(left.vectors[row : row + 1], frozenset(history))
+        return self.answered(-1, answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
+
     def answered(self, row: int, answer: Answer) -> dict[str, Any]:
         """An answer with what is known of its rows."""
-        return {"row": row, **answer.record(), "about": self.named({row, *answer.rows()})}
+        return {"row": row, **answer.record(), "about": self.named({*answer.rows(), *([row] if row >= 0 else [])})}
 
     def named(self, rows: Any) -> dict[int, dict[str, Any]]:
         """What is known of rows."""

@@ -103,12 +103,12 @@ class Measures:
         if labels is None:
             return
         names, counts = np.unique(labels, return_counts=True)
-        common = names[np.sort(np.argsort(-counts, kind="stable")[: _CATEGORIES - (len(names) > _CATEGORIES)])]
-        own = labels[self.rows]
-        place = np.minimum(np.searchsorted(common, own), len(common) - 1)
-        values = np.where(common[place] == own, place, len(common)).astype(float)
+        common = names[np.argsort(-counts, kind="stable")[: _CATEGORIES - (len(names) > _CATEGORIES)]].tolist()
+        common.sort(key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
+        place = {name: at for at, name in enumerate(common)}
+        values = np.array([place.get(name, len(common)) for name in labels[self.rows].tolist()], float)
         others = [f"{len(names) - len(common)} others"] if len(names) > len(common) else []
-        self.colours["label"] = Column("label", values, names=[*common.tolist(), *others])
+        self.colours["label"] = Column("label", values, names=[*common, *others])
 
     def _lists(self) -> None:
         for number, coded in enumerate(self.collection.coded):

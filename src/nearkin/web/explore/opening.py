@@ -8,6 +8,7 @@ import numpy as np
 from nearkin.data import open_vectors
 from nearkin.index import Index
 from nearkin.index.rescoring import KeptVectors
+from nearkin.pipeline.left_side import LeftSide, read_left
 from nearkin.web.explore.beside import read_pictures, read_values
 from nearkin.web.explore.coded import Coded
 from nearkin.web.explore.collection import Beside, Collection, second
@@ -42,7 +43,7 @@ def open_collection(
     name_of_other = "" if compare is None else Path(compare).resolve().name
     if name == name_of_other:
         name, name_of_other = str(folder), str(compare)
-    return collect_rows(index, rows, beside, other=other, names=(name, name_of_other), k=k)
+    return collect_rows(index, rows, beside, other=other, names=(name, name_of_other), k=k, left=read_left(folder))
 
 
 def collect_rows(
@@ -53,6 +54,7 @@ def collect_rows(
     other: Index | None = None,
     names: tuple[str, str] = ("index", "other"),
     k: int = 10,
+    left: LeftSide | None = None,
 ) -> Collection:
     """The rows of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
 
@@ -69,7 +71,7 @@ def collect_rows(
     coded = [Coded(names[0], index, kept)]
     if other is not None:
         coded.append(second(names[1], other, index, kept))
-    return Collection(coded, index.ids, kept, beside or Beside(), k)
+    return Collection(coded, index.ids, kept, beside or Beside(), k, left)
 
 
 def _vectors(path: str, index: Index) -> np.ndarray:

@@ -54,7 +54,7 @@ def _data(explorer: Explorer) -> dict[str, Any]:
     shown = [] if pictures is None else [row for row in used if pictures.has(row)]
     names = ["rows", *measures.layouts, *measures.colours]
     return {
-        "about": explorer.about(),
+        "about": explorer.about() | {"left": None},  # a file answers for rows only
         "columns": {name: _base64(explorer.column(name) or b"") for name in names},
         "answers": {row: answer.record() for row, answer in answers.items()},
         "named": explorer.named(used),

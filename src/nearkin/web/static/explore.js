@@ -129,10 +129,16 @@ function list(title, answer, rowsOf, kindOf, figuresOf) {
     element("ol", {}, ...rowsOf.map((row) => entry(answer, row, row === answer.row ? "self" : kindOf(row), figuresOf(row)))));
 }
 
+function history_of(answer) {
+  const things = answer.history.map((thing) => [thing.id, thing.label, thing.text].filter(Boolean).join(" "));
+  return [element("span", { className: "words" }, element("b", { textContent: answer.left }), element("span", { className: "text",
+    textContent: `${things.length} known, left out below: ${things.slice(0, 40).join(", ")}${things.length > 40 ? ", ..." : ""}` }))];
+}
+
 function show() {
   const answer = current, at = Number($("oversample").value), k = about.k;
   const finds = answer.found.map((lists) => lists[at]);
-  $("chosen").replaceChildren(...words(answer.about[answer.row], answer.row));
+  $("chosen").replaceChildren(...(answer.left === undefined ? words(answer.about[answer.row], answer.row) : history_of(answer)));
   $("depth").textContent = at ? `${about.oversamples[at - 1]} × ${k} candidates ranked again by exact vectors` : "codes alone";
   const score = (index, row) => `true ${number(answer.true[row])}, coded ${number(answer.coded[index][row])}`;
   const columns = [];
@@ -146,17 +152,21 @@ function show() {
   $("lists").replaceChildren(...columns);
   const kept = (found) => answer.exact.filter((row) => found.includes(row)).length;
   $("outcome").textContent = !answer.exact
-    ? "The index keeps no exact vectors: give them (--vectors) to see what the codes lose."
+    ? "By the codes. The index keeps no exact vectors: give them (--vectors) to see what the codes lose."
     : `${finds.map((found, i) => `${about.indexes.length > 1 ? `${about.indexes[i].name}: ` : ""}${kept(found)} of ${answer.exact.length} exact neighbours found`).join("; ")}. ${SCORES[about.metric]}`;
   mark(answer, finds[0]);
 }
 const SCORES = { l2: "Squared distances: smaller is nearer.", ip: "Inner products: larger is nearer.", cosine: "Cosines: larger is nearer." };
 
-const choose = (row) => guarded(async () => {
-  current = await source.item(row);
+function display(answer) {
+  current = answer;
   $("hint").hidden = true;
   $("item").hidden = false;
   show();
+}
+
+const choose = (row) => guarded(async () => {
+  display(await source.item(row));
   history.replaceState(null, "", `#${row}`);
 });
 
@@ -174,6 +184,10 @@ $("search").addEventListener("submit", (event) => {
     $("hits").replaceChildren(...(found.length ? found.map((one) => hit({ ...one, picture: false })) : [element("li", { textContent: "Nothing found." })]));
     if (found.length) await choose(found[0].row);
   });
+});
+$("ask-left").addEventListener("submit", (event) => {
+  event.preventDefault();
+  guarded(async () => display(await source.left($("left").value)));
 });
 $("oversample").addEventListener("input", () => current && show());
 $("layout").addEventListener("change", () => guarded(redraw));
@@ -223,6 +237,7 @@ guarded(async () => {
   document.title = $("title").textContent = about.title;
   $("oversample").max = about.oversamples.length;
   $("rescore").hidden = !about.oversamples.length;
+  $("ask-left").hidden = !about.left;
   sweep();
   const row = Number.parseInt(location.hash.slice(1), 10);
   if (row >= 0) await choose(row);

@@ -99,9 +99,11 @@ class PointMap {
   }
 
   pick(x, y, reach) {  // the point nearest to a place of the canvas
-    let best = -1, least = reach * reach;
-    for (let point = 0; point < this.places.length / 2; point++) {
-      const [px, py] = this.at(point), far = (px - x) ** 2 + (py - y) ** 2;
+    const s = this.scale(), { places } = this;
+    const left = this.view.x + (x - this.canvas.clientWidth / 2) / s, top = this.view.y - (y - this.canvas.clientHeight / 2) / s;
+    let best = -1, least = (reach / s) ** 2;
+    for (let point = 0; point < places.length / 2; point++) {
+      const far = (places[2 * point] - left) ** 2 + (places[2 * point + 1] - top) ** 2;
       if (far < least) { least = far; best = point; }
     }
     if (best >= 0) this.choose(best);

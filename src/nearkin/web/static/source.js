@@ -11,6 +11,7 @@ const served = {
   about() { return this.json("about"); },
   worst() { return this.json("worst"); },
   find(text) { return this.json(`find?text=${encodeURIComponent(text)}`); },
+  left(id) { return this.json(`left?id=${encodeURIComponent(id)}`); },
   item(row) { return this.json(`item/${row}`); },
   async column(name) {
     const answer = await fetch(`column/${name}`);

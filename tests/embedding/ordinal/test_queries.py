@@ -1,0 +1,33 @@
+"""Questions worth asking: answers are seen in whichever form they are kept."""
+
+import numpy as np
+
+from nearkin.data import comparisons_from_vectors
+from nearkin.embedding.ordinal.queries import informative_queries, random_queries
+from nearkin.records import Comparisons
+
+X = np.random.default_rng(0).normal(0, 1, (8, 2))
+
+
+def coin(near, far):
+    return 1 / (1 + np.exp(near - far))
+
+
+def test_triplets_written_as_quadruplets_are_the_same_answers():
+    """They were taken for no answers: `nearkin ask` asked again, and chose as if nothing were known."""
+    triplets = comparisons_from_vectors(X, 60, random_state=0)
+    i, j, k = triplets.indices.T
+    forms = [np.stack(columns, axis=1) for columns in ((i, j, i, k), (j, i, i, k), (i, j, k, i), (j, i, k, i))]
+    wanted = informative_queries(X, triplets, coin, 10, np.random.default_rng(1))
+    for rows in forms:
+        found = informative_queries(X, Comparisons(rows, np.arange(8)), coin, 10, np.random.default_rng(1))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_asked_quadruplets_are_not_asked_again():
+    triplets = comparisons_from_vectors(X, 120, random_state=0)
+    asked = Comparisons(triplets.quadruplets(), np.arange(8))
+    known = {(i, *sorted((j, k))) for i, j, k in triplets.indices.tolist()}
+    fresh = random_queries(8, asked, 30, np.random.default_rng(5)).tolist()
+    assert len(fresh) > 5
+    assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known
