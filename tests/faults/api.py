@@ -87,7 +87,7 @@ def calls() -> list[Call]:
         ("linalg.rotate_rows", linalg.rotate_rows, (np.eye(4), [[0, 1]], [0.1])),
         ("linalg.rotate_columns", linalg.rotate_columns, (np.eye(4), [[0, 1]], [0.1])),
         ("metrics.recall", metrics.recall, (ids, ids)),
-        ("metrics.label_relevance", metrics.label_relevance, (list("abcabc"), list("abcabc"))),
+        ("metrics.label_relevance", metrics.label_relevance, (ids, np.arange(6))),
         ("greedy_matching", greedy_matching, (W,)),
         ("two_opt_matching", two_opt_matching, (W,)),
         ("max_weight_matching", max_weight_matching, (W,)),

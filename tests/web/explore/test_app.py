@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from nearkin.web.explore import Explorer, explore_app
+from tests.cli.conftest import run
 from tests.web.explore.conftest import HOSTILE, N
 
 
@@ -73,3 +75,16 @@ def test_names_go_out_as_data_only(client: TestClient) -> None:
     answer = client.get("/token/item/0")
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["about"]["0"]["id"] == HOSTILE
+
+
+def test_the_command_prints_a_link_that_opens_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+    monkeypatch.setattr("nearkin.web.explore.job.run", lambda app, host, port: served.append((app, host, port)))
+    said = run("explore", folder / "idx", "--vectors", folder / "X.npy", "--port", 8799)
+    assert said.exit_code == 0, said.output
+    ((app, host, port),) = served
+    assert (host, port) == ("127.0.0.1", 8799)  # this computer only, unless told
+    (link,) = re.findall(r"http://127.0.0.1:8799(/[\w-]{20,}/)", said.output)
+    with TestClient(app) as client:
+        assert client.get(f"{link}about").json()["rows"] == N
+        assert client.get("/about").status_code == 404

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nearkin.web.explore import Explorer, explore_app
+from nearkin.web.explore.job import NotebookPage
 from nearkin.web.explore.page import single_page
 from tests.web.browser import complaints, opened_browser, served, wait_until
 from tests.web.explore.conftest import HOSTILE
@@ -92,3 +93,12 @@ def test_nothing_sticks_out(browser: Any, explorer: Explorer, tmp_path: Path, wi
         assert run(browser, "return document.documentElement.scrollWidth") <= width
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_page_in_a_notebook(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html>{NotebookPage(single_page(explorer))._repr_html_()}", encoding="utf-8")
+    browser.get(file.as_uri())
+    browser.switch_to.frame(0)
+    use_the_page(browser, explorer)
+    assert not complaints(browser)

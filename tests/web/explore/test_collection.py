@@ -101,6 +101,17 @@ def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path)
     assert named.about(0)["text"] == ""
 
 
+def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path: Path) -> None:
+    (answer,) = collect_rows(nk.Index.build(rows), k=5).answers(rows[4:5])
+    assert answer.exact == answer.found[0][0]
+    assert all(answer.true[row] == pytest.approx(answer.coded[0][row], abs=1e-4) for row in answer.rows())
+    comparisons = nk.data.comparisons_from_vectors(rows[:12, :2], 300, random_state=0)
+    model = nk.OrdinalEmbedding(random_state=0).fit(comparisons)
+    model.save(tmp_path / "map")
+    collection = open_collection(tmp_path / "map", k=3)
+    np.testing.assert_allclose(collection.vectors(np.arange(12)), model.embedding_, rtol=1e-6)
+
+
 def test_missing_counts_what_is_not_found() -> None:
     assert missing(np.array([[1, 2, 3], [1, 2, 3]]), np.array([[3, 1, 9], [4, -1, -1]])).tolist() == [1, 3]
 

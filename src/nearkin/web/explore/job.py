@@ -67,7 +67,7 @@ class NotebookPage:
 
     def _repr_html_(self) -> str:
         return (
-            f'<iframe title="nearkin explore" srcdoc="{html.escape(self.html)}" sandbox="allow-scripts" '
+            f'<iframe title="nearkin explore" srcdoc="{html.escape(self.html)}" sandbox="allow-scripts allow-forms" '
             'style="width:100%;height:46rem;border:0"></iframe>'
         )
 

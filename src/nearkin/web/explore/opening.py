@@ -8,6 +8,7 @@ import numpy as np
 from nearkin.data import open_vectors
 from nearkin.index import Index
 from nearkin.index.rescoring import KeptVectors
+from nearkin.pipeline.embedding_folder import decoded, open_index
 from nearkin.pipeline.left_side import LeftSide, read_left
 from nearkin.web.explore.beside import read_pictures, read_values
 from nearkin.web.explore.coded import Coded
@@ -27,11 +28,13 @@ def open_collection(
 ) -> Collection:
     """The rows of a saved index, with what lies beside them, and a second index over the same rows to compare with.
 
+    A folder of vectors (`nearkin embed`) is an index that searches all of them exactly.
+
     vectors: the exact rows in the order of the index, for one that keeps none. labels, texts: files of one value a row,
     or with `ids_column` tables that name their rows. images: as in `read_pictures`. ValueError where they do not fit.
     """
-    index = Index.load(folder)
-    other = None if compare is None else Index.load(compare)
+    index = open_index(folder)
+    other = None if compare is None else open_index(compare)
     rows = None if vectors is None else _vectors(vectors, index)
     ids = list(map(str, range(len(index)) if index.ids is None else index.ids.tolist()))
     beside = Beside(
@@ -67,6 +70,8 @@ def collect_rows(
             f"vectors have shape {vectors.shape}, the index has {(len(index), index.n_features)}; give the vectors it "
             "was made of, in their order"
         )
+    if vectors is None and index.kept is None and index.quantizer is None:
+        vectors = decoded(index)  # an exact index holds the rows themselves
     kept = index.kept if vectors is None else KeptVectors([vectors])
     coded = [Coded(names[0], index, kept)]
     if other is not None:

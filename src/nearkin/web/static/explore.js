@@ -167,7 +167,7 @@ function display(answer) {
 
 const choose = (row) => guarded(async () => {
   display(await source.item(row));
-  history.replaceState(null, "", `#${row}`);
+  if (location.protocol !== "about:") history.replaceState(null, "", `#${row}`);  // a notebook's frame has no address
 });
 
 function hit(found, figures = "") {
