@@ -31,10 +31,9 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.steady import rounded_product
-from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import ClusterSums
+from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
 from nearkin.quantization.outliers import extent, warn_of
 from nearkin.quantization.streaming import RunningFit
 
@@ -208,7 +207,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """Rows (n, d) float32 in the original space that codes (n, M), as `encode` gives them, stand for."""
         check_is_fitted(self)
         lists, codes = self._checked_codes(codes)
-        rows = books.decode(codes, self.codebooks_) @ self.rotation_.T
+        rows = decode(codes, self.codebooks_) @ self.rotation_.T
         return rows if lists is None else rows + self._coarse_quantizer().centroids[lists]
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -225,7 +224,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         X = check_magnitude(validate_vectors(self, X))
         total = 0.0
         for Z, _ in self._rotated_chunks(X):
-            total += len(Z) * books.squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
+            total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
         return total / len(X)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
