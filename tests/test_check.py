@@ -53,3 +53,9 @@ def test_seeds():
     assert torch.equal(torch.rand(2, generator=torch_generator(4)), torch.rand(2, generator=torch_generator(4)))
     with pytest.raises(TypeError, match="random_state is 'seed'"):
         numpy_generator("seed")
+
+
+def test_integers_beyond_float64_are_not_finite():
+    """Before, an OverflowError."""
+    with pytest.raises(ValueError, match="must be finite"):
+        check_real(10**400, "x")

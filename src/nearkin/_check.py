@@ -31,8 +31,12 @@ def check_real(
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be a number")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} is {value!r}; it must be finite")
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer beyond float64
+        finite = False
+    if not finite:
+        raise ValueError(f"{name} is {str(value)[:30]}; it must be finite")
     if above is not None and value <= above:
         raise ValueError(f"{name} is {value!r}; it must be greater than {above}")
     _check_range(value, name, low, high, "a number")

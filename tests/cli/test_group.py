@@ -1,5 +1,9 @@
 """The one place where errors become one line and an exit code."""
 
+import json
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -86,6 +90,20 @@ def test_ids_that_a_spreadsheet_would_compute(tmp_path, option):
     found = [line.split(",")[2] for line in (tmp_path / "hits.csv").read_text().splitlines()[1:]]
     mark = "'" if option else ""
     assert found == [f"{mark}=1+1", f"{mark}@x", "plain"]
+
+
+def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:
+    """Without a terminal: lines for steps that take time, for all of them with --verbose, for none with --quiet."""
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
+    command = ("compress", tmp_path / "X.npy", "--bytes", 1, "--centroids", 16, "--out", tmp_path / "idx", "--json")
+    log = run(*command, "--verbose").stderr.splitlines()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d nearkin compress began", log[0])
+    assert any(re.fullmatch(r"\d\d:\d\d:\d\d train: \d+\.\d s", line) for line in log)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d done in \d+\.\d s", log[-1])
+    quiet = run("--quiet", *command)
+    assert not quiet.stderr
+    assert json.loads(quiet.stdout)["threads"] >= 1
+    assert run(*command, "--quiet", "--verbose").exit_code == 2
 
 
 @pytest.mark.parametrize("content", ['{"x": 1}', "[]", "{"])

@@ -61,7 +61,7 @@ def case(number: int, seed: int, folder: Path) -> str:
         warnings.simplefilter("ignore")
         try:
             function(*given)
-        except (ValueError, TypeError, FileNotFoundError) as error:
+        except (ValueError, TypeError, FileNotFoundError, MemoryError) as error:
             if not str(error):
                 raise Fault(f"{name}{_shown(given)}: an error without a text") from error
             raise ValueError(f"{name}: {error}") from error

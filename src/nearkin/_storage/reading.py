@@ -8,7 +8,7 @@ from typing import TypeVar
 from nearkin._storage.replacing import recover
 
 Loaded = TypeVar("Loaded")
-_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError)  # keys, kinds and shapes that fail
+_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError)  # of its content
 
 
 def one_version(path: str | os.PathLike, load: Callable[[Path], Loaded]) -> Loaded:

@@ -19,6 +19,8 @@ from nearkin.cli.export import export
 from nearkin.cli.group import CommandGroup
 from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
+from nearkin.cli.rotate import rotate
+from nearkin.cli.screen import VOICE, Voice
 from nearkin.cli.search import search
 from nearkin.cli.similar import similar
 from nearkin.cli.sweep import sweep
@@ -47,6 +49,10 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Any command: no progress, errors only.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Any command: where there is no terminal, a line for every step.")
+    ] = False,
 ) -> None:
     """Learn what is near, store it small, find it fast.
 
@@ -67,9 +73,13 @@ def root(
     - nearkin remove idx 17 42
     - nearkin check idx
     - nearkin encode "parts/*.npy" --model idx --out codes
+    - nearkin rotate X.npy --for qdrant-binary --out X_rot.parquet
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
     """
     del version
+    if quiet and verbose:
+        raise ValueError("--quiet and --verbose contradict each other; give one of them")
+    vars(VOICE).update(vars(Voice(quiet, verbose, f"nearkin {ctx.invoked_subcommand}")))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:
@@ -78,7 +88,7 @@ def root(
 
 _COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, encode, export, check),
+    *(add, remove, update, rotate, encode, export, check),
 )
 for command in _COMMANDS:
     app.command()(command)

@@ -37,7 +37,7 @@ def add(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
-    names = given.ids if ids is None else nk.data.read_column(ids)
+    names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     made = nk.pipeline.add_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
     _finish(screen, made)
 
@@ -86,7 +86,7 @@ def update(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
-    names = given.ids if ids is None else nk.data.read_column(ids)
+    names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     if names is None:
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
     _finish(screen, nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch)))

@@ -115,7 +115,7 @@ def compress(
         train=None if train is None else nk.data.open_vectors(train),
         train_rows=train_rows,
         metric=pipeline.choose_metric(chosen, metric),
-        ids=given.ids if ids is None else nk.data.read_column(ids),
+        ids=given.ids if ids is None else pipeline.read_ids(ids, len(given.file)),
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.Steps(screen.watch),

@@ -13,6 +13,7 @@ from nearkin._distributed import PeerError, joined
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
+EVERYWHERE = ("--quiet", "--verbose")
 
 
 class CommandGroup(TyperGroup):
@@ -28,6 +29,9 @@ class CommandGroup(TyperGroup):
         OSError, a missing extra, no memory) the line says what to report. Set NEARKIN_DEBUG=1 for the traceback.
         """
         extra["standalone_mode"] = False
+        given = list(sys.argv[1:] if args is None else args)
+        front = [word for word in given if word in EVERYWHERE]  # options of all commands, wherever they are typed
+        args = front + [word for word in given if word not in EVERYWHERE]
         try:
             with joined():  # under torchrun: the processes of a run; nothing without it
                 code = super().main(args, *others, **extra)

@@ -63,10 +63,10 @@ def recommend(
     record, answers = nk.pipeline.recommend_folder(
         folder,
         out=out,
-        left_ids=nk.data.read_column(left_file) if left_file is not None else left_ids or None,
+        left_ids=nk.pipeline.read_ids(left_file, word=words.left) if left_file is not None else left_ids or None,
         history=newcomers,
         k=k,
-        candidates=None if candidates is None else nk.data.read_column(candidates),
+        candidates=None if candidates is None else nk.pipeline.read_ids(candidates, word=words.right),
         with_seen=with_seen,
         index=index,
         steps=nk.pipeline.Steps(screen.watch),

@@ -1,9 +1,12 @@
 """What a command shows: progress on stderr while it works, then a table, or one JSON record, on stdout."""
 
 import json
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -16,7 +19,26 @@ from nearkin._distributed import current
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
+_WORTH_A_LINE = 2.0  # seconds that a step takes before a log has a line about it, unless --verbose asks for all
 _NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
+
+
+@dataclass
+class Voice:
+    """How much a command says while it works: set once, from --quiet and --verbose, before it begins."""
+
+    quiet: bool = False
+    verbose: bool = False
+    command: str = "nearkin"
+    began: float | None = None  # when the first step of a run without a terminal began
+    spoken: bool = False  # whether a line was written
+
+    def every(self) -> float:
+        """Seconds between two lines about one step, where there is no terminal to draw a bar on."""
+        return 5.0 if self.verbose else 60.0
+
+
+VOICE = Voice()
 
 
 class Screen:
@@ -25,12 +47,20 @@ class Screen:
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
         self._quiet = current().rank > 0  # of several processes the first one speaks
+        self._silent = self._quiet or VOICE.quiet
         self._out = Console(file=sys.stdout, quiet=self._quiet)
         self._err = Console(file=sys.stderr, quiet=self._quiet)
 
     @contextmanager
     def watch(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
-        """Show a bar with the time left while the block runs; yields callback(steps done, record with "total")."""
+        """Show a bar with the time left while the block runs; yields callback(steps done, record with "total").
+
+        Where there is no terminal, a line when the block ends says how long it took.
+        """
+        if not self._err.is_terminal:
+            with self._log(title) as log:
+                yield log
+            return
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description:<10}"),
@@ -41,8 +71,7 @@ class Screen:
             TimeRemainingColumn(),
             TextColumn("[dim]{task.fields[note]}"),
         )
-        hidden = self._quiet or not self._err.is_terminal
-        with Progress(*columns, console=self._err, transient=True, disable=hidden) as bars:
+        with Progress(*columns, console=self._err, transient=True, disable=self._silent) as bars:
             task = bars.add_task(title, total=None, note="")
 
             def callback(step: int, record: Mapping[str, Any]) -> None:
@@ -50,12 +79,44 @@ class Screen:
 
             yield callback
 
+    @contextmanager
+    def _log(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
+        """Lines with the time of day: when the run began, one for each step that takes time, some within long ones."""
+        start = said = time.monotonic()
+        VOICE.began = VOICE.began or start
+
+        def callback(step: int, record: Mapping[str, Any]) -> None:
+            nonlocal said
+            if time.monotonic() - said >= VOICE.every():
+                said = time.monotonic()
+                share = f"{step / record['total']:.0%}  " if record.get("total") else ""
+                self._line(f"{title}: {share}{_note(record)}".rstrip())
+
+        yield callback
+        taken = time.monotonic() - start
+        if VOICE.verbose or taken >= _WORTH_A_LINE:
+            self._line(f"{title}: {taken:.1f} s")
+
+    def _line(self, text: str) -> None:
+        """One line of the log, after one that says when the run began."""
+        if self._silent:
+            return
+        if not VOICE.spoken:
+            VOICE.spoken = True
+            ago = time.monotonic() - (VOICE.began or time.monotonic())
+            self.say(f"{_clock(time.time() - ago)} {VOICE.command} began")
+        self.say(f"{_clock(time.time())} {text}")
+
     def say(self, text: str) -> None:
         """A line for people, on stderr."""
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Mapping[str, Any], *tables: Table | str) -> None:
-        """Print the record as JSON, or the tables (and lines) for people."""
+        """Print the record as JSON, or the tables (and lines) for people; the record names the threads used."""
+        if VOICE.spoken and VOICE.began is not None:
+            self._line(f"done in {time.monotonic() - VOICE.began:.1f} s")
+        if record.get("threads") is None:
+            record = {**record, "threads": threads_used()}
         if self.as_json and not self._quiet:
             sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
         if self.as_json:
@@ -63,6 +124,18 @@ class Screen:
         for part in filter(None, tables):
             is_text = isinstance(part, str)  # the cells of a table are escaped where they are made
             self._out.print(printable(part) if is_text else part, highlight=False, markup=not is_text)
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+def threads_used() -> int:
+    """How many threads numerical libraries take: what the environment or --threads says, else the cores we may use."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:

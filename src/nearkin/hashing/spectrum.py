@@ -70,6 +70,8 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
         variances, axes = eigh(covariance, subset_by_index=(d - keep, d - 1), check_finite=False)
         variances, axes = variances[::-1].copy(), axes[:, ::-1].copy()
     group.broadcast(variances, axes)  # machines may round differently
+    if not len(variances):
+        raise ValueError("X holds values whose squares float64 cannot hold; scale it, for example X / np.abs(X).max()")
     floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
     kept = int((variances > max(floor, _noise(mean, eps))).sum())
     kept = kept if n_components is None else min(kept, n_components)

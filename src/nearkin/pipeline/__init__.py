@@ -35,9 +35,12 @@ __getattr__, __dir__, __all__ = lazily(
         "open_given": "nearkin.pipeline.embedding_folder",
         "open_index": "nearkin.pipeline.embedding_folder",
         "open_queries": "nearkin.pipeline.embedding_folder",
+        "read_ids": "nearkin.pipeline.embedding_folder",
         "recommend_folder": "nearkin.pipeline.recommend",
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
+        "rotate_file": "nearkin.pipeline.rotate",
+        "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
         "save_for_explore": "nearkin.pipeline.demo",
         "search_in_batches": "nearkin.pipeline.evaluate",
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.embedding_folder import open_given as open_given
     from nearkin.pipeline.embedding_folder import open_index as open_index
     from nearkin.pipeline.embedding_folder import open_queries as open_queries
+    from nearkin.pipeline.embedding_folder import read_ids as read_ids
     from nearkin.pipeline.embedding_folder import words_of as words_of
     from nearkin.pipeline.encode import BatchEncoder as BatchEncoder
     from nearkin.pipeline.encode import encode_shards as encode_shards
@@ -83,5 +87,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.pages import folder_page as folder_page
     from nearkin.pipeline.recommend import recommend_folder as recommend_folder
     from nearkin.pipeline.recommend import similar_folder as similar_folder
+    from nearkin.pipeline.rotate import rotate_file as rotate_file
+    from nearkin.pipeline.rotate import rotate_with as rotate_with
     from nearkin.pipeline.steps import Steps as Steps
     from nearkin.pipeline.train import train_index as train_index

@@ -96,10 +96,20 @@ def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os
     given.file.check_finite()
     X, names = given.file.read(), given.ids
     if ids is not None:
-        names = read_column(ids)
+        names = read_ids(ids, len(X))
         if len(names) != len(X):
             raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
     return Asked(X, np.arange(len(X)) if names is None else names)
+
+
+def read_ids(path: str | os.PathLike, n: int | None = None, word: str | None = None) -> np.ndarray:
+    """The ids in a file, one a row, without a first line that is their name: one more than `n`, or the text `word`."""
+    ids = read_column(path)
+    if not len(ids) or ids.dtype.kind != "U" or not (len(ids) - 1 == n or ids[0] == word):
+        return ids
+    rest = ids[1:]
+    whole = all(text.isdecimal() and str(int(text)) == text for text in rest.tolist())
+    return rest.astype(np.int64) if whole else rest
 
 
 def decoded(index: nk.Index) -> np.ndarray:

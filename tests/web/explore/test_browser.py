@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nearkin.web.explore import Explorer, explore_app
+from nearkin.web.explore import Explorer, Measures, explore_app
 from nearkin.web.explore.job import NotebookPage
 from nearkin.web.explore.page import single_page
 from tests.web.browser import complaints, opened_browser, served, wait_until
@@ -78,6 +78,16 @@ def test_the_mailed_file(browser: Any, explorer: Explorer, tmp_path: Path) -> No
     browser.get(file.as_uri())
     use_the_page(browser, explorer)
     assert not complaints(browser)
+
+
+def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
+    few = Measures(explorer.collection, most=10)
+    few.run(layout=False)
+    row = next(row for row in range(120) if row not in few.rows)
+    file = tmp_path / "few.html"
+    file.write_text(single_page(Explorer("few", explorer.collection, few)), encoding="utf-8")
+    browser.get(f"{file.as_uri()}#{row}")
+    wait_until(lambda: "holds no neighbours of that row" in run(browser, "return $('status').textContent"))
 
 
 @pytest.mark.parametrize("width", [360, 1200, 2560])

@@ -7,7 +7,7 @@ from typing import Any
 
 from nearkin._storage import regular_file
 from nearkin.plots import new_axes, plot_against_bytes
-from nearkin.plots.style import series_style
+from nearkin.plots.style import legend, series_style
 from nearkin.web.drawing import png
 
 
@@ -44,7 +44,7 @@ class Swept:
         ax.set_xlabel(label)
         ax.set_ylabel("queries a second")
         ax.set_yscale("log")
-        ax.legend(frameon=False, fontsize=8)
+        legend(ax)
         return png(ax, dark)
 
     def _of(self, method: str) -> list[dict[str, Any]]:

@@ -165,10 +165,11 @@ function display(answer) {
   show();
 }
 
-const choose = (row) => guarded(async () => {
+const choose = (row) => guarded(() => look_at(row));
+async function look_at(row) {
   display(await source.item(row));
   if (location.protocol !== "about:") history.replaceState(null, "", `#${row}`);  // a notebook's frame has no address
-});
+}
 
 function hit(found, figures = "") {
   const button = element("button", { type: "button" }, ...words(found, found.row, element("span", { className: "figures", textContent: figures })));
@@ -182,7 +183,7 @@ $("search").addEventListener("submit", (event) => {
     const found = await source.find($("text").value);
     $("hits").hidden = false;
     $("hits").replaceChildren(...(found.length ? found.map((one) => hit({ ...one, picture: false })) : [element("li", { textContent: "Nothing found." })]));
-    if (found.length) await choose(found[0].row);
+    if (found.length) await look_at(found[0].row);
   });
 });
 $("ask-left").addEventListener("submit", (event) => {
@@ -240,5 +241,5 @@ guarded(async () => {
   $("ask-left").hidden = !about.left;
   sweep();
   const row = Number.parseInt(location.hash.slice(1), 10);
-  if (row >= 0) await choose(row);
+  if (row >= 0) await look_at(row);
 });

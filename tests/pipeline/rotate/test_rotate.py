@@ -1,0 +1,60 @@
+"""Vectors turned for other engines' codes, and the engines in which that gains nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.pipeline.rotate.engines import ENGINES, codec_for
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """X.npy, whose columns matter very unequally, and Q.npy of the same law."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("rotate")
+    law = rng.normal(size=(16, 16)) * np.geomspace(5, 0.1, 16)[:, None]
+    for name, n in (("X", 1500), ("Q", 40)):
+        np.save(folder / f"{name}.npy", (rng.normal(size=(n, 16)) @ law).astype(np.float32))
+    return folder
+
+
+def test_distances_stay_and_queries_follow(folder: Path) -> None:
+    made = run_json("rotate", folder / "X.npy", "--for", "pgvector-bit", "--out", folder / "Xr.parquet")
+    assert made["gain"] >= 0
+    run_json("rotate", folder / "Q.npy", "--with", made["rotation"], "--out", folder / "Qr.npy")
+    X, Q = (nk.read_vectors(folder / name) for name in ("X.npy", "Q.npy"))
+    Xr, Qr = (nk.read_vectors(folder / name) for name in ("Xr.parquet", "Qr.npy"))
+    np.testing.assert_allclose(Q @ X.T, Qr @ Xr.T, rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.linalg.norm(Xr, axis=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "faiss:SQ4"])
+def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None:
+    if engine in ENGINES and ENGINES[engine].codec is None:
+        result = run("rotate", folder / "X.npy", "--for", engine, "--out", folder / "no.npy")
+        assert result.exit_code == 2
+        assert f"a rotation gains nothing for {engine}: " in result.stderr
+        assert not (folder / "no.npy").exists()
+        return
+    X = nk.read_vectors(folder / "X.npy")
+    assert nk.Rotation(codec_for(engine, 16), max_iter=1, random_state=0).fit(X).rotation_.shape == (16, 16)
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("X.npy", "--out", "Y.npy"), "say what to turn the vectors for"),
+        (("X.npy", "--for", "oracle", "--out", "Y.npy"), "--for is 'oracle'"),
+        (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
+        (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "the ending of --out is '.csv'"),
+        (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
+    ],
+)
+def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
+    monkeypatch.chdir(folder)
+    result = run("rotate", *args)
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert result.stderr.count("\n") == 1
