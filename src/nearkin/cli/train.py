@@ -53,6 +53,7 @@ def train(
     Examples:
 
     - nearkin train pairs.csv --bytes 16 --out idx
+    - nearkin recommend idx --all --out recs.csv
     - nearkin search idx --left-id 42 -k 10
     """
     screen = Screen(as_json)
@@ -68,11 +69,11 @@ def train(
         split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": threads},
     )  # fmt: skip
-    report = Path(out) / "report.html"
+    words, report = nk.pipeline.words_of(out), Path(out) / "report.html"
     nk.pipeline.folder_page(out).write(report)
     shown = {
-        "lefts × rights, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
-        "bytes per right": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",
+        f"{words.left} × {words.right}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
+        f"bytes per {words.right}": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in made["seconds"].items() if value >= 0.05),
     }
     measures = ("recall@10", "recall@100", "precision@100", "ndcg@100")
@@ -83,5 +84,5 @@ def train(
         pairs(out, shown),
         *judged,
         f"Report: {report}",
-        f"Next: nearkin search {out} --left-id {record.left_ids[0]}",
+        f"Next: nearkin recommend {out} --all --out recs.csv",
     )

@@ -120,7 +120,7 @@ class VectorFile:
         """A digest of all values, which takes a pass over the file: equal where the vectors are."""
         made = hashlib.sha256(str(self.shape).encode())
         for chunk in self.chunks():
-            made.update(chunk)
+            made.update(chunk.tobytes())
         return made.hexdigest()[:32]
 
     def describe(self) -> str:

@@ -13,6 +13,7 @@ from nearkin._check import check_choice, check_integer, check_magnitude, has_uni
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.quantization.additive import steady_codes
@@ -35,7 +36,7 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
     norm_bits: int
     max_iter: int
     max_points_per_centroid: int
-    random_state: Any
+    random_state: Seed
     codebooks_: np.ndarray
     rotation_: np.ndarray
     norms_: np.ndarray
@@ -45,7 +46,7 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
         """rotation (d, d') and codebooks (splits, M, K, d'/splits) of centred rows X (n, d) float32."""
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from rows X (n, d), n >= n_centroids; `callback` hears of every round.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
@@ -61,7 +62,7 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
             X = X[np.sort(generator.choice(len(X), limit, replace=False))]
         X = X.astype(np.float32)
         mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
-        self.history_: list[dict[str, Any]] = []
+        self.history_: list[Record] = []
 
         def record(_: int, entry: Any) -> None:
             self.history_.append(dict(entry))
@@ -84,13 +85,13 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them; a row encodes alone as in a batch."""
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
         return steady_codes(self._inner(), rounded_product(X, self.rotation_.astype(np.float64)))
 
-    def decode(self, codes: Any) -> np.ndarray:
+    def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
         check_is_fitted(self)
         codes, index = np.asarray(codes), self._inner()
@@ -100,15 +101,15 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
             )
         return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """`encode`, under scikit-learn's name."""
         return self.encode(X)
 
-    def inverse_transform(self, codes: Any) -> np.ndarray:
+    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
         """`decode`, under scikit-learn's name."""
         return self.decode(codes)
 
-    def distortion(self, X: Any) -> float:
+    def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
@@ -124,11 +125,11 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
         check_choice(metric, "metric", METRICS)
         return behind_rotation(self.rotation_, self._inner(metric)) if self._is_rotated() else self._inner(metric)
 
-    def faiss_codes(self, X: Any) -> np.ndarray:
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """The same as `encode`: FAISS stores these codes."""
         return self.encode(X)
 
-    def add_to(self, index: faiss.Index, X: Any) -> None:
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
         inner = faiss.downcast_index(index)
         if isinstance(inner, faiss.IndexPreTransform):

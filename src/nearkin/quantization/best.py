@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from nearkin._check import check_integer, check_magnitude, check_real, check_vectors
 from nearkin._random import draw_seed, numpy_generator
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.product import ProductQuantizer
@@ -31,16 +32,16 @@ class Best(NamedTuple):
     """
 
     quantizer: Any
-    table: list[dict[str, Any]]
+    table: list[Record]
 
 
 def best(
-    X: Any,
+    X: ArrayLike,
     n_bytes: int,
-    queries: Any = None,
+    queries: ArrayLike | None = None,
     seconds: float | None = None,
     *,
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
     """Race codecs, rotations and starts at `n_bytes` a row for rows X (n, d); at least 100 rows.
@@ -60,7 +61,7 @@ def best(
     generator = numpy_generator(random_state)
     race, seed = _Race.of(X, queries, generator), draw_seed(generator)
     made = dict(_candidates(n_bytes, X.shape[1], len(race.train), seed))
-    table: list[dict[str, Any]] = []
+    table: list[Record] = []
     for step, (name, make) in enumerate(made.items()):
         if table and time.perf_counter() > until:
             break
@@ -95,7 +96,7 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, 
 
 def _fitted(quantizer: Any, X: np.ndarray, queries: np.ndarray | None) -> VectorCodes:
     if queries is not None and isinstance(quantizer, ProductQuantizer):
-        return quantizer.fit(X, queries=queries)
+        return quantizer.fit(X, queries=queries)  # pyright: ignore[reportReturnType]
     return quantizer.fit(X)
 
 
@@ -113,7 +114,7 @@ class _Race:
     truth: np.ndarray = field(repr=False)
 
     @classmethod
-    def of(cls, X: np.ndarray, queries: Any, generator: np.random.Generator) -> "_Race":
+    def of(cls, X: np.ndarray, queries: ArrayLike | None, generator: np.random.Generator) -> "_Race":
         order, given = generator.permutation(len(X)), None
         if queries is None:
             count = min(_QUERIES, len(X) // 10)
@@ -127,7 +128,7 @@ class _Race:
         rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
         return cls(train, rows, asked, given, _nearest(rows, asked))
 
-    def run(self, name: str, quantizer: Any) -> dict[str, Any]:
+    def run(self, name: str, quantizer: Any) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started = time.process_time()
         fitted = _fitted(quantizer, self.train, self.given)
@@ -149,10 +150,10 @@ def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
 class BestCode(BaseEstimator):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
 
-    def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Any = None) -> None:
+    def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Seed = None) -> None:
         self.n_bytes, self.seconds, self.random_state = n_bytes, seconds, random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Any:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Any:
         """the fitted winner of the race on rows X (n, d)."""
         del y
         return best(X, self.n_bytes, None, self.seconds, random_state=self.random_state, callback=callback).quantizer

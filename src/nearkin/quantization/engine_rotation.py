@@ -15,6 +15,7 @@ from nearkin._check import check_integer, check_magnitude, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -62,12 +63,12 @@ class Rotation(TransformerMixin, BaseEstimator):
     rotation_: np.ndarray
     _cross: np.ndarray | None = None  # X^T Y (d, d) of the batches seen by partial_fit
 
-    def __init__(self, codec: Any = "sign", *, max_iter: int = 20, random_state: Any = None) -> None:
+    def __init__(self, codec: Any = "sign", *, max_iter: int = 20, random_state: Seed = None) -> None:
         self.codec = codec
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from rows X (n, d), of which up to 8,192 are learned from and as many judged.
 
         `callback(step, record)` hears of each start that was learned from. ValueError or TypeError, before any work,
@@ -103,7 +104,7 @@ class Rotation(TransformerMixin, BaseEstimator):
             return turned_for_products(X, R, int(self.codec[2:]), self.max_iter, seed)
         return turned(X, R, train, self.max_iter)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Follow a stream: turn to what the codec makes of one more batch X (b, d); the first batch is fitted."""
         if not hasattr(self, "rotation_"):
             return self.fit(X, y)
@@ -112,16 +113,16 @@ class Rotation(TransformerMixin, BaseEstimator):
         scale = float(np.einsum("nd,nd->", X, X)) or 1.0
         memory = self.rotation_.astype(np.float64) if self._cross is None else self._cross
         self._cross = _MEMORY * memory + (1 - _MEMORY) * X.shape[1] / scale * (X.T @ Y).astype(np.float64)
-        self.rotation_ = nearest_orthogonal(self._cross).astype(np.float32)
+        self.rotation_ = nearest_orthogonal(np.asarray(self._cross)).astype(np.float32)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """X R (n, d), float32 or float64 as X is."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
         return (X.astype(np.float64) @ self.rotation_).astype(X.dtype)
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
+    def inverse_transform(self, Z: ArrayLike) -> np.ndarray:
         """Rows (n, d) whose `transform` are Z (n, d)."""
         check_is_fitted(self)
         Z = validate_vectors(self, Z)

@@ -27,13 +27,13 @@ from nearkin._deprecation import accepts_old
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.steady import rounded_product
-from nearkin.quantization import codebooks as books
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import ClusterSums
+from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
 from nearkin.quantization.outliers import extent, warn_of
 from nearkin.quantization.streaming import RunningFit
 
@@ -111,7 +111,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         tol: float = 1e-4,
         max_points_per_centroid: int = 256,
         horizon: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_subspaces = n_subspaces
         self.n_centroids = n_centroids
@@ -128,11 +128,11 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: ArrayLike,
+        y: object = None,
         *,
-        weights: Any = None,
-        queries: Any = None,
+        weights: ArrayLike | None = None,
+        queries: ArrayLike | None = None,
         callback: Callback | None = None,
     ) -> Self:
         """Learn rotation and codebooks from rows X (n, d), n >= max(n_centroids, n_lists).
@@ -174,7 +174,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         self._running = None
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
         """Follow a stream: learn from one more batch X (b, d).
 
         The first batch (at least `n_centroids` rows) is fitted as by `fit`, unless the estimator is already fitted.
@@ -192,7 +192,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         self.rotation_ = rotation[: self.n_features_in_]
         return self
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, M) of rows X (n, d), uint8 or uint16; with `n_lists`, the list's number comes first, in as many
         little-endian bytes as it needs (FAISS's `sa_encode` layout)."""
         check_is_fitted(self)
@@ -203,28 +203,28 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             parts.append(codes if lists is None else np.hstack([CoarseQuantizer.pack(lists, self.n_lists), codes]))
         return np.concatenate(parts)
 
-    def decode(self, codes: Any) -> np.ndarray:
+    def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 in the original space that codes (n, M), as `encode` gives them, stand for."""
         check_is_fitted(self)
         lists, codes = self._checked_codes(codes)
-        rows = books.decode(codes, self.codebooks_) @ self.rotation_.T
+        rows = decode(codes, self.codebooks_) @ self.rotation_.T
         return rows if lists is None else rows + self._coarse_quantizer().centroids[lists]
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """`encode`, under scikit-learn's name."""
         return self.encode(X)
 
-    def inverse_transform(self, codes: Any) -> np.ndarray:
+    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
         """`decode`, under scikit-learn's name."""
         return self.decode(codes)
 
-    def distortion(self, X: Any) -> float:
+    def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
         total = 0.0
         for Z, _ in self._rotated_chunks(X):
-            total += len(Z) * books.squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
+            total += len(Z) * squared_error(Z, faiss_bridge.compute_codes(Z, self.codebooks_), self.codebooks_)
         return total / len(X)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
@@ -240,7 +240,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
-    def add_to(self, index: faiss.Index, X: Any) -> None:
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it.
 
         `index.add(X)` does the same but for the last bits of the rotated rows, which in FAISS depend on the batch, so
@@ -256,7 +256,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
             inner.add_sa_codes(self.faiss_codes(X))
         index.ntotal = inner.ntotal
 
-    def faiss_codes(self, X: Any) -> np.ndarray:
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """`encode`, as FAISS packs the codes: (n, bytes) uint8."""
         return faiss_bridge.packed(self.encode(X), self.n_subspaces, faiss_bridge.code_bits(self.n_centroids))
 
@@ -323,7 +323,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
-    def _usual_residuals(self, X: Any, *, warn: bool = True) -> np.ndarray:
+    def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> np.ndarray:
         """What a batch X (b, d) teaches: without far rows, less the coarse centroids, padded to d'."""
         X, shard = training_rows(self, X, reset=False)
         X = check_magnitude(X).astype(np.float32)
@@ -358,7 +358,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
                 chunk = chunk.astype(np.float64) - coarse.centroids[lists]
             yield chunk.astype(np.float32) if plain else rounded_product(chunk, R), lists
 
-    def _checked_codes(self, codes: Any) -> tuple[np.ndarray | None, np.ndarray]:
+    def _checked_codes(self, codes: ArrayLike) -> tuple[np.ndarray | None, np.ndarray]:
         codes = np.asarray(codes)
         M, K, _ = self.codebooks_.shape
         width = M + (CoarseQuantizer.code_width(self.n_lists) if self.n_lists else 0)

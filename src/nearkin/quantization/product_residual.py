@@ -7,6 +7,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization import additive
@@ -52,7 +53,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         norm_bits: int = 0,
         max_iter: int = 4,
         max_points_per_centroid: int = 256,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_splits = n_splits
         self.n_codebooks = n_codebooks

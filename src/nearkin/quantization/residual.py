@@ -6,6 +6,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.additive import fill, learn
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
@@ -50,7 +51,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         norm_bits: int = 0,
         max_iter: int = 4,
         max_points_per_centroid: int = 256,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_codebooks = n_codebooks
         self.n_centroids = n_centroids

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
 from nearkin._persistence import load_estimator, save_estimator
+from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.quantization.faiss_bridge import METRICS
 
@@ -53,7 +54,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     def __init__(self, n_bits: int = 8) -> None:
         self.n_bits = n_bits
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback = ignore) -> Self:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn the ranges of the columns from rows X (n, d).
 
         `callback(step, record)` hears of each share of clipped rows with its "distortion". ValueError or TypeError for
@@ -77,12 +78,12 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
             callback(step, {"total": len(_CLIPPED), "objective": error, "distortion": error * X.shape[1]})
         return self
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them."""
         check_is_fitted(self)
         return self._codec().compute_codes(np.ascontiguousarray(validate_vectors(self, X), np.float32))
 
-    def decode(self, codes: Any) -> np.ndarray:
+    def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
         check_is_fitted(self)
         codes, codec = np.asarray(codes), self._codec()
@@ -92,15 +93,15 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
             )
         return codec.decode(np.ascontiguousarray(codes))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """`encode`, under scikit-learn's name."""
         return self.encode(X)
 
-    def inverse_transform(self, codes: Any) -> np.ndarray:
+    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
         """`decode`, under scikit-learn's name."""
         return self.decode(codes)
 
-    def distortion(self, X: Any) -> float:
+    def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         X = validate_vectors(self, X)
         return float(((X.astype(np.float64) - self.decode(self.encode(X))) ** 2).sum(axis=1).mean())
@@ -114,11 +115,11 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
         index.is_trained = True
         return index
 
-    def add_to(self, index: faiss.Index, X: Any) -> None:
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`."""
         index.add_sa_codes(self.encode(X))
 
-    def faiss_codes(self, X: Any) -> np.ndarray:
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """The same as `encode`: FAISS stores these codes."""
         return self.encode(X)
 

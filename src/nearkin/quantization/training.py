@@ -1,13 +1,12 @@
 """One fit of a product quantizer: set far rows aside, centre, start, alternate, settle."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
+from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import outliers
@@ -68,7 +67,7 @@ class Learned:
     coarse: np.ndarray | None
     init_distortion: dict[str, float] = field(default_factory=dict)
     init_recall: dict[str, float] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[Record] = field(default_factory=list)
 
 
 def learn(rows: Rows, numbers: np.ndarray, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
@@ -88,7 +87,7 @@ def learn(rows: Rows, numbers: np.ndarray, plan: Plan, generator: np.random.Gene
         queries = None if rows.queries is None else rows.queries * np.float32(scale)
         rows, apart = replace(rows, X=rows.X * np.float32(scale), queries=queries), apart * np.float32(scale)
 
-    def heard(step: int, record: Mapping[str, Any]) -> None:
+    def heard(step: int, record: Fields) -> None:
         callback(step, {**record, "distortion": record["distortion"] / scale**2})
 
     learned = _learn(rows, apart, plan, generator, heard)
@@ -151,10 +150,10 @@ def _rotation_and_codebooks(rows: Rows, plan: Plan, generator: np.random.Generat
     """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred."""
     X, shard, M, K, d = rows.X, rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     update = make_update(plan.rotation, d, plan.step, plan.n_blocks, generator)
-    history: list[dict[str, Any]] = []
+    history: list[Record] = []
     total = _PLAIN_KMEANS if update is None else plan.max_iter + _LAST_KMEANS
 
-    def record(_: int, entry: Mapping[str, Any]) -> None:
+    def record(_: int, entry: Fields) -> None:
         history.append({**entry, "total": total})
         callback(len(history), history[-1])
 

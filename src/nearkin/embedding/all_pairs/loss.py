@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nearkin._check import check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
+from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss, check_convex, pair_loss
 from nearkin.embedding.all_pairs.point import AllPairsPoint, Constants, check_embedding
 from nearkin.embedding.all_pairs.products import PairProducts, gathered
@@ -50,8 +51,8 @@ class AllPairsLoss:
         *,
         loss: str | AbstractPairLoss = "squared",
         omega: float = 1.0,
-        labels: Any = None,
-        weights: Any = None,
+        labels: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
         a: Any = None,
         b: Any = None,
         prior: Any = None,
@@ -197,7 +198,7 @@ def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.n
     return observed.indptr, observed.indices, observed.columns, observed.weights
 
 
-def _vector(values: Any, name: str, size: int, low: float | None = 0) -> Tensor:
+def _vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
     """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     array = array.astype(np.float64)

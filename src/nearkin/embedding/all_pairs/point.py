@@ -1,12 +1,13 @@
 """The all-pairs loss at one point: value, gradient and Gauss-Newton product from three k x k sums (ESL, section 3)."""
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
+from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss
 from nearkin.embedding.all_pairs.products import PairProducts
 
@@ -165,7 +166,7 @@ def _filled(values: Tensor, like: Tensor) -> Tensor:
     return values if values.ndim else values.expand_as(like).contiguous()
 
 
-def check_embedding(X: Any, name: str, rows: int, like: Tensor | None) -> None:
+def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> None:
     if not isinstance(X, Tensor) or not X.is_floating_point():
         kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
         raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")

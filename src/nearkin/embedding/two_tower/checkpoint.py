@@ -1,7 +1,6 @@
 """The folder from which an interrupted fit goes on, and what it was made from: other data or settings are refused."""
 
 import json
-from collections.abc import Mapping
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from nearkin._distributed import Group
 from nearkin._random import draw_seed
 from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._types import Fields, Record, Seed
 from nearkin.records import Interactions
 
 KIND = "two-tower-checkpoint"
@@ -38,7 +38,7 @@ class Checkpoint:
     def exists(self) -> bool:
         return self.folder.exists()
 
-    def seed(self, random_state: Any, group: Group) -> Any:
+    def seed(self, random_state: Seed, group: Group) -> Any:
         """`random_state`, or where it is None the seed that the fit began with, so that it goes on as it was."""
         if random_state is not None:
             return random_state
@@ -47,7 +47,7 @@ class Checkpoint:
         self.drawn_seed = group.exchange(fresh)[0]
         return self.drawn_seed
 
-    def check(self, made_from: Mapping[str, Any]) -> None:
+    def check(self, made_from: Fields) -> None:
         """Remember what this fit is made from; ValueError if the folder's fit was made from something else.
 
         A folder written before nearkin kept that is not checked.
@@ -67,7 +67,7 @@ class Checkpoint:
                 "Give the same data and settings, or another folder"
             )
 
-    def write(self, history: list[dict[str, Any]], best: Best | None, state: dict[str, Tensor]) -> None:
+    def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
         config = {
             "history": history,
             "best": None if best is None else [best.metric, best.step],
@@ -79,7 +79,7 @@ class Checkpoint:
             if best is not None:
                 write_arrays(fresh / "best.safetensors", {name: t.numpy() for name, t in best.state.items()})
 
-    def read(self) -> tuple[list[dict[str, Any]], Best | None, dict[str, Tensor]]:
+    def read(self) -> tuple[list[Record], Best | None, dict[str, Tensor]]:
         """The history, the best step and the state to go on from."""
         config = read_config(self.folder, KIND)
         history = [current_record(record) for record in config["history"]]
@@ -91,7 +91,7 @@ class Checkpoint:
         return history, best, _tensors(self.folder / "now.safetensors")
 
 
-def current_record(record: Mapping[str, Any]) -> dict[str, Any]:
+def current_record(record: Fields) -> Record:
     """A record of a history as it is written now; version 0.1 had "value" for "objective" and counted from 0."""
     if "value" not in record:
         return dict(record)

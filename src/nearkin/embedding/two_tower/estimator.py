@@ -13,6 +13,7 @@ from torch import nn
 from nearkin._check import check_integer, check_real, check_vectors
 from nearkin._distributed import current
 from nearkin._pairs import number_ids
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.checkpoint import Checkpoint
@@ -77,7 +78,7 @@ class TwoTower(BaseEstimator):
         right: nn.Module | Tower | None = None,
         index: TrainableIndex | Indexed | None = None,
         validation_fraction: float = 0.1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
@@ -103,7 +104,7 @@ class TwoTower(BaseEstimator):
     def fit(
         self,
         interactions: Interactions,
-        y: Any = None,
+        y: object = None,
         *,
         validation: Interactions | None = None,
         callback: Callback | None = None,
@@ -127,7 +128,7 @@ class TwoTower(BaseEstimator):
     def partial_fit(
         self,
         interactions: Interactions,
-        y: Any = None,
+        y: object = None,
         *,
         max_iter: int | None = None,
         callback: Callback | None = None,
@@ -198,7 +199,7 @@ class TwoTower(BaseEstimator):
         """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
-    def embed_left(self, history: Any, features: Any = None) -> np.ndarray:
+    def embed_left(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new left entities from what each of them met, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
@@ -209,7 +210,7 @@ class TwoTower(BaseEstimator):
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
         return fold_in(history, known, self._solved(), self.left_encoder_, features)
 
-    def embed_right(self, history: Any, features: Any = None) -> np.ndarray:
+    def embed_right(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
 
         An index does not quantize them: that is done when they are added to it.
@@ -229,7 +230,7 @@ class TwoTower(BaseEstimator):
 
     def recommend(
         self,
-        left_ids: Any = None,
+        left_ids: ArrayLike | None = None,
         k: int = 10,
         *,
         exclude_seen: bool = True,
@@ -252,7 +253,7 @@ class TwoTower(BaseEstimator):
         )  # fmt: skip
         return scores, name_ids(numbers, self.right_ids_)
 
-    def similar(self, right_ids: Any, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    def similar(self, right_ids: ArrayLike, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """The k rights of largest cosine to each right id, itself left out: cosines and ids, both (b, k)."""
         rows, _ = number_ids(right_ids, self._fitted().right_ids_, "right")
         X = self.right_embeddings_
@@ -261,7 +262,7 @@ class TwoTower(BaseEstimator):
         scores, numbers = recommend(X, X, k, seen=itself, rows=rows)
         return scores, name_ids(numbers, self.right_ids_)
 
-    def score(self, interactions: Interactions, y: Any = None, *, k: int = 100) -> float:
+    def score(self, interactions: Interactions, y: object = None, *, k: int = 100) -> float:
         """NDCG@k of held-out pairs over the same ids; the pairs of fit are left out of the rankings."""
         del y
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]

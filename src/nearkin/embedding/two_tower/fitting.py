@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from nearkin._distributed import Group
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.embedding.two_tower.checkpoint import Checkpoint, described
 from nearkin.embedding.two_tower.choice import Choices, Indexed
@@ -34,7 +34,7 @@ class Fit:
     regularization: float | str
     validation_fraction: float
     choices: Choices
-    random_state: Any
+    random_state: Seed
     callback: Callback | None
     group: Group
 
@@ -45,7 +45,7 @@ class Fitted:
 
     solver: AbstractSolver
     plan: Plan
-    history: list[dict[str, Any]]
+    history: list[Record]
 
 
 def fit_towers(
@@ -118,10 +118,10 @@ def make_plan(
     )  # fmt: skip
 
 
-def made_from(fit: Fit, interactions: Interactions, validation: Interactions | None) -> dict[str, Any]:
+def made_from(fit: Fit, interactions: Interactions, validation: Interactions | None) -> Record:
     """Everything that decides the result of a fit, by name, but for how long it runs."""
     choices = fit.choices
-    named: dict[str, Any] = {
+    named: Record = {
         "interactions": interactions, "validation": validation, "n_components": fit.n_components,
         "regularization": fit.regularization, "validation_fraction": fit.validation_fraction,
         "random_state": fit.random_state,
@@ -133,7 +133,7 @@ def made_from(fit: Fit, interactions: Interactions, validation: Interactions | N
     return {name: described(value) for name, value in named.items()}
 
 
-def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> dict[str, Any]:
+def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> Record:
     """A settings object's parameters by name; a module is one."""
     if given is None or isinstance(given, nn.Module):
         return {name: given}

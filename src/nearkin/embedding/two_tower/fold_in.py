@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin._pairs import number_ids
+from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.pair_losses import Squared
 from nearkin.embedding.all_pairs.row_solves import improve_left
@@ -37,7 +38,9 @@ class Known(NamedTuple):
     costs: np.ndarray
 
 
-def fold_in(history: Any, known: Known, model: Solved, encoder: nn.Module | None, features: Any) -> np.ndarray:
+def fold_in(
+    history: Any, known: Known, model: Solved, encoder: nn.Module | None, features: ArrayLike | None
+) -> np.ndarray:
     """(b, k) float32, the minimisers of the loss over the new rows p_i for the fixed embeddings q_j,
 
         sum over the history w_ij l(Y_ij, p_i . q_j) + (omega / 2) sum over the others b_j (p_i . q_j)^2
@@ -108,7 +111,7 @@ def _is_nested(history: Any) -> bool:
     )
 
 
-def _encoded(encoder: nn.Module, features: Any, rows: int) -> Tensor:
+def _encoded(encoder: nn.Module, features: ArrayLike, rows: int) -> Tensor:
     """g(x_i) (b, k) of the new rows."""
     given = sp.csr_matrix(features, dtype=np.float32) if sp.issparse(features) else np.asarray(features, np.float32)
     shape: tuple[int, ...] = given.shape  # pyright: ignore[reportAssignmentType]

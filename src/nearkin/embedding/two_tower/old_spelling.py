@@ -1,12 +1,13 @@
 """Version 0.1 gave `TwoTower` 24 flat parameters: they are read for one release, and in saved folders for good."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
 from nearkin._deprecation import renamed
+from nearkin._types import Fields, Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Auto, Indexed, settings
 from nearkin.embedding.two_tower.solvers.adam import Adam
@@ -18,7 +19,7 @@ SOLVER = {
     **{name: name for name in ("max_seconds", "learning_rate", "batch_size", "start", "patience")},
 }
 OLD = (*LOSS, *SOLVER, "hidden", "distortion_weight")
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Record = {
     **{"pair_loss": "squared", "omega": "auto", "weighting": "log", "labels": "ones"},
     **{"left_costs": None, "right_costs": None, "prior": None},
     **{"max_steps": None, "max_seconds": None, "learning_rate": None, "batch_size": 4096},
@@ -39,7 +40,7 @@ def takes_flat_parameters(init: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-def translated(given: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+def translated(given: Fields, present: Fields) -> Record:
     """The given parameters with a warning for each flat one, which changes the `present` objects."""
     flat = {name: given[name] for name in OLD if name in given}
     for name in flat:
@@ -59,7 +60,7 @@ def new_spelling(name: str) -> str:
     return "index=nk.embedding.Indexed(module, distortion_weight=...)"
 
 
-def nested(parameters: Mapping[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(parameters: Fields, flat: Fields) -> Record:
     """Parameters as they are now, from today's `parameters` and the old `flat` ones."""
     made, flat = dict(parameters), {name: value for name, value in flat.items() if _says_more(name, value)}
     of_loss = {name: value for name, value in flat.items() if name in LOSS}
@@ -90,19 +91,19 @@ def _says_more(name: str, value: Any) -> bool:
     return not (value is default or (isinstance(value, type(default)) and value == default))
 
 
-def _filled(chosen: BaseEstimator, given: dict[str, Any]) -> BaseEstimator:
+def _filled(chosen: BaseEstimator, given: Record) -> BaseEstimator:
     """A copy of `chosen` with those of the given parameters that it has."""
     known = chosen.get_params(deep=False)
     return clone(chosen).set_params(**{name: value for name, value in given.items() if name in known})
 
 
-def _becomes_adam(parameters: Mapping[str, Any]) -> bool:
+def _becomes_adam(parameters: Fields) -> bool:
     """Whether "auto" means Adam whatever the data are."""
     index = parameters.get("index")
     own = parameters.get("left") is not None or parameters.get("right") is not None
     return _loss_name(parameters) != "all-pairs" or own or not (index is None or isinstance(index, JointIndex))
 
 
-def _loss_name(parameters: Mapping[str, Any]) -> str:
+def _loss_name(parameters: Fields) -> str:
     loss = parameters.get("loss", "all-pairs")
     return loss if isinstance(loss, str) else loss.name

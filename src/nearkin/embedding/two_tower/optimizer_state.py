@@ -1,9 +1,9 @@
 """The state of torch optimizers as named tensors, and back."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from nearkin._types import Record
 
 _OWN = ("selection", "steps")  # what the optimizers on the manifold keep beside torch's state
 
@@ -23,8 +23,8 @@ def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Ten
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
     """Put back what `pack_optimizer` took."""
-    entries: dict[int, dict[str, Any]] = {}
-    own: dict[str, Any] = {}
+    entries: dict[int, Record] = {}
+    own: Record = {}
     for key, value in state.items():
         if not key.startswith(head):
             continue

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._types import Record
 from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.checkpoint import current_record
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
@@ -101,7 +102,7 @@ def _read_loss(model: Any, file: Path) -> tuple[np.ndarray, np.ndarray]:
     return arrays.get("left_costs", ones[0]), arrays.get("right_costs", ones[1])
 
 
-def _written_parameters(model: Any) -> dict[str, Any]:
+def _written_parameters(model: Any) -> Record:
     """Parameters as JSON: a settings object as a dict with its class."""
     written = {}
     for name, value in model.get_params(deep=False).items():
@@ -113,15 +114,13 @@ def _written_parameters(model: Any) -> dict[str, Any]:
     return written
 
 
-def _read_parameters(written: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _read_parameters(written: Record, given: Record) -> Record:
     """What `_written_parameters` wrote, or version 0.1 did, with the modules that the user gives again."""
     flat = {name: value for name, value in written.items() if name in OLD}
     parameters = {name: value for name, value in written.items() if name not in flat}
     for name, value in parameters.items():
         if isinstance(value, dict):
-            own: dict[str, Any] = {
-                part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"
-            }
+            own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:

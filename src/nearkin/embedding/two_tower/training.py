@@ -4,12 +4,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
 from nearkin._distributed import ALONE, Group
+from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.embedding.two_tower.checkpoint import Best, Checkpoint
 
@@ -39,7 +39,7 @@ class AbstractSolver(ABC):
         """P and Q as they would be without an index, where the solver learns them too."""
         return None
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> Record:
         """What a record says beside the objective."""
         return {}
 
@@ -72,7 +72,7 @@ class Limits:
         if self.patience is not None:
             check_integer(self.patience, "patience", low=1)
 
-    def reached(self, history: list[dict[str, Any]], best: Best | None) -> bool:
+    def reached(self, history: list[Record], best: Best | None) -> bool:
         """Whether no further step begins."""
         done = len(history)
         tired = self.patience is not None and best is not None and done - best.step >= self.patience
@@ -88,14 +88,14 @@ def train(
     callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
     group: Group = ALONE,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Run `solver` and leave it at its best evaluated step; return one record a step.
 
     A record has `step` (from 1), `total`, `seconds` (evaluation not counted), `objective` and, with `evaluate`,
     `metric`, of which larger is better. `checkpoint` is written after every step; if it is there already, training goes
     on from it as if it had never stopped. Raises TrainingError if the objective is no longer finite.
     """
-    history: list[dict[str, Any]] = []
+    history: list[Record] = []
     best: Best | None = None
     if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
         history, best, state = checkpoint.read()
@@ -115,7 +115,7 @@ def train(
     return history
 
 
-def _timed_step(solver: AbstractSolver, history: list[dict[str, Any]], total: int, group: Group) -> dict[str, Any]:
+def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group: Group) -> Record:
     """One step and its record."""
     number, start = len(history) + 1, time.perf_counter()
     objective = solver.step()

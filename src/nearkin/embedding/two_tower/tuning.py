@@ -6,6 +6,7 @@ from typing import Any
 from sklearn.base import clone
 
 from nearkin._random import numpy_generator
+from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data.interaction_split import split_random
 from nearkin.records import Interactions
@@ -22,7 +23,7 @@ def tune(
     regularizations: Iterable[float | str] = ("auto",),
     k: int = 100,
     callback: Callback | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Fit `model` at every point of the grid, set its parameters to the best and return all records, best first.
 
     A record has `omega`, `regularization` and `ndcg@k` on the validation pairs (a tenth of the pairs, held out, if none

@@ -41,14 +41,15 @@ class Race:
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
-        """Measure what the answer needs."""
+        """Measure what the answer needs: codes that cost little to train first, so that there is an answer early."""
         d = self._rows[1].shape[1]
-        for method in (m for m in methods if m not in FIXED):
-            sizes = [_SMALLEST * 2**i for i in range(32) if _SMALLEST * 2**i <= max(_SMALLEST, d // 2)]
-            self._until_enough(method, sizes)
         for method in (m for m in FIXED if m in methods):
             if self._best() is None:
                 self._until_enough(method, [math.ceil(d * FIXED[method] / 8)])
+        for method in (m for m in methods if m not in FIXED):
+            best = self._best()
+            limit = max(_SMALLEST, d // 2) if best is None else best.trial.n_bytes
+            self._until_enough(method, [size for i in range(32) if (size := _SMALLEST * 2**i) <= limit])
         self._refine(lambda: choose(self.trials, self._target))
         self._refine(lambda: choose(self.trials, self._target, rescored=True))
 

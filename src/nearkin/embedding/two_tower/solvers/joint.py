@@ -11,7 +11,7 @@ is exact least squares or a descent in codes, so nothing is tuned; see docs/end_
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
+from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.row_solves import solve_left
@@ -110,7 +111,7 @@ class JointBlocks(AbstractSolver):
     def ready(self) -> bool:
         return self.done > SWEEPS
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> Record:
         return {"phase": "index" if self.ready() else "teacher", "distortion": self.distortion}
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
