@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from nearkin.data.comparison_forms import orient
-from nearkin.data.comparison_synthetic import distinct_rows
+from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.embedding.ordinal.bootstrap import error_interval
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons

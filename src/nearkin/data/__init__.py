@@ -9,19 +9,19 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "comparisons_from_array": "nearkin.data.comparisons",
         "comparisons_from_cblearn": "nearkin.data.experiments",
-        "comparisons_from_labels": "nearkin.data.comparison_synthetic",
+        "comparisons_from_labels": "nearkin.data.comparisons.synthetic",
         "comparisons_from_names": "nearkin.data.comparisons",
-        "comparisons_from_vectors": "nearkin.data.comparison_synthetic",
-        "count_contradictions": "nearkin.data.comparison_votes",
+        "comparisons_from_vectors": "nearkin.data.comparisons.synthetic",
+        "count_contradictions": "nearkin.data.comparisons.votes",
         "describe": "nearkin.data.describe",
-        "flip_answers": "nearkin.data.comparison_synthetic",
-        "held_out_noise_floor": "nearkin.data.comparison_votes",
+        "flip_answers": "nearkin.data.comparisons.synthetic",
+        "held_out_noise_floor": "nearkin.data.comparisons.votes",
         "holds_pairs": "nearkin.data.signals",
         "k_core": "nearkin.data.interaction_split",
         "kind_of": "nearkin.data.signals",
-        "merge_votes": "nearkin.data.comparison_votes",
-        "noise_floor": "nearkin.data.comparison_votes",
-        "number_questions": "nearkin.data.comparison_votes",
+        "merge_votes": "nearkin.data.comparisons.votes",
+        "noise_floor": "nearkin.data.comparisons.votes",
+        "number_questions": "nearkin.data.comparisons.votes",
         "open_vectors": "nearkin.data.vectors",
         "Parts": "nearkin.data.interaction_split",
         "planted_interactions": "nearkin.data.interaction_synthetic",
@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = lazily(
         "read_table": "nearkin.data.tables",
         "read_vectors": "nearkin.data.vectors",
         "split_by_time": "nearkin.data.interaction_split",
-        "split_comparisons": "nearkin.data.comparison_split",
+        "split_comparisons": "nearkin.data.comparisons.split",
         "split_given": "nearkin.data.interaction_split",
         "split_leave_last_out": "nearkin.data.interaction_split",
         "split_random": "nearkin.data.interaction_split",
@@ -47,18 +47,18 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin.data.columns import read_column as read_column
     from nearkin.data.columns import read_neighbors as read_neighbors
-    from nearkin.data.comparison_split import split_comparisons as split_comparisons
-    from nearkin.data.comparison_synthetic import comparisons_from_labels as comparisons_from_labels
-    from nearkin.data.comparison_synthetic import comparisons_from_vectors as comparisons_from_vectors
-    from nearkin.data.comparison_synthetic import flip_answers as flip_answers
-    from nearkin.data.comparison_votes import count_contradictions as count_contradictions
-    from nearkin.data.comparison_votes import held_out_noise_floor as held_out_noise_floor
-    from nearkin.data.comparison_votes import merge_votes as merge_votes
-    from nearkin.data.comparison_votes import noise_floor as noise_floor
-    from nearkin.data.comparison_votes import number_questions as number_questions
     from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.comparisons.split import split_comparisons as split_comparisons
+    from nearkin.data.comparisons.synthetic import comparisons_from_labels as comparisons_from_labels
+    from nearkin.data.comparisons.synthetic import comparisons_from_vectors as comparisons_from_vectors
+    from nearkin.data.comparisons.synthetic import flip_answers as flip_answers
+    from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
+    from nearkin.data.comparisons.votes import held_out_noise_floor as held_out_noise_floor
+    from nearkin.data.comparisons.votes import merge_votes as merge_votes
+    from nearkin.data.comparisons.votes import noise_floor as noise_floor
+    from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.describe import describe as describe
     from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
     from nearkin.data.experiments import read_jspsych as read_jspsych

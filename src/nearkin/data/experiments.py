@@ -12,8 +12,8 @@ import numpy as np
 from nearkin import _check
 from nearkin._storage import regular_file
 from nearkin.data.column import Column, as_text, exact_integers
-from nearkin.data.comparison_roles import Roles
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names, understood
+from nearkin.data.comparisons.roles import Roles
 from nearkin.data.tables import Table, read_table
 from nearkin.records import Comparisons
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from nearkin.data.comparison_synthetic import comparisons_from_vectors
 from nearkin.data.comparisons import comparisons_from_array
+from nearkin.data.comparisons.synthetic import comparisons_from_vectors
 from nearkin.embedding.ordinal.bootstrap import align, error_interval
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons

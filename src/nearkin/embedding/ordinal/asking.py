@@ -9,7 +9,7 @@ import numpy as np
 from nearkin import _check
 from nearkin._random import numpy_generator
 from nearkin.contracts import Callback, ignore
-from nearkin.data.comparison_synthetic import distinct_rows
+from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.records import Comparisons
 
 

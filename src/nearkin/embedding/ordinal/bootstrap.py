@@ -9,7 +9,7 @@ from scipy.linalg import orthogonal_procrustes
 
 from nearkin import _check
 from nearkin._random import numpy_generator
-from nearkin.data.comparison_votes import number_questions
+from nearkin.data.comparisons.votes import number_questions
 from nearkin.metrics.ordinal import satisfied
 from nearkin.records import Comparisons
 

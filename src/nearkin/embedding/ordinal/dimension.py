@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin.data.comparison_split import question_folds
+from nearkin.data.comparisons.split import question_folds
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 

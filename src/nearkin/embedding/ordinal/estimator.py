@@ -16,9 +16,9 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, saving_folder
 from nearkin.contracts import Callback, Run
-from nearkin.data.comparison_split import split_comparisons
-from nearkin.data.comparison_votes import net_votes
 from nearkin.data.comparisons import as_comparisons
+from nearkin.data.comparisons.split import split_comparisons
+from nearkin.data.comparisons.votes import net_votes
 from nearkin.embedding.ordinal import queries
 from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
 from nearkin.embedding.ordinal.dimension import choose_dimension

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import xlogy
 
-from nearkin.data.comparison_synthetic import distinct_rows
+from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.records import Comparisons
 
 LAPSE = 0.4  # share of answers taken for coins, so that half as many are wrong; see `information_gain`

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nearkin.data.comparison_votes import count_contradictions
+from nearkin.data.comparisons.votes import count_contradictions
 from nearkin.records import Comparisons
 
 

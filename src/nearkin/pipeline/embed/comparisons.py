@@ -13,8 +13,8 @@ from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
 from nearkin.contracts import Callback
-from nearkin.data.comparison_split import split_comparisons
-from nearkin.data.comparison_votes import noise_floor
+from nearkin.data.comparisons.split import split_comparisons
+from nearkin.data.comparisons.votes import noise_floor
 from nearkin.embedding.ordinal.bootstrap import error_interval
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.pipeline.embed.towers_folder import TABLES

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
-from nearkin.data.comparison_votes import number_questions
+from nearkin.data.comparisons.votes import number_questions
 from nearkin.records import Comparisons
 
 

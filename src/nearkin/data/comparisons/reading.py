@@ -9,12 +9,12 @@ import numpy as np
 from nearkin import _check
 from nearkin._pairs import as_ids, unique_ids
 from nearkin.data.column import Column, as_text, exact_integers
-from nearkin.data.comparison_forms import FORMS, expand_form, orient
-from nearkin.data.comparison_roles import FORMS as READ_FORMS
-from nearkin.data.comparison_roles import Roles, assign_roles
+from nearkin.data.comparisons.forms import FORMS, expand_form, orient
+from nearkin.data.comparisons.ratings import rated_quadruplets
+from nearkin.data.comparisons.responses import answered
+from nearkin.data.comparisons.roles import FORMS as READ_FORMS
+from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.delimited import DELIMITERS
-from nearkin.data.ratings import rated_quadruplets
-from nearkin.data.responses import answered
 from nearkin.data.tables import Table, read_table
 from nearkin.records import Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 

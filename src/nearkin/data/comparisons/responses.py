@@ -5,8 +5,8 @@ import re
 import numpy as np
 
 from nearkin.data.column import Column
-from nearkin.data.comparison_forms import orient
-from nearkin.data.comparison_roles import Roles
+from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.roles import Roles
 
 _NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
 

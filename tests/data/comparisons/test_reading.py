@@ -8,22 +8,22 @@ import pyarrow.parquet
 import pytest
 
 import nearkin as nk
-from nearkin.data.comparison_forms import expand_form, orient
-from nearkin.data.comparison_split import split_comparisons
-from nearkin.data.comparison_synthetic import (
+from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
+from nearkin.data.comparisons.forms import expand_form, orient
+from nearkin.data.comparisons.split import split_comparisons
+from nearkin.data.comparisons.synthetic import (
     comparisons_from_labels,
     comparisons_from_vectors,
     distinct_rows,
     flip_answers,
 )
-from nearkin.data.comparison_votes import (
+from nearkin.data.comparisons.votes import (
     count_contradictions,
     merge_votes,
     net_votes,
     noise_floor,
     number_questions,
 )
-from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
 from nearkin.records import Comparisons, invalid_rows
 
 NAMED = [["Rome", "Milan", "Oslo"], ["Oslo", "Milan", "Rome"], ["Milan", "Rome", "Oslo"]]
