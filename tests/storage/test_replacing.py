@@ -1,6 +1,8 @@
 """A save that is interrupted at any moment leaves the old folder or the new one, and nothing beside it for long."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -129,14 +131,12 @@ def test_a_full_disk_at_the_last_moment_keeps_the_old(tmp_path, monkeypatch):
 
 def test_a_save_inside_a_save_that_was_killed_is_swept(tmp_path):
     """Before, what `compress` left when it was killed while it saved (the whole index) lay there for good."""
-    child = os.fork()
-    if not child:
-        with replacing(tmp_path / "out") as fresh:
-            fresh.mkdir()
-            with replacing(fresh) as inner:
-                inner.mkdir()
-                os._exit(0)
-    os.waitpid(child, 0)
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom nearkin._storage import replacing\n"
+        "with replacing(Path(sys.argv[1])) as fresh:\n    fresh.mkdir()\n"
+        "    with replacing(fresh) as inner:\n        inner.mkdir()\n        os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path / "out"], check=True)
     assert len(list(tmp_path.iterdir())) == 1
     with replacing(tmp_path / "out") as fresh:
         fresh.mkdir()
