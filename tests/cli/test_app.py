@@ -20,14 +20,11 @@ SRC = Path(nk.__file__).parents[1]
 def start(*args: object, **env: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "nearkin", *map(str, args)]
     kept = {**os.environ, "PYTHONPATH": str(SRC), **env}
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept, preexec_fn=_hear_ctrl_c
-    )
-
-
-def _hear_ctrl_c() -> None:
-    """In the child: a test run that a shell put into the background ignores SIGINT, and its children would too."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
+    try:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_no_command_shows_help() -> None:

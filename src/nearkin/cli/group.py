@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from nearkin._distributed import PeerError, joined
+from nearkin._distributed import PeerError, joined, leave
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -32,8 +32,10 @@ class CommandGroup(TyperGroup):
         given = list(sys.argv[1:] if args is None else args)
         front = [word for word in given if word in EVERYWHERE]  # options of all commands, wherever they are typed
         args = front + [word for word in given if word not in EVERYWHERE]
+        together = False
         try:
-            with joined():  # under torchrun: the processes of a run; nothing without it
+            with joined() as processes:  # under torchrun: the processes of a run; nothing without it
+                together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:
             code = INTERRUPTED
@@ -46,7 +48,10 @@ class CommandGroup(TyperGroup):
             code = _explain(_of_a_peer(error))
         if code == INTERRUPTED:
             typer.echo("nearkin: interrupted", err=True)
-        sys.exit(code if isinstance(code, int) else 0)
+        code = code if isinstance(code, int) else 0
+        if together:
+            leave(code)
+        sys.exit(code)
 
 
 def _of_a_peer(error: Exception) -> BaseException:
