@@ -120,7 +120,7 @@ _ROTATIONS = {
 }
 
 
-_SCALARS = {
+SCALARS = {  # name -> bits a column, whatever size is asked for; and what it does
     "int4": (4, "every column rounded to 4 bits"),
     "int6": (6, "every column rounded to 6 bits"),
     "int8": (8, "every column rounded to 8 bits"),
@@ -134,7 +134,7 @@ def methods() -> dict[str, Method]:
     hashes = {
         entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
-    scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in _SCALARS.items()}
+    scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in SCALARS.items()}
     raced = {"best": Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES)}
     raced["residual"] = Method("residual", "codes of what the codes before left over (slow search)", _residual, _BYTES)
     return products | scalars | raced | hashes

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from nearkin.contracts import Callback, ignore
-from nearkin.pipeline.methods import CodeSize, find_method
+from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
 from nearkin.pipeline.sweep.choose import Choice, choose
 from nearkin.pipeline.sweep.trial import Trial, measure
 
-FIXED = {"int4": 4, "int6": 6, "int8": 8, "float16": 16}  # methods whose size follows from d: bits a column
+FIXED = {name: bits for name, (bits, _) in SCALARS.items()}  # methods whose size follows from d: bits a column
 METHODS = ("procrustes", *FIXED)
 FINE = 1.1  # refined until the next shorter code that was tried is shorter by less than this factor
 _SMALLEST = 4  # bytes
