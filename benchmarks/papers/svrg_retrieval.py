@@ -28,7 +28,7 @@ from nearkin.solvers import SGD, SVRG, GradientDescent
 
 LOSSES = ("gnmds", "ckl", "ste", "t-ste")
 NOISES = (0.05, 0.1)
-CHECKED = (3, 6, 12, 30, 60)  # gradient passes
+CHECKED = (3, 6, 12, 30)  # gradient passes
 SEEDS, CONVEX_SEEDS, CONVEX_PASSES = 10, 2, 12
 ANSWERS, P = 70_000, 10
 CONVEX_STEP = 2.0
