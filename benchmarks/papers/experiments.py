@@ -14,13 +14,18 @@ import nearkin as nk
 from benchmarks.harness import limit_threads, median_ms, save
 from benchmarks.ordinal.music import keep_error
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers.flows_convnet import flows_convnet
+from benchmarks.papers.flows_counts import flows_counts
+from benchmarks.papers.flows_mlp import flows_mlp
+from benchmarks.papers.flows_sorting import flows_sorting
+from benchmarks.papers.flows_theorem import flows_theorem
 from benchmarks.papers.gcd_figure_2 import gcd_figure_2
 from benchmarks.papers.gcd_figure_3 import gcd_figure_3
 from benchmarks.papers.scq_whole import scq_gist, scq_scale, scq_seconds, scq_table_2
 from benchmarks.papers.svrg_draws import svrg_draws
 from benchmarks.papers.svrg_figure_2 import svrg_figure_2
 from benchmarks.papers.svrg_retrieval import svrg_retrieval
-from examples import evolution_strategies, orthogonal_mlp, sorting_flow
+from examples import evolution_strategies, orthogonal_mlp
 from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.linalg.skew import right_skew
 
@@ -31,18 +36,6 @@ BUDGETS = (12, 60)  # gradient passes over the answers: few, and so many that fl
 def published_step(solver: str, loss: str, answers: Any) -> float:
     """The authors' step per term of f_q, in our units of an epoch on the objective per object."""
     return PUBLISHED[solver].get(loss, USUAL[solver]) * len(answers) / answers.n_objects
-
-
-def sorting(data: Path) -> list[dict[str, Any]]:
-    """Flows, Table 2: the six longest of its ten step lengths (the others take 300,000 steps), and two more."""
-    del data
-    rows = []
-    for eta in (0.001, 0.0015, 0.01, 0.015, 0.1, 0.15, 0.5, 2.0):
-        for name, step in sorting_flow.INTEGRATORS.items():
-            error, share = sorting_flow.integrate(step, eta, 50.0, 10)
-            rows.append({"integrator": name, "eta": eta, "error": min(error, 1e300), "sorted": share})
-            print(rows[-1], flush=True)
-    return rows
 
 
 def mlp(data: Path) -> list[dict[str, Any]]:
@@ -163,7 +156,11 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "gcd_figure_3": gcd_figure_3,
     "svrg_draws": svrg_draws,
     "svrg_figure_2": svrg_figure_2,
-    "sorting": sorting,
+    "flows_sorting": flows_sorting,
+    "flows_mlp": flows_mlp,
+    "flows_convnet": flows_convnet,
+    "flows_counts": flows_counts,
+    "flows_theorem": flows_theorem,
     "mlp": mlp,
     "entries": entries,
     "scq_gist": scq_gist,

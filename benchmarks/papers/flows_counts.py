@@ -1,7 +1,7 @@
 """Flows, Table 1 as counted there: MNIST's hidden 100 x 100 layer alone, and "ortinit" with its projections.
 
-The paper's figures are formulas: exact is 2 d^3, s = 2 is 17 d^2 (8.5 d^2 on MNIST), s = d / log d is 2 d^2 s, ortinit is
-a projection every p steps and d^2 for the step, 2 d^3 / p + d^2. Ours are counted while a step runs
+The paper's figures are formulas: exact is 2 d^3, s = 2 is 17 d^2 (8.5 d^2 on MNIST), s = d / log d is 2 d^2 s, ortinit
+is a projection every p steps and d^2 for the step, 2 d^3 / p + d^2. Ours are counted while a step runs
 (benchmarks.orthogonal.flops), the projection as a Householder QR with its factor formed, 8/3 d^3.
 """
 

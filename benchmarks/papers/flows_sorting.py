@@ -1,8 +1,9 @@
 """Flows, Table 2 as printed: q a random permutation of 1 to 16, step lengths down to 1e-4, what "exact" may have been.
 
-The flow draws the matchings of a round-robin uniformly (s = 2, a non-intersecting family). The paper gives no range of q; d = 16 stands in section 6.1. Its exact integrator is NaN from 1e-3 on, which the true
-exponential cannot be: a Taylor series cut off after T terms can (appendix 9.1.2 has T = 100 and 200), so series of 8,
-20 and 100 terms stand beside it. Compiled loops, a run at a time, time 50 in every run.
+The flow draws the matchings of a round-robin uniformly (s = 2, a non-intersecting family). The paper gives no range of
+q; d = 16 stands in section 6.1. Its exact integrator is NaN from 1e-3 on, which the true exponential cannot be: a
+Taylor series cut off after T terms can (appendix 9.1.2 has T = 100 and 200), so series of 8, 20 and 100 terms stand
+beside it. Compiled loops, a run at a time, time 50 in every run.
 """
 
 from pathlib import Path

@@ -60,7 +60,8 @@ def figure_2a_printed(found: Any) -> Findings:
     )
     decides = (
         f"OPQ's start and lambda: OPQ ends at {opq:,.0f} from the identity and at {opq_random:,.0f} from a random "
-        f"start, GCD-G at {greedy:,.0f}; {LAMBDA:g} is too short to arrive in {count} rounds, twice of it begins to swing."
+        f"start, GCD-G at {greedy:,.0f}; {LAMBDA:g} is too short to arrive in {count} rounds, twice of it begins to "
+        "swing."
     )
     return claims, why, decides
 
@@ -135,8 +136,8 @@ def figure_2a(found: Any) -> Findings:
     why = "Ours: sift_bsds for SIFT1M, exact angles and 3 x 5 blocks a round where Figure 2 has five steps of lambda."
     decides = (
         "Only Cayley differs: ours begins at A = 0 in every round and takes its step length from the curvature, so "
-        f"that it needs {rounds['cayley'] or 'more than 25'} rounds for what GCD-G has after {rounds['givens-greedy']}; the "
-        "paper does not give its own step."
+        f"that it needs {rounds['cayley'] or 'more than 25'} rounds for what GCD-G has after "
+        f"{rounds['givens-greedy']}; the paper does not give its own step."
     )
     return claims, why, decides
 

@@ -79,8 +79,8 @@ def figure_3_printed(found: Any) -> Findings:
             claims.append(Claim(name, "512", compared(other, pairs, min(rate for _, rate in other))))
     why = (
         f"ml100k for MovieLens (the industrial set is closed, Amazon Books not here), {seeds} seeds, the mean of the "
-        f"last {LAST} distortions; cosine hinge of margin .1, one lambda ({short:g}) for all rules, 200 rounds of OPQ; id "
-        "tables of 64, 256 pairs a batch, 8 x 4 bits, 2,500 and 300 steps are ours."
+        f"last {LAST} distortions; cosine hinge of margin .1, one lambda ({short:g}) for all rules, 200 rounds of OPQ; "
+        "id tables of 64, 256 pairs a batch, 8 x 4 bits, 2,500 and 300 steps are ours."
     )
     turned = {rule: mean(run["turned"] for run in runs[rule, short].values()) for rule in ("GCD-R", "GCD-S", "Cayley")}
     decides = (

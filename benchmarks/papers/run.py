@@ -2,8 +2,8 @@
 
 python -m benchmarks.papers                         all, from the JSON in benchmarks/results
 python -m benchmarks.papers gcd scq                 some papers
-python -m benchmarks.papers --run                   measure first what no other benchmark does (a quarter of an hour)
-python -m benchmarks.papers --run sorting eurodist  some of that
+python -m benchmarks.papers --run                   measure first what no other benchmark does (two hours)
+python -m benchmarks.papers --run flows_mlp eurodist  some of that
 """
 
 import argparse

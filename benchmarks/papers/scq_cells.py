@@ -89,8 +89,9 @@ def kind_decides(cell: dict[str, dict[str, float]]) -> str:
     ours = max(cell[method]["map"] for method in ("SCQ-OnE", "SCQ-OgE"))
     rival = max(("SpH", "KMH", "BA", "ITQ"), key=lambda method: cell[method]["map"])
     return (
-        f"The kind of features: mAP {ours:.1f} of the better of OnE and OgE against {cell[rival]['map']:.1f} of {rival}; "
-        "of pixels the digits lie along the large variances that ITQ keeps whole, and OnE and OgE give up a part of them."
+        f"The kind of features: mAP {ours:.1f} of the better of OnE and OgE against {cell[rival]['map']:.1f} of "
+        f"{rival}; of pixels the digits lie along the large variances that ITQ keeps whole, and OnE and OgE give up a "
+        "part of them."
         if ours < cell[rival]["map"] + 2
         else f"The kind of features: mAP {ours:.1f} of the better of OnE and OgE against {cell[rival]['map']:.1f} of "
         f"{rival}; these are the features that the paper's claim is about."

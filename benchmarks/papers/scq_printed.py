@@ -84,8 +84,8 @@ def table_3(found: Any) -> Findings:
     one, itq = (next(row for row in found if row["method"] == name) for name in ("OnE", "ITQ"))
     one = next(row for row in found if row["set"] == itq["set"] and row.get("factor") == 1.0)
     why = (
-        f"MNIST for the three photo sets, 20 validation images of each class ask, learned from the other {one['rows']:,} "
-        "at 32 bits, one execution; the paper does not give the bits of this table."
+        "MNIST for the three photo sets, 20 validation images of each class ask, learned from the other "
+        f"{one['rows']:,} at 32 bits, one execution; the paper does not give the bits of this table."
     )
     decides = (
         f"The kind of features: on pixels OnE's codes lose {one['loss per bit']:.2f} a bit where ITQ's lose "
@@ -206,7 +206,8 @@ def table_4(found: Any) -> Findings:
     for method, ours in cells.items():
         printed = TABLE_4.get(method.split(",")[0])
         claims.append(
-            Claim(f"{method}: mAP at 16 / 32 bits, precision within radius 2 at 16 / 32", quad(printed) if printed else "",
+            Claim(f"{method}: mAP at 16 / 32 bits, precision within radius 2 at 16 / 32",
+                  quad(printed) if printed else "",
                   quad(ours))
         )  # fmt: skip
     claims += [Claim(f"{method}: the same", quad(TABLE_4[method]), "not run here") for method in ("DH", "UH-BDNN")]
@@ -217,7 +218,8 @@ def table_4(found: Any) -> Findings:
     )
     decides = (
         f"Precision within radius 2 at 32 bits: OgE's printed 25.69 stands against {sharp['eq. 25']:.2f} with eq. 25's "
-        f"scale and {sharp['demo']:.2f} with the demo's; so the authors' figures are those of {'eq. 25' if nearest == 'eq. 25' else 'the demo'}."
+        f"scale and {sharp['demo']:.2f} with the demo's; so the authors' figures are those of "
+        f"{'eq. 25' if nearest == 'eq. 25' else 'the demo'}."
     )
     return claims, why, decides
 
