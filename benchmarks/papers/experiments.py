@@ -17,6 +17,7 @@ from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from benchmarks.papers.flows_convnet import flows_convnet
 from benchmarks.papers.flows_counts import flows_counts
 from benchmarks.papers.flows_mlp import flows_mlp
+from benchmarks.papers.flows_rl import flows_rl
 from benchmarks.papers.flows_sorting import flows_sorting
 from benchmarks.papers.flows_theorem import flows_theorem
 from benchmarks.papers.gcd_figure_2 import gcd_figure_2
@@ -161,6 +162,7 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "flows_convnet": flows_convnet,
     "flows_counts": flows_counts,
     "flows_theorem": flows_theorem,
+    "flows_rl": flows_rl,
     "mlp": mlp,
     "entries": entries,
     "scq_gist": scq_gist,
