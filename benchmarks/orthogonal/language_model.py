@@ -1,12 +1,12 @@
 """Rotations of a language model at 4 bits: loss and perplexity against time, ours beside SGDG, Hadamard and none.
 
-    python -m benchmarks orthogonal language_model                       # about an hour of one thread; writes the page's table
+    python -m benchmarks orthogonal language_model                       # a quarter of an hour of one thread
     python -m benchmarks orthogonal language_model --methods SGDG,none   # these rows anew
     python -m benchmarks orthogonal language_model --small --device cpu  # seconds
 
 A network of transformer.py is trained once (kept in --cache). Its weights and activations are rounded to 4 bits, and
-the rotations R1 (residual stream) and R2 (each head) are learned through the rounding, from a random Hadamard matrix, by
-the loss on the training text. Every method has the same grid of step lengths, judged on seed 0 with a third of the
+the rotations R1 (residual stream) and R2 (each head) are learned through the rounding, from random Hadamard matrices,
+by the loss on the training text. Every method has the same grid of step lengths, judged on seed 0 with a fifth of the
 steps; then five fresh seeds, a cosine down to zero, `STEPS` steps. The clock counts gradient and step and stops while
 the loss on the judging text is taken. Writes results/orthogonal_language_model.json and docs/figures.
 """
@@ -28,7 +28,6 @@ from torch import Tensor, nn
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import FIGURES, RESULTS, parser
 from benchmarks.orthogonal.figures import draw_language_model
-from benchmarks.orthogonal.methods import PogoRule
 from benchmarks.orthogonal.sgdg import SGDG
 from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
 from nearkin.linalg.procrustes import orthogonality_error
@@ -55,16 +54,13 @@ ADAM = Adam((0.9, 0.95))
 METHODS = [
     Method("SGDG", SGDG),
     Method("SGDG, momentum 0.9", lambda p, lr: SGDG(p, lr, momentum=0.9)),
-    Method("POGO's rule, momentum 0.9", lambda p, lr: PogoRule(p, lr, momentum=0.9)),
-    Method("newton-schulz", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz")),
     Method("newton-schulz, momentum 0.9", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=0.9)),
     Method("newton-schulz, Adam", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=ADAM)),
-    Method("taylor, Adam", lambda p, lr: RiemannianDescent(p, lr, "taylor", momentum=ADAM)),
-    Method("givens greedy, 8 matchings, Adam", lambda p, lr: GivensDescent(p, lr, n_matchings=8, momentum=ADAM)),
+    Method("givens greedy, Adam", lambda p, lr: GivensDescent(p, lr, momentum=ADAM)),
     Method("givens random, Adam", lambda p, lr: GivensDescent(p, lr, "random", momentum=ADAM)),
     Method("flow s=d/log d, Adam", lambda p, lr: StochasticFlow(p, lr, "d/log d", scale="none", momentum=ADAM)),
 ]
-HALVES = ["SGDG", "SGDG, momentum 0.9", "newton-schulz, Adam"]  # which also run with half the steps
+HALVES = ["SGDG", "newton-schulz, Adam"]  # which also run with half the steps
 METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS if m.name in HALVES]
 
 
@@ -140,7 +136,7 @@ def learn(task: Task, method: Method, lr: float, seed: int, steps: int, every: i
 
 
 def choose(task: Task, method: Method, steps: int) -> tuple[float, dict[str, float]]:
-    """The step length of the grid with the least loss on seed 0 after a third of the steps, and all losses."""
+    """The step length of the grid with the least loss on seed 0 after a fifth of the steps, and all losses."""
     losses = {}
     for lr in GRID:
         try:
@@ -157,9 +153,9 @@ def compete(task: Task, method: Method, chosen: dict[str, Any], steps: int, seed
     if base in chosen:
         lr, grid = chosen[base]["lr"], chosen[base]["grid"]
     else:
-        lr, grid = choose(task, method, max(1, steps // 3))
+        lr, grid = choose(task, method, max(1, steps // 5))
     count = round(method.steps * steps)
-    runs = [learn(task, method, lr, seed, count, max(1, steps // 20)) for seed in range(1, seeds + 1)]
+    runs = [learn(task, method, lr, seed, count, max(1, steps // 10)) for seed in range(1, seeds + 1)]
     return {"lr": lr, "grid": grid, "steps": count, "runs": runs}
 
 
@@ -197,7 +193,7 @@ def parse() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
     """Fill `found` with the rows asked for, naming each."""
     small = arguments.small or arguments.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 4, 64)
+    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 2, 64)
     steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
     task = Task(shape, arguments.cache, arguments.device, batch, judged)
     for name, row in fixed(task, seeds).items():

@@ -36,7 +36,7 @@ class Shape:
     heads: int = 4
     hidden: int = 512
     length: int = 128  # of a training sequence, in characters
-    steps: int = 1200
+    steps: int = 600
     batch: int = 16
 
 
@@ -110,7 +110,7 @@ def rotated(weights: Weights, R1: Tensor, R2: Tensor) -> Weights:
 
 
 def rounded(x: Tensor, bits: int, dim: int) -> Tensor:
-    """x on 2^bits - 1 levels between -max |x| and max |x| along `dim`; the derivative is that of x (straight-through)."""
+    """x on 2^bits - 1 levels between -max |x| and max |x| along `dim`; its derivative is that of x (straight-through)."""
     with torch.no_grad():
         top = 2 ** (bits - 1) - 1
         step = x.abs().amax(dim, keepdim=True).clamp_min(1e-9) / top
