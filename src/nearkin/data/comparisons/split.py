@@ -1,17 +1,16 @@
 """Splitting comparisons into a part to learn from and a part to judge by."""
 
-from typing import Any
-
 import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 from nearkin.data.comparisons.votes import number_questions
 from nearkin.records import Comparisons
 
 
 def split_comparisons(
-    comparisons: Comparisons, test_size: float = 0.2, *, by: str = "rows", random_state: Any = None
+    comparisons: Comparisons, test_size: float = 0.2, *, by: str = "rows", random_state: Seed = None
 ) -> tuple[Comparisons, Comparisons]:
     """Split into (train, test), over the same objects; `test_size` is the share held out.
 
@@ -24,6 +23,7 @@ def split_comparisons(
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
     rng = numpy_generator(random_state)
+    held: np.ndarray
     if by == "rows":
         held = np.zeros(len(comparisons), bool)
         held[rng.permutation(len(comparisons))[: round(test_size * len(comparisons))]] = True
