@@ -23,7 +23,6 @@ def split_comparisons(
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
     rng = numpy_generator(random_state)
-    held: np.ndarray
     if by == "rows":
         held = np.zeros(len(comparisons), bool)
         held[rng.permutation(len(comparisons))[: round(test_size * len(comparisons))]] = True
@@ -45,7 +44,7 @@ def split_comparisons(
             f"test_size is {test_size}: a split of {len(comparisons)} comparisons by {by} leaves "
             f"{int((~held).sum())} to learn from and {int(held.sum())} to test; choose another test_size"
         )
-    return comparisons.take(~held), comparisons.take(held)
+    return comparisons.take(np.flatnonzero(~held)), comparisons.take(np.flatnonzero(held))
 
 
 def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str) -> np.ndarray:
