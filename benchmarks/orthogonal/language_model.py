@@ -193,7 +193,7 @@ def parse() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
     """Fill `found` with the rows asked for, naming each."""
     small = arguments.small or arguments.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 2, 64)
+    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 4, 48)
     steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
     task = Task(shape, arguments.cache, arguments.device, batch, judged)
     for name, row in fixed(task, seeds).items():

@@ -110,7 +110,7 @@ def rotated(weights: Weights, R1: Tensor, R2: Tensor) -> Weights:
 
 
 def rounded(x: Tensor, bits: int, dim: int) -> Tensor:
-    """x on 2^bits - 1 levels between -max |x| and max |x| along `dim`; its derivative is that of x (straight-through)."""
+    """x on 2^bits - 1 levels between -max |x| and max |x| along `dim`; derivative as of x (straight-through)."""
     with torch.no_grad():
         top = 2 ** (bits - 1) - 1
         step = x.abs().amax(dim, keepdim=True).clamp_min(1e-9) / top
