@@ -34,6 +34,7 @@ def job(form, rows, rows_per_answer):
 def test_odd_one_out_answers_are_one_event_each():
     rows = learnt("odd-one-out")
     joint, separate = (fit(job("odd-one-out", rows, per)) for per in (2, 1))
+    assert joint.error is not None
     assert joint.error < 0.15
     assert not np.array_equal(joint.embedding, separate.embedding)
 
@@ -73,7 +74,7 @@ def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch):
         patched.setattr(model, "fit", ends)
         learner.offer(lambda: made, 40)
         wait_until(lambda: learner.take() is None and learner.failure)
-    assert "Broken" in learner.failure
+    assert "Broken" in str(learner.failure)
     learner.offer(lambda: made, 60)
     assert wait_until(learner.take, 60).n_answers == 40
     assert learner.failure is None

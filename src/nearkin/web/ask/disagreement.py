@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.metrics.ordinal import satisfied
 from nearkin.records import Comparisons
 from nearkin.web.ask.questions import Form, Question, answers_of
@@ -30,9 +31,7 @@ def votes_by_question(form: Form, answered: Sequence[Question]) -> Mapping[Said,
     return votes
 
 
-def split_questions(
-    form: Form, votes: Mapping[Said, list[tuple[str, Said]]], names: Sequence[str]
-) -> list[dict[str, object]]:
+def split_questions(form: Form, votes: Mapping[Said, list[tuple[str, Said]]], names: Sequence[str]) -> list[Record]:
     """The questions on which people differ most: the items, and how many answers say what."""
     rows = []
     for key, given in votes.items():
@@ -49,7 +48,7 @@ def split_questions(
 
 def pairs_against_map(
     form: Form, answered: Sequence[Question], places: np.ndarray, names: Sequence[str]
-) -> list[dict[str, object]]:
+) -> list[Record]:
     """The pairs of items about which the most answers contradict the map (n, p), beyond the share of all that do.
 
     An answer d(i, j) < d(l, k) is about the pairs (i, j) and (l, k).

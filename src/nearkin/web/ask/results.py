@@ -6,6 +6,7 @@ from statistics import median
 import numpy as np
 from matplotlib.axes import Axes
 
+from nearkin._types import Record
 from nearkin.plots.labels import label_points
 from nearkin.plots.style import FAINT, SERIES, new_axes
 from nearkin.web.ask.disagreement import Said, pairs_against_map, said, split_questions, votes_by_question
@@ -16,7 +17,7 @@ from nearkin.web.drawing import png
 Votes = Mapping[Said, list[tuple[str, Said]]]
 
 
-def state(survey: Survey) -> dict[str, object]:
+def state(survey: Survey) -> Record:
     """What the page tells: counts, the error on answers held out, raters, and where answers disagree."""
     answered = survey.said()
     votes = votes_by_question(survey.form, answered)
@@ -33,13 +34,13 @@ def state(survey: Survey) -> dict[str, object]:
     }
 
 
-def rater_rows(survey: Survey) -> list[dict[str, object]]:
+def rater_rows(survey: Survey) -> list[Record]:
     """For each rater: answers, share of "can't say", seconds, how often the same is said again, the known is said, and
     what others say is said, and the weight of the answers in the model (None before it has one)."""
     return _rater_rows(survey, votes_by_question(survey.form, survey.said()))
 
 
-def _rater_rows(survey: Survey, votes: Votes) -> list[dict[str, object]]:
+def _rater_rows(survey: Survey, votes: Votes) -> list[Record]:
     weights = survey.fitted.weights if survey.fitted else {}
     return [
         {**_row(survey, rater, votes), "weight": weights.get(number)}
@@ -48,7 +49,7 @@ def _rater_rows(survey: Survey, votes: Votes) -> list[dict[str, object]]:
     ]
 
 
-def _row(survey: Survey, rater: Rater, votes: Votes) -> dict[str, object]:
+def _row(survey: Survey, rater: Rater, votes: Votes) -> Record:
     form, answers = survey.form, [survey.questions[number] for number in rater.answered]
     given = [q for q in answers if q.choice is not None and q.choice >= 0]
     same_again = [said(form, q) == said(form, survey.questions[q.of]) for q in given if q.of is not None]
