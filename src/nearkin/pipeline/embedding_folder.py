@@ -45,7 +45,8 @@ def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "r
     if not folder.is_dir():
         if side is not None:
             raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
-        return Given(open_vectors(path))
+        file = open_vectors(path)
+        return Given(file, file.ids())
     vectors, ids, metric = _side_of(folder, side, usual)
     X = np.ascontiguousarray(vectors, np.float32)
     return Given(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric)
@@ -104,8 +105,8 @@ def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os
 
 def read_ids(path: str | os.PathLike, n: int | None = None, word: str | None = None) -> np.ndarray:
     """The ids in a file, one a row, without a first line that is their name: one more than `n`, or the text `word`."""
-    ids = read_column(path)
-    if not len(ids) or ids.dtype.kind != "U" or not (len(ids) - 1 == n or ids[0] == word):
+    ids = read_column(path, n)
+    if not len(ids) or ids.dtype.kind != "U" or ids[0] != word:
         return ids
     rest = ids[1:]
     whole = all(text.isdecimal() and str(int(text)) == text for text in rest.tolist())
