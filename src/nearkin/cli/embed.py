@@ -1,11 +1,12 @@
 """`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 import nearkin as nk
+from nearkin._types import Record
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
 from nearkin.cli.screen import Screen, pairs, table
 
@@ -148,7 +149,7 @@ def embed(
     screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or {report}")
 
 
-def _of_pairs(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+def _of_pairs(record: Record) -> tuple[Record, list[Table]]:
     """Facts and the table of measures, in the words of the file."""
     left, right = record["words"]["left"], record["words"]["right"]
     shown = {
@@ -166,7 +167,7 @@ def _of_pairs(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
     return shown, [table(f"Pairs held out of training (split: {record['split']})", ["", *measures], rows)]
 
 
-def _of_comparisons(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+def _of_comparisons(record: Record) -> tuple[Record, list[Table]]:
     plain = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
     return {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}, []
 

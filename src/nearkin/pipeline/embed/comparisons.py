@@ -2,7 +2,6 @@
 
 import csv
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
+from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.data.comparisons.split import split_comparisons
 from nearkin.data.comparisons.votes import noise_floor
@@ -41,7 +41,7 @@ def embed_comparisons(
     tables: str | None = None,
     callback: Callback | None = None,
     **columns: Any,
-) -> dict[str, Any]:
+) -> Record:
     """Embed the comparisons in `path` and write `out`: config.json, embedding.safetensors, objects.json and figures.
 
     The held-out error is that of a fit without a share `test_size` of the questions (0: none held out), with its 90 %
@@ -55,7 +55,7 @@ def embed_comparisons(
     check_choice(tables, "--tables", TABLES)
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss, "solver": solver, "random_state": seed}
-    judged: dict[str, Any] = {"held_out_error": None, "curves": {}}
+    judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
@@ -73,7 +73,7 @@ def embed_comparisons(
     return record
 
 
-def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> dict[str, Any]:
+def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> Record:
     """How an embedding does on answers that it has not learnt from."""
     return {
         "held_out_answers": len(test),
@@ -83,7 +83,7 @@ def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> dict[str, Any]:
     }
 
 
-def _in_words(judged: Mapping[str, Any]) -> list[str]:
+def _in_words(judged: Fields) -> list[str]:
     if judged["held_out_error"] is None:
         return []
     low, high = judged["held_out_interval"]
@@ -94,7 +94,7 @@ def _in_words(judged: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> dict[str, Any]:
+def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
     found = model.report()
     return {
         "path": str(path),
@@ -113,9 +113,7 @@ def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedd
     }
 
 
-def _write(
-    out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: dict[str, Any], tables: set[str]
-) -> None:
+def _write(out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)
@@ -135,14 +133,14 @@ def _half(callback: Callback | None, part: int) -> Callback | None:
     if callback is None:
         return None
 
-    def report(step: int, record: Mapping[str, Any]) -> None:
+    def report(step: int, record: Fields) -> None:
         callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
     return report
 
 
 def _curves(
-    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: dict[str, Any]
+    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers learnt from, and against the dimension; none of too many answers.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._storage import check_inputs, check_target
+from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.embedding.ordinal.losses import LOSSES as ORDINAL_LOSSES
 from nearkin.pipeline.embed.comparisons import embed_comparisons
@@ -27,7 +28,7 @@ def embed_signals(
     next_queries: int = 0,
     callback: Callback | None = None,
     **columns: Any,
-) -> dict[str, Any]:
+) -> Record:
     """Embed the pairs or the comparisons in `path` and write the folder `out`; returns the record to print.
 
     The record's "signals" says which of the two they were taken for: `kind`, or else what the loss or an option is
@@ -54,7 +55,7 @@ def embed_signals(
     return {"signals": "comparisons", **made}
 
 
-def _refuse(options: tuple[str, ...], given: dict[str, Any], kind: str) -> None:
+def _refuse(options: tuple[str, ...], given: Record, kind: str) -> None:
     """ValueError if an option of the other kind of signals is given."""
     wrong = sorted(set(options) & set(given))
     if wrong:
@@ -62,7 +63,7 @@ def _refuse(options: tuple[str, ...], given: dict[str, Any], kind: str) -> None:
         raise ValueError(f"--{wrong[0].replace('_', '-')} is for {kind}; the table is read as {other} (--kind {other})")
 
 
-def _are_pairs(path: str | os.PathLike, kind: str, given: dict[str, Any], loss: str | None) -> bool:
+def _are_pairs(path: str | os.PathLike, kind: str, given: Record, loss: str | None) -> bool:
     if kind not in KINDS:
         raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
     if kind != "auto":

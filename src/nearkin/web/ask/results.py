@@ -1,11 +1,11 @@
 """What the experimenter sees: the map so far, the error on answers held out, and how the raters do."""
 
 from statistics import median
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from nearkin._types import Record
 from nearkin.plots.style import FAINT, INK, SERIES, new_axes
 from nearkin.web.ask.questions import Question
 from nearkin.web.ask.raters import Rater
@@ -15,7 +15,7 @@ from nearkin.web.drawing import png
 _LABELS = 40  # items of a map that are named
 
 
-def rater_rows(survey: Survey) -> list[dict[str, Any]]:
+def rater_rows(survey: Survey) -> list[Record]:
     """For each rater: answers, share of "can't say", seconds, and how often the same is said again, the known is said,
     and what others say is said."""
     votes = _votes(survey)

@@ -3,14 +3,13 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._types import Fields, Record
 from nearkin.web.ask.items import Items
 from nearkin.web.ask.journal import Journal
 from nearkin.web.ask.model import Fitted, Job, Learner
@@ -209,7 +208,7 @@ class Survey:
             raise ValueError("this question was asked of somebody else; reload the page")
         return self.questions[number]
 
-    def _note(self, event: dict[str, Any], *, durable: bool = True) -> None:
+    def _note(self, event: Record, *, durable: bool = True) -> None:
         self.journal.append(event, durable=durable)
         self._apply(event)
 
@@ -227,7 +226,7 @@ class Survey:
             self._apply(event)
         self.journal.events.clear()
 
-    def _apply(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Fields) -> None:
         """Change the state as an event says: while it happens, and again when a survey is taken up."""
         kind = event["event"]
         if kind == "links":
