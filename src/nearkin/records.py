@@ -72,7 +72,9 @@ class Reading:
         distinct = ", ".join(f"{count:,} {role}" for role, count in self.distinct.items())
         notes = "".join(f"; {note}" for note in self.notes)
         how = f" [{how}]" if how else ""
-        return f"{self.source}{how}: {self.rows:,} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        return (
+            f"{self.source}{how}: {self.rows:,} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

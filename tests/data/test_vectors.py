@@ -160,7 +160,7 @@ def bad_file(folder: Path, kind: str) -> str:
         "lists.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0]], "b": [[1.0]]}), p),
         "uneven.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p),
         "null.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
-        "word.parquet": lambda p: pq.write_table(pa.table({"a": [1.0], "b": ["x"]}), p),
+        "word.parquet": lambda p: pq.write_table(pa.table({"a": ["y"], "b": ["x"]}), p),
         "what.dat": lambda p: p.write_text("1"),
     }
     make[kind](folder / kind)
@@ -195,7 +195,7 @@ def bad_file(folder: Path, kind: str) -> str:
         ("lists.parquet", "has 2 list columns; name one of .*:a, .*:b"),
         ("uneven.parquet", "have lengths"),
         ("null.parquet", "has nulls"),
-        ("word.parquet", "column 'b' is of type string, no number"),
+        ("word.parquet", "column 'a' is of type string, no number"),
         ("what.dat", "the formats read are .npy"),
     ],
 )

@@ -109,7 +109,9 @@ class Screen:
         self.say(f"{_clock(time.time())} {text}")
 
     def say(self, text: str) -> None:
-        """A line for people, on stderr."""
+        """A line for people, on stderr; none where there is nothing to say."""
+        if not text:
+            return
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Fields, *tables: Table | str) -> None:

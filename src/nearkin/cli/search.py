@@ -27,7 +27,11 @@ def search(
     side: Side = None,
     query_ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="One id a query, for the hits.  [default: row numbers]", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="One id a query, for the hits.  [default: the ids that QUERIES holds, else row numbers]",
+            show_default=False,
+        ),
     ] = None,
     oversample: Oversample = None,
     n_probe: Annotated[
@@ -76,6 +80,7 @@ def search(
         if n_probe is not None:
             opened.n_probe = n_probe
         asked = None if queries is None else nk.pipeline.open_queries(queries, side, query_ids)
+    screen.say("" if asked is None else asked.about)
     with steps.step("search") as callback:
         if asked is None:
             names = left_id or []

@@ -115,10 +115,8 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     width = len(rows[0])
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
     if bad is not None:
-        raise ValueError(
-            f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row ({rows[0][0][:30]!r}{', ...' * (width > 1)}) "
-            f"has {width}; mend that row, or delete what stands before the table"
-        )
+        above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; mend that row"
+        raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}{above}")
     columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
     return Cells([column[0] for column in columns], columns, delimiter, len(rows))
 

@@ -29,7 +29,9 @@ class Locator:
 
 def unpack_first(path: Path) -> str:
     """What to say of a compressed file: nearkin reads none."""
-    return f"{path} is compressed, which is not read; type {PACKED[path.suffix.lower()]} {path}, and give what it writes"
+    return (
+        f"{path} is compressed, which is not read; type {PACKED[path.suffix.lower()]} {path}, and give what it writes"
+    )
 
 
 def locate(path: str | os.PathLike, *, tables: bool = False) -> Locator:

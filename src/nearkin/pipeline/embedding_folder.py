@@ -85,10 +85,11 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
 
 
 class Asked(NamedTuple):
-    """Queries (q, d) and what they are called in hits (q,)."""
+    """Queries (q, d), what they are called in hits (q,), and what a table of them was taken for."""
 
     vectors: np.ndarray
     ids: np.ndarray
+    about: str = ""
 
 
 def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None) -> Asked:
@@ -100,7 +101,7 @@ def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os
         names = read_ids(ids, len(X))
         if len(names) != len(X):
             raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
-    return Asked(X, np.arange(len(X)) if names is None else names)
+    return Asked(X, np.arange(len(X)) if names is None else names, given.file.about)
 
 
 def read_ids(path: str | os.PathLike, n: int | None = None, word: str | None = None) -> np.ndarray:

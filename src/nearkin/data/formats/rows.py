@@ -169,7 +169,6 @@ def _joined_ids(parts: list[Rows]) -> Callable[[], np.ndarray] | None:
     if not makers or None in makers:
         return None
 
-
     def ids() -> np.ndarray:
         found = [make() for make in makers if make is not None]
         if len({part.dtype.kind for part in found}) > 1:  # numbers in one file and text in another

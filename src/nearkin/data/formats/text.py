@@ -52,12 +52,10 @@ def _count(where: Locator, layout: Layout, perhaps_ids: bool) -> int:
     first = [layout.cells(line)[:1] for _, line in _lines(where, layout.header)]
     whole = {cells[0] for cells in first if cells and is_whole(cells[0])}
     if len(whole) == len(first):
+        how = f"call column {layout.names[0]!r}" if layout.header else "begin the file with a line of names and call it"
         raise ValueError(
-            f"{where}: the first column is another whole number in every row, and the other columns are not: ids, or a "
-            "coordinate? Begin the file with a line of names, the first of them id (ids) or x0 (a coordinate)"
-            if not layout.header
-            else f"{where}: column {layout.names[0]!r} is another whole number in every row, and the other columns are "
-            "not: ids, or a coordinate? Call it id (ids), or delete it; as a coordinate, write its numbers as 7.0"
+            f"{where}: the first column is another whole number in every row: ids, or a coordinate? If they are ids, "
+            f"{how} id; for a coordinate, write 7.0 in place of 7"
         )
     return len(first)
 
@@ -100,7 +98,9 @@ def _complaint(block: Iterable[tuple[int, str]], layout: Layout, where: Locator,
         cells = layout.cells(line)
         if len(cells) != len(layout.names):
             wanted = len(layout.names)
-            return f"{where}, line {number}: {len(cells)} cells where the first line has {wanted}; every row needs as many"
+            return (
+                f"{where}, line {number}: {len(cells)} cells where the first line has {wanted}; every row needs as many"
+            )
         for column, cell in enumerate(cells, 1):
             if not layout.is_number(cell) and (column > 1 or layout.ids is None):
                 what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"

@@ -92,13 +92,17 @@ def layout_of(where: Locator, lines: list[str]) -> Layout:
 
 
 def looks_counted(layout: Layout, lines: list[str]) -> bool:
-    """Whether the first column holds whole numbers and every other one some fraction: ids without a name, perhaps."""
+    """Whether the first column may hold ids without a name: other whole numbers in every row, where the other columns
+    have fractions or the numbers simply count."""
     table = [layout.cells(line) for line in lines[layout.header :]]
     rows = [row for row in table if len(row) == len(layout.names)]
     if layout.ids is not None or len(layout.names) < 3 or len(rows) < 10:
         return False
     whole, *others = zip(*rows, strict=True)
-    return len(set(whole)) == len(rows) and all(map(is_whole, whole)) and not any(all(map(is_whole, c)) for c in others)
+    if len(set(whole)) < len(rows) or not all(map(is_whole, whole)):
+        return False
+    counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
+    return counts or not any(all(map(is_whole, column)) for column in others)
 
 
 def is_whole(cell: str) -> bool:
