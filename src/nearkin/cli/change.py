@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 import nearkin as nk
-from nearkin._types import Fields
+from nearkin._fields import Fields
 from nearkin.cli.options import Folder, Json, Side, Threads
 from nearkin.cli.screen import Screen
 

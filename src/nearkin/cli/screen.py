@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._types import Fields
+from nearkin._fields import Fields
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these

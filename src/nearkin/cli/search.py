@@ -6,7 +6,7 @@ import numpy as np
 import typer
 
 import nearkin as nk
-from nearkin._types import Record
+from nearkin._fields import Record
 from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Side, Threads
 from nearkin.cli.screen import Screen, table
 
