@@ -1,8 +1,8 @@
 """`nearkin search`: the nearest indexed vectors of every query."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
-import numpy as np
 import typer
 
 import nearkin as nk
@@ -110,6 +110,6 @@ def search(
     screen.finish(record, table("Nearest ids", columns, rows), more)
 
 
-def _finite(scores: np.ndarray) -> list[float | None]:
+def _finite(scores: Iterable[float]) -> list[float | None]:
     """Scores as JSON has them: the empty places of a query that found fewer than k become null."""
     return [float(score) if abs(score) < float("inf") else None for score in scores]
