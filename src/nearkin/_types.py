@@ -1,6 +1,6 @@
 """Names for what signatures take and give, so that each says what is meant."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,3 +14,6 @@ Record: TypeAlias = dict[str, Any]
 
 Fields: TypeAlias = Mapping[str, Any]
 """A record that is only read."""
+
+Chosen: TypeAlias = slice | np.ndarray | Sequence[int]
+"""Which rows: a slice, their numbers, or a mask."""

@@ -17,7 +17,7 @@ from nearkin._pairs import (
     merge_pairs,
     number_ids,
 )
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Chosen
 
 
 class ColumnOrder(NamedTuple):
@@ -263,7 +263,7 @@ class Comparisons:
         """3 for triplets, 4 for quadruplets."""
         return self.indices.shape[1]
 
-    def take(self, rows: Any) -> "Comparisons":
+    def take(self, rows: Chosen) -> "Comparisons":
         """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
         weights = None if self.weights is None else self.weights[rows]
         annotators = None if self.annotators is None else self.annotators[rows]

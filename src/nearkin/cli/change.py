@@ -1,11 +1,11 @@
 """`nearkin add`, `remove`, `update`: rows into and out of a saved index."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 import nearkin as nk
+from nearkin._types import Fields
 from nearkin.cli.options import Folder, Json, Side, Threads
 from nearkin.cli.screen import Screen
 
@@ -92,6 +92,6 @@ def update(
     _finish(screen, nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch)))
 
 
-def _finish(screen: Screen, made: Mapping[str, Any]) -> None:
+def _finish(screen: Screen, made: Fields) -> None:
     before, now = made["vectors_before"], made["vectors"]
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now")

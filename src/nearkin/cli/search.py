@@ -1,10 +1,12 @@
 """`nearkin search`: the nearest indexed vectors of every query."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
+import numpy as np
 import typer
 
 import nearkin as nk
+from nearkin._types import Record
 from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Side, Threads
 from nearkin.cli.screen import Screen, table
 
@@ -82,7 +84,7 @@ def search(
             names = asked.ids.tolist()
             scores, ids = nk.pipeline.search_in_batches(opened, asked.vectors, k, oversample, callback)
     seconds = steps.seconds["search"]
-    record: dict[str, Any] = {
+    record: Record = {
         "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
@@ -103,6 +105,6 @@ def search(
     screen.finish(record, table("Nearest ids", columns, rows), more)
 
 
-def _finite(scores: Any) -> list[float | None]:
+def _finite(scores: np.ndarray) -> list[float | None]:
     """Scores as JSON has them: the empty places of a query that found fewer than k become null."""
     return [float(score) if abs(score) < float("inf") else None for score in scores]

@@ -1,11 +1,13 @@
 """One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+
+from nearkin._types import Chosen
 
 _EXACT = 2.0**53  # floats beyond hold no exact integers
 _MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A"))
@@ -107,7 +109,7 @@ class Column:
         words = sorted(_MISSING_WORDS & self._distinct)
         return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
 
-    def take(self, keep: Any) -> "Column":
+    def take(self, keep: Chosen) -> "Column":
         missing = None if self.missing is None else self.missing[keep]
         return replace(self, values=self.values[keep], missing=missing)
 
@@ -129,7 +131,7 @@ def text_column(name: str, cells: list[str]) -> Column:
     return Column(name, as_text(cells) if integers is None else integers)
 
 
-def as_text(values: Any) -> np.ndarray:
+def as_text(values: Sequence[object]) -> np.ndarray:
     """Python values as an array of objects, (n,) whatever they are."""
     return np.fromiter(values, dtype=object, count=len(values))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
+from nearkin._types import Record, Seed
 from nearkin.data.formats import Rows, open_rows
 from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
 from nearkin.data.frames import frame_vectors, is_frame
@@ -16,7 +17,7 @@ from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
-Callback = Callable[[int, dict[str, Any]], None]
+Callback = Callable[[int, Record], None]
 Paths = str | os.PathLike | Iterable[str | os.PathLike]
 
 
@@ -63,7 +64,7 @@ class VectorFile:
             start += len(chunk)
         return X
 
-    def sample(self, n: int, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, random_state: Seed = None) -> np.ndarray:
         """Return `n` different rows drawn at random, in the file's order, (min(n, len), d) float32.
 
         Mapped formats fetch only those rows; the others take one pass over the file.
@@ -71,7 +72,7 @@ class VectorFile:
         n = check_integer(n, "n", low=1)
         return self.take(self.draw(n, random_state))
 
-    def draw(self, n: int, random_state: Any = None) -> np.ndarray:
+    def draw(self, n: int, random_state: Seed = None) -> np.ndarray:
         """Numbers (min(n, len),) of different rows drawn at random, increasing."""
         if n >= len(self):
             return np.arange(len(self))

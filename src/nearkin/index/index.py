@@ -302,7 +302,7 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: Any = None, **options: Any) -> Any:
+    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> Any:
         """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
