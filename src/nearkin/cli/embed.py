@@ -38,6 +38,14 @@ def embed(
         str | None,
         typer.Option(help="Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity."),
     ] = None,
+    raters: Annotated[
+        str | None,
+        typer.Option(
+            help="Comparisons: equal, or estimated: weigh each rater's answers by how reliable they prove.  "
+            "[default: equal]",
+            show_default=False,
+        ),
+    ] = None,
     header: Header = None,
     delimiter: Delimiter = None,
     left_features: Annotated[
@@ -131,6 +139,7 @@ def embed(
             far=far,
             response=response,
             form=form,
+            raters=raters,
             header=header,
             delimiter=delimiter,
             left_features=left_features,
@@ -169,7 +178,17 @@ def _of_pairs(record: Record) -> tuple[Record, list[Table]]:
 
 def _of_comparisons(record: Record) -> tuple[Record, list[Table]]:
     plain = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
-    return {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}, []
+    shown = {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}
+    weights = record.get("rater_reliability")
+    return shown, [] if weights is None else [_of_raters(weights)]
+
+
+def _of_raters(weights: dict[str, float]) -> Table:
+    """The raters that weigh most and least."""
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
+    shown = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
+    title = "Raters" + ("" if shown == ordered else f" (10 highest and lowest of {len(ordered)})")
+    return table(title, ["rater", "weight of each answer"], [list(row) for row in shown])
 
 
 def _size(dim: str | None) -> int | str | None:

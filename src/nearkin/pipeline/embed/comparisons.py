@@ -39,6 +39,7 @@ def embed_comparisons(
     test_size: float = 0.2,
     next_queries: int = 0,
     tables: str | None = None,
+    raters: str = "equal",
     callback: Callback | None = None,
     **columns: Any,
 ) -> Record:
@@ -49,8 +50,9 @@ def embed_comparisons(
     all. coordinates.csv (and .parquet, where `tables` is "parquet") holds the points; with `next_queries`,
     questions.csv holds so many questions worth asking next. Figures: map.png and map.svg, with 90 % ellipses up to 50
     objects, and, with held-out answers, error.png and error.svg, the error against the number of answers and against
-    the dimension. Invalid rows are dropped and counted. callback(step, record) has "total". `columns` are options of
-    `read_comparisons`. Returns the record to print.
+    the dimension. `raters`, "estimated", weighs each annotator's answers by how reliable they are; the record then
+    holds "rater_reliability". Invalid rows are dropped and counted. callback(step, record) has "total". `columns` are
+    options of `read_comparisons`. Returns the record to print.
     """
     check_choice(tables, "--tables", TABLES)
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
@@ -59,13 +61,15 @@ def embed_comparisons(
     curve = None
     if test_size:
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
-        trial = nk.OrdinalEmbedding(dim, **options).fit(train, callback=_half(callback, 0))
+        trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
         dim, curve = trial.n_components_, trial.dimension_curve_
         judged = _judge(trial, test) | {"curves": _curves(train, test, trial, options)}
-    model = nk.OrdinalEmbedding(dim, **options).fit(answers, callback=_half(callback, 1))
+    model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
     record = _describe(path, out, answers, model) | judged
     record["notes"] = record["notes"] + _in_words(judged)
+    if model.rater_reliability_ is not None:
+        record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     if next_queries:
         record["next_queries"] = model.next_queries(next_queries).tolist()
     if current().rank == 0:
@@ -144,7 +148,7 @@ def _curves(
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers learnt from, and against the dimension; none of too many answers.
 
-    `trial` has learnt from all of `train`.
+    `trial` has learnt from all of `train`. Raters weigh the same here: a few answers do not tell them apart.
     """
     if len(train) > MAX_CURVE:
         return {}
@@ -152,7 +156,8 @@ def _curves(
     def error(answers: Comparisons, p: int) -> float:
         return 1.0 - nk.OrdinalEmbedding(p, **options).fit(answers).score(test)
 
-    dim, known = trial.n_components_, 1.0 - trial.score(test)
+    dim = trial.n_components_
+    known = 1.0 - trial.score(test) if trial.rater_reliability_ is None else error(train, dim)
     limit = max(1, train.n_objects - 2)
     sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
     by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}

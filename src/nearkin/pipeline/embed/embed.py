@@ -13,7 +13,7 @@ from nearkin.pipeline.embed.interactions import embed_interactions
 
 KINDS = ("pairs", "comparisons", "auto")
 PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start", "holdout")
-COMPARISONS = ("anchor", "near", "far", "response", "form")
+COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 
 
 def embed_signals(
@@ -34,9 +34,9 @@ def embed_signals(
     The record's "signals" says which of the two they were taken for: `kind`, or else what the loss or an option is
     for, or what the columns say; its "understood" says how the table was read. `columns` are the readers' options:
     `left`, `right`, `weight`, `timestamp`, `left_features`, `right_features`, `split`, `start`, `holdout` for pairs,
-    `anchor`, `near`, `far`, `response` and `form` for comparisons, `header`, `delimiter` and `tables` for both.
-    `next_queries` is the number of questions to propose, for comparisons. ValueError for a `kind` that is none, for
-    options of the other kind, and for a table that can be read in two ways.
+    `anchor`, `near`, `far`, `response`, `form` and `raters` for comparisons, `header`, `delimiter` and `tables` for
+    both. `next_queries` is the number of questions to propose, for comparisons. ValueError for a `kind` that is none,
+    for options of the other kind, and for a table that can be read in two ways.
     """
     check_target(out)
     check_inputs(out, [path, *filter(None, [columns.get("start")])])

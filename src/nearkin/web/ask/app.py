@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from nearkin._types import Record
-from nearkin.web.ask.results import curve_png, map_png, rater_rows
+from nearkin.web.ask.results import curve_png, map_png, state
 from nearkin.web.ask.survey import Question, Survey
 from nearkin.web.serving import LOCAL, make_app, same, static_text
 
@@ -130,16 +130,7 @@ class _Pages:
         return Response(static_text("results.html"), media_type="text/html")
 
     def _state(self, request: Request) -> Response:
-        answers = [question for question, _ in self._survey.answered()]
-        return JSONResponse(
-            {
-                "answers": len(answers),
-                "items": len(self._survey.items),
-                "error": self._survey.curve[-1][1] if self._survey.curve else None,
-                "learned": self._survey.fitted.n_answers if self._survey.fitted else 0,
-                "raters": rater_rows(self._survey),
-            }
-        )
+        return JSONResponse(state(self._survey))
 
     def _picture(self, request: Request) -> Response:
         draw = {"map": map_png, "curve": curve_png}.get(request.path_params["picture"])
