@@ -82,7 +82,7 @@ def _improved(
         return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
 
     slope = min(float(sums[1]), 0.0)
-    return P.add_(direction, alpha=armijo(along, point.value(), slope).step)
+    return P.add_(direction, alpha=armijo(along, point.value(), slope).step_size)
 
 
 def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:

@@ -120,7 +120,7 @@ class NewtonSteps(AbstractTowerSolver):
         preconditioner = self._preconditioner(point, active, product, damping)
         step = newton_step(
             value, gradient, product, x, start_value=before, damping=damping, preconditioner=preconditioner,
-            max_cg_steps=self.cg_steps,
+            max_iter=self.cg_steps,
         )  # fmt: skip
         _write(parameters, step.x)
         self.damping[number] = min(max(step.damping, 1e-9), 1e9)
