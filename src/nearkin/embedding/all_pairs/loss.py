@@ -1,20 +1,25 @@
 """The loss over all m x n pairs at the cost of m + n: value, gradient and Gauss-Newton product (ESL, section 3)."""
 
 from copy import copy
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
 from nearkin._check import check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
+from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
 from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss, check_convex, pair_loss
 from nearkin.embedding.all_pairs.point import AllPairsPoint, Constants, check_embedding
 from nearkin.embedding.all_pairs.products import PairProducts, gathered
 from nearkin.records import ColumnOrder, Interactions
+
+Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
+"""What imputes the labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
 
 
 class AllPairsLoss:
@@ -47,17 +52,17 @@ class AllPairsLoss:
 
     def __init__(
         self,
-        observed: Interactions | Any,
+        observed: Interactions | MatrixLike,
         *,
         loss: str | AbstractPairLoss = "squared",
         omega: float = 1.0,
         labels: ArrayLike | None = None,
         weights: ArrayLike | None = None,
-        a: Any = None,
-        b: Any = None,
-        prior: Any = None,
+        a: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        prior: Prior = None,
         regularization: float = 0.0,
-        ridge: tuple[Any, Any] | None = None,
+        ridge: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         indptr, indices, columns, stored = _structure(observed)
         self.pairs = PairProducts(indptr, indices, columns)
@@ -167,7 +172,7 @@ class _Differentiable(torch.autograd.Function):
     """The scalar loss with its hand-written gradient."""
 
     @staticmethod
-    def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss, group: Group) -> Tensor:
+    def forward(ctx: FunctionCtx, P: Tensor, Q: Tensor, loss: AllPairsLoss, group: Group) -> Tensor:
         part = loss.part(group)
         point = part.at(P[part.rows], Q)
         dP, dQ = point.gradient()
@@ -175,12 +180,12 @@ class _Differentiable(torch.autograd.Function):
         return P.new_tensor(point.value())
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: FunctionCtx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dP, dQ = ctx.saved_tensors
         return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
 
 
-def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:
+def _structure(observed: Interactions | MatrixLike) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:
     """CSR structure, its column order, and the stored values, of a record or a sparse matrix."""
     if sp.issparse(observed):
         matrix = sp.csr_matrix(observed)
@@ -215,7 +220,7 @@ def _short(values: Tensor) -> Tensor:
     return values[0].clone() if len(values) and bool((values == values[0]).all()) else values
 
 
-def _check_prior(prior: Any, m: int, n: int) -> tuple[Tensor, Tensor]:
+def _check_prior(prior: Prior, m: int, n: int) -> tuple[Tensor, Tensor]:
     """Pt (m, k') and Qt (n, k') in float64: k' = 0 for no prior, 1 for one number."""
     if prior is None:
         return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)

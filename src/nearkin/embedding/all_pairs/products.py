@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,7 +85,7 @@ class PairProducts:
         by_blocks(kernels.gather_rows, columns.indptr, *arguments)
         return out
 
-    def _by_rows(self, kernel: Callable, *arguments: Any) -> None:
+    def _by_rows(self, kernel: Callable, *arguments: object) -> None:
         by_blocks(kernel, self.indptr, self.indices, *arguments)
 
 
@@ -95,7 +94,7 @@ def gathered(X: Tensor, group: Group) -> Tensor:
     return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().numpy())))
 
 
-def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: Any) -> None:
+def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
     """Run kernel(start, stop, indptr, *arguments) on blocks of rows with equal shares of the pairs, a thread each."""
     rows, threads = len(indptr) - 1, torch.get_num_threads()
     if threads == 1 or indptr[-1] < SMALL:

@@ -95,7 +95,9 @@ class Choices(NamedTuple):
         return None if isinstance(self.loss, AllPairs) else self.loss
 
 
-def choose(loss: Any, solver: Any, towers: tuple[Any, Any], index: Any, interactions: Interactions) -> Choices:
+def choose(
+    loss: object, solver: object, towers: tuple[object, object], index: object, interactions: Interactions
+) -> Choices:
     """The settings that `TwoTower`'s parameters stand for; ValueError or TypeError where they do not go together."""
     loss = settings(loss, "loss", LOSSES)
     wrapped = _checked_index(index)
@@ -113,7 +115,7 @@ def choose(loss: Any, solver: Any, towers: tuple[Any, Any], index: Any, interact
     return Choices(loss, solver, limits, kinds, wrapped, from_als)  # pyright: ignore[reportArgumentType]
 
 
-def settings(given: Any, name: str, known: Mapping[str, Callable[[], Any]]) -> Any:
+def settings(given: object, name: str, known: Mapping[str, Callable[[], Any]]) -> Any:
     """The object that a string stands for, or the object itself; ValueError or TypeError if it is neither."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
@@ -179,12 +181,12 @@ def _checked_index(index: Any) -> Indexed | None:
     return wrapped
 
 
-def _lacking(thing: Any, names: tuple[str, ...]) -> str:
+def _lacking(thing: object, names: tuple[str, ...]) -> str:
     present = set(dir(thing))
     return ", ".join(name for name in names if name not in present)
 
 
-def _checked_tower(tower: Any, side: str) -> nn.Module | Tower:
+def _checked_tower(tower: object, side: str) -> nn.Module | Tower:
     if tower is None:
         return Tower()
     if not isinstance(tower, nn.Module | Tower):
@@ -195,7 +197,7 @@ def _checked_tower(tower: Any, side: str) -> nn.Module | Tower:
     return tower
 
 
-def _check_widths_are_used(towers: tuple[Any, Any], featured: list[bool]) -> None:
+def _check_widths_are_used(towers: tuple[object, object], featured: list[bool]) -> None:
     """ValueError for widths of hidden layers that no side has features for."""
     for side, tower in zip(("left", "right"), towers, strict=True):
         if isinstance(tower, Tower) and tuple(tower.hidden) != HIDDEN and not any(featured):

@@ -1,5 +1,6 @@
 """The estimator: from interactions to embeddings of both sides."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -19,7 +20,7 @@ from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.checkpoint import Checkpoint
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed, choose, settings
 from nearkin.embedding.two_tower.fitting import Fit, Fitted, fit_towers, made_from
-from nearkin.embedding.two_tower.fold_in import Known, Solved, fold_in
+from nearkin.embedding.two_tower.fold_in import History, Known, Solved, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
@@ -199,7 +200,7 @@ class TwoTower(BaseEstimator):
         """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
-    def embed_left(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
+    def embed_left(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new left entities from what each of them met, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
@@ -210,7 +211,7 @@ class TwoTower(BaseEstimator):
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
         return fold_in(history, known, self._solved(), self.left_encoder_, features)
 
-    def embed_right(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
+    def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
 
         An index does not quantize them: that is done when they are added to it.
@@ -234,7 +235,7 @@ class TwoTower(BaseEstimator):
         k: int = 10,
         *,
         exclude_seen: bool = True,
-        candidates: Any = None,
+        candidates: ArrayLike | None = None,
         index: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rights that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
@@ -267,7 +268,7 @@ class TwoTower(BaseEstimator):
         del y
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]
 
-    def evaluate(self, interactions: Interactions, *, k: Any = (20, 100)) -> dict[str, float]:
+    def evaluate(self, interactions: Interactions, *, k: int | Sequence[int] = (20, 100)) -> dict[str, float]:
         """Recall, precision, NDCG and MRR at each k, as `nk.metrics.ranking_metrics` counts them."""
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
