@@ -34,6 +34,7 @@ class ALS(BaseEstimator):
     cg_steps: int = 2
     block_size: int | None = None
 
+    start: ClassVar[str] = "random"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
 
