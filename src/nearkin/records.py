@@ -70,10 +70,12 @@ class Reading:
         head = "" if self.header is None else "the first line names the columns" if self.header else "no header"
         how = ", ".join(part for part in (head, self.delimiter and f"{self.delimiter}-separated") if part)
         roles = ", ".join(f"{role} = {column}" for role, column in self.roles.items())
-        distinct = ", ".join(f"{count} {role}" for role, count in self.distinct.items())
+        distinct = ", ".join(f"{count:,} {role}" for role, count in self.distinct.items())
         notes = "".join(f"; {note}" for note in self.notes)
         how = f" [{how}]" if how else ""
-        return f"{self.source}{how}: {self.rows} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        return (
+            f"{self.source}{how}: {self.rows:,} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

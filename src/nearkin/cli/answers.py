@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearkin._types import Record
+from nearkin._fields import Record
 from nearkin.cli.screen import Screen, show, table
 from nearkin.pipeline.recommend.recommend import Answer, as_records
 

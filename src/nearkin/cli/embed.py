@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 
 import nearkin as nk
-from nearkin._types import Record
+from nearkin._fields import Record
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
 from nearkin.cli.screen import Screen, pairs, table
 

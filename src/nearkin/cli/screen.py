@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._types import Fields
+from nearkin._fields import Fields
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
@@ -109,7 +109,9 @@ class Screen:
         self.say(f"{_clock(time.time())} {text}")
 
     def say(self, text: str) -> None:
-        """A line for people, on stderr."""
+        """A line for people, on stderr; none where there is nothing to say."""
+        if not text:
+            return
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Fields, *tables: Table | str) -> None:
