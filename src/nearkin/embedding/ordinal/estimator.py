@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from nearkin._deprecation import renamed
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, saving_folder
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.split import split_comparisons
@@ -30,7 +32,7 @@ from nearkin.embedding.ordinal.report import count_per_object, describe
 from nearkin.embedding.ordinal.solving import Task, principal_axes
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
-from nearkin.records import Comparisons
+from nearkin.records import Answers, Comparisons
 
 
 class OrdinalEmbedding(BaseEstimator):
@@ -73,7 +75,7 @@ class OrdinalEmbedding(BaseEstimator):
         tol: float = 1e-3,
         n_init: int | str = "auto",
         scale: float = 0.1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
@@ -90,11 +92,11 @@ class OrdinalEmbedding(BaseEstimator):
 
     def fit(
         self,
-        comparisons: Any,
-        y: Any = None,
+        comparisons: Answers,
+        y: object = None,
         *,
-        features: Any = None,
-        validation: Any = None,
+        features: ArrayLike | None = None,
+        validation: Answers | float | None = None,
         choices: str = "auto",
         raters: str = "equal",
         callback: Callback | None = None,
@@ -129,7 +131,7 @@ class OrdinalEmbedding(BaseEstimator):
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
         else:
             self.n_components_ = int(self.n_components)
-        self.rater_reliability_: dict[Any, float] | None = None
+        self.rater_reliability_: dict[object, float] | None = None
         if raters == "estimated":
             embed, p = self._embed_quickly(rng), self.n_components_
             self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
@@ -142,11 +144,11 @@ class OrdinalEmbedding(BaseEstimator):
             self.fit_feature_map(features)
         return self
 
-    def fit_transform(self, comparisons: Any, y: Any = None, **options: Any) -> np.ndarray:
+    def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
         """`fit`, with the same arguments, and the embedding (n, p): a row an object, as scikit-learn's embeddings."""
         return self.fit(comparisons, y, **options).embedding_
 
-    def partial_fit(self, comparisons: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def partial_fit(self, comparisons: Answers, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
         Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
@@ -169,7 +171,7 @@ class OrdinalEmbedding(BaseEstimator):
         self.feature_map_ = None
         return self
 
-    def fit_feature_map(self, features: Any, *, gamma: float | None = None, alpha: float | None = None) -> Self:
+    def fit_feature_map(self, features: ArrayLike, *, gamma: float | None = None, alpha: float | None = None) -> Self:
         """Learn the map from features (n, d), one row per entry of `objects_`, to the embedding (SVRG-SBB section 5.4).
 
         gamma of the RBF kernel and the regularisation alpha are chosen on held-out rows if None. Objects without
@@ -185,12 +187,12 @@ class OrdinalEmbedding(BaseEstimator):
         )
         return self
 
-    def fit_transformer(self, features: Any, **options: Any) -> Self:
+    def fit_transformer(self, features: ArrayLike, **options: Any) -> Self:
         """The old name of `fit_feature_map`."""
         renamed("fit_transformer(...)", "fit_feature_map(...)")
         return self.fit_feature_map(features, **options)
 
-    def transform(self, features: Any) -> np.ndarray:
+    def transform(self, features: ArrayLike) -> np.ndarray:
         """Place objects that took no part, by their features (m, d): (m, p) float32.
 
         Raises ValueError if `fit` was given no features.
@@ -204,12 +206,12 @@ class OrdinalEmbedding(BaseEstimator):
         width = self.feature_map_.landmarks.shape[1]
         return self.feature_map_(_check.check_vectors(features, name="features", n_features=width))
 
-    def predict(self, comparisons: Any) -> np.ndarray:
+    def predict(self, comparisons: Answers) -> np.ndarray:
         """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
         check_is_fitted(self, "embedding_")
         return satisfied(self.embedding_, match(comparisons, self.objects_))
 
-    def predict_proba(self, comparisons: Any) -> np.ndarray:
+    def predict_proba(self, comparisons: Answers) -> np.ndarray:
         """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
         check_is_fitted(self, "embedding_")
         loss = self._loss(self.n_components_)
@@ -220,12 +222,12 @@ class OrdinalEmbedding(BaseEstimator):
         near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
         return answer_probability(loss, near, far)
 
-    def score(self, comparisons: Any, y: Any = None) -> float:
+    def score(self, comparisons: Answers, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
         return 1.0 - triplet_error(self.embedding_, match(as_comparisons(comparisons, y), self.objects_))
 
-    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
+    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
 
         rule: "information-gain" (the crowd kernel's, by STE's model, whatever the loss: with it they learnt fastest,
@@ -247,7 +249,7 @@ class OrdinalEmbedding(BaseEstimator):
         X = self.embedding_.astype(np.float64)
         return self.objects_[queries.informative_queries(X, self.comparisons_, probability, k, rng)]
 
-    def bootstrap(self, n_draws: int = 50, *, random_state: Any = None) -> np.ndarray:
+    def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each turned, scaled and shifted onto `embedding_`.
 
         Questions are drawn with replacement, with all their answers; each draw is learnt from the standing embedding
@@ -265,24 +267,24 @@ class OrdinalEmbedding(BaseEstimator):
 
         return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Record:
         """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
         check_is_fitted(self, "embedding_")
         return describe(self.comparisons_, few=self.n_components_ + 1)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike) -> None:
         """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
         check_is_fitted(self, "embedding_")
         with saving_folder(path, KIND, embedding_config(self)) as folder:
             write_embedding(self, folder)
 
-    def write_coordinates(self, path: Any) -> None:
+    def write_coordinates(self, path: str | PathLike) -> None:
         """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and the number of answers it is in."""
         check_is_fitted(self, "embedding_")
         write_coordinates(self, path)
 
     @classmethod
-    def load(cls, path: Any) -> "OrdinalEmbedding":
+    def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
 
         def load(folder: Path) -> OrdinalEmbedding:
@@ -304,7 +306,7 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> Record:
         return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
 
     def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:
@@ -344,7 +346,7 @@ class OrdinalEmbedding(BaseEstimator):
         starts: list[np.ndarray],
         rng: np.random.Generator,
         *,
-        validation: Any = None,
+        validation: Answers | float | None = None,
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and keep what was found."""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._storage import read_arrays, read_config, write_arrays
+from nearkin._types import Record
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.embedding.ordinal.feature_map import FeatureMap
 from nearkin.embedding.ordinal.report import count_per_object
@@ -18,7 +20,7 @@ KIND = "ordinal-embedding"
 _MAP = ("landmarks", "coefficients", "mean")
 
 
-def embedding_config(model: Any) -> dict[str, Any]:
+def embedding_config(model: Any) -> Record:
     """What config.json says of a fitted model: parameters, and how the run ended."""
     params = {name: value if _is_plain(value) else None for name, value in model.get_params().items()}
     n, p = model.embedding_.shape
@@ -46,7 +48,7 @@ def write_embedding(model: Any, folder: Path) -> None:
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
 
 
-def write_coordinates(model: Any, path: Any) -> None:
+def write_coordinates(model: Any, path: str | PathLike) -> None:
     """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, the number it stands in.
 
     Raises ValueError for another ending, ImportError for .parquet without pyarrow.
@@ -65,7 +67,7 @@ def write_coordinates(model: Any, path: Any) -> None:
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_embedding(path: str | PathLike) -> tuple[Record, Record]:
     """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
     path = Path(path)
     config = read_config(path, KIND)
@@ -102,7 +104,7 @@ def _points(X: np.ndarray, n: int, p: int) -> np.ndarray:
     return X
 
 
-def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> FeatureMap | None:
+def _feature_map(arrays: dict[str, np.ndarray], config: Record) -> FeatureMap | None:
     if "landmarks" not in arrays:
         return None
     gamma, alpha = (_check.check_real(config["feature_map"][name], name) for name in ("gamma", "alpha"))
@@ -113,9 +115,9 @@ def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> Featu
     return found
 
 
-def _reliability(pairs: Any) -> dict[Any, float] | None:
+def _reliability(pairs: list | None) -> dict[object, float] | None:
     return None if pairs is None else {name: float(weight) for name, weight in pairs}
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)

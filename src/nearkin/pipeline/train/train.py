@@ -1,7 +1,6 @@
 """The whole of `nearkin train`: from a table of pairs to a searchable index in one go."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._check import check_choice
 from nearkin._storage import check_target, replacing_folder
+from nearkin._types import Fields, Record, Seed
 from nearkin.pipeline.embedding_folder import words_in
 from nearkin.pipeline.folder import RUN, write_record
 from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
@@ -18,6 +18,7 @@ from nearkin.pipeline.steps import Steps
 from nearkin.records import Interactions
 
 _DEPTHS = (10, 100)
+_BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
 _SHOWN = 8  # example rights in the report
 _MEASURES = ("recall", "precision", "ndcg")
 
@@ -31,10 +32,10 @@ def train_index(
     loss: str = "all-pairs",
     holdout: float = 0.1,
     split: str = "random",
-    random_state: Any = 0,
+    random_state: Seed = 0,
     steps: Steps | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    about: Fields | None = None,
+) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
     Pairs with a split are fitted on its training part and judged on its test part. Without one, the share `holdout` of
@@ -44,7 +45,7 @@ def train_index(
     """
     steps = steps or Steps()
     check_target(out)
-    layer = make_layer(pairs.shape[1], n_bytes, dim, random_state)
+    layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
     quality, kept = {}, pairs
     check_choice(split, "split", SPLITS)
@@ -67,7 +68,8 @@ def train_index(
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
-        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "quality": quality,
+        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
+        "quality": quality,
         "words": words_in(pairs)._asdict(),
         **(about or {}),
     }  # fmt: skip
@@ -76,19 +78,27 @@ def train_index(
     return record | {"seconds": steps.seconds}
 
 
-def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
-    """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights."""
+def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> Any:
+    """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights.
+
+    It starts after 8,192 rows, or what three rounds over a small table show.
+    """
+    n_rights = pairs.shape[1]
     if n_rights < 16:
         raise ValueError(
             f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
         )
     few = n_rights < 256
     return nk.quantization.IndexingLayer(
-        dim, n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state
+        dim,
+        n_bytes * (2 if few else 1),
+        16 if few else 256,
+        buffer_size=min(_BUFFER, 3 * len(pairs)),
+        random_state=random_state,
     )
 
 
-def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -> dict[str, dict[str, float]]:
+def judge(model: Any, test: Interactions, n_bytes: int, random_state: Seed = 0) -> dict[str, dict[str, float]]:
     """Quality on the test pairs by way of search: exact, through OPQ after training, through the learned index."""
     if not len(test):
         return {}
@@ -107,7 +117,7 @@ def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -
     }
 
 
-def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: dict[str, Any], steps: Steps) -> None:
+def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
     right = model.right_embeddings_
     index = model.index_.export(right, ids=model.right_ids_)
     popular = np.argsort(-np.bincount(kept.indices, minlength=len(right)), kind="stable")[:_SHOWN]
