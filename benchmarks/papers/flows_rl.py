@@ -1,8 +1,8 @@
 """Flows, Figure 3 in small: recurrent policies by evolution strategies on three gymnasium tasks without MuJoCo.
 
-h <- tanh(h W + x V), d = 200, and an action affine in h. W moves by the stochastic flow (s = 2, matchings drawn by |x|),
-by the exact exponential, freely from a Gaussian start, or freely from an orthogonal one with a projection every 5
-steps; a purely affine policy stands beside. The paper has 800 machines, ten seeds and MuJoCo's tasks.
+h <- tanh(h W + x V), d = 200, and an action affine in h. W moves by the stochastic flow (s = 2, matchings drawn by
+|x|), by the exact exponential, freely from a Gaussian start, or freely from an orthogonal one with a projection every
+5 steps; a purely affine policy stands beside. The paper has 800 machines, ten seeds and MuJoCo's tasks.
 """
 
 from collections.abc import Callable
