@@ -91,7 +91,18 @@ def convergence(results: Results) -> Figure:
     return not_measured(name, why, source, tuple(claims))
 
 
-FIGURES: Paper = (cost, all_pairs, convergence)
+def nonlinear(results: Results) -> Figure:
+    """Towers that are networks on features."""
+    del results
+    return not_measured(
+        "Section 2: nonlinear towers",
+        "The paper's subject: networks on features beside id tables, sampled zeros of the same squared loss. The "
+        "two-tower benchmark is the place for it (`python -m benchmarks two_tower`); no claim is judged here.",
+        "two_tower",
+    )
+
+
+FIGURES: Paper = (cost, all_pairs, convergence, nonlinear)
 
 if __name__ == "__main__":
     show(TITLE, FIGURES)
