@@ -2,21 +2,22 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer
-from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import Stored, damage_named, saving_folder, stored, write_arrays
 
 Estimator = TypeVar("Estimator")
+Source = str | os.PathLike | Stored  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
-def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: Any) -> None:
+def save_estimator(estimator: BaseEstimator, path: str | os.PathLike, kind: str, **about: object) -> None:
     """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
 
     `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a
@@ -33,23 +34,29 @@ def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: 
 
 
 def load_estimator(
-    cls: type[Estimator], path: str | os.PathLike, kind: str, renamed: Mapping[str, str] = MappingProxyType({})
+    cls: type[Estimator],
+    source: Source,
+    kind: str,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Estimator:
-    """Read the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
+    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
 
-    `renamed` are parameters that older folders hold under another name: old to new.
+    `source` is the folder, or what was read of it. `renamed` are parameters that older folders hold under another name:
+    old to new.
     """
-    return one_version(path, lambda folder: _read(cls, folder, kind, renamed))
+    found = stored(source, kind)
+    with damage_named(found.path):
+        return _made(cls, found, renamed)
 
 
-def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str]) -> Estimator:
-    config = read_config(path, kind)
+def _made(cls: type[Estimator], found: Stored, renamed: Mapping[str, str]) -> Estimator:
+    config = found.config
     if config["class"] != cls.__name__:
-        raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
+        raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
     estimator = cls(**{renamed.get(name, name): value for name, value in config["params"].items()})
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in read_arrays(path / "arrays.safetensors").items():
+    for name, value in found.arrays.items():
         setattr(estimator, name, value)
     _try_out(estimator)
     return estimator
@@ -62,11 +69,11 @@ def _try_out(estimator: Any) -> None:
         estimator.transform(np.zeros((1, width), np.float32))
 
 
-def _is_numeric(value: Any) -> bool:
+def _is_numeric(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON can hold it, None where it cannot."""
     if isinstance(value, np.ndarray):
         return value.tolist()

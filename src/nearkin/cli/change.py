@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 import nearkin as nk
-from nearkin._types import Fields
+from nearkin._fields import Fields
 from nearkin.cli.options import Folder, Json, Side, Threads
-from nearkin.cli.screen import Screen
+from nearkin.cli.screen import Screen, read_line
 
 Vectors = Annotated[
     str, typer.Argument(help="The vectors: a file as `nearkin compress` takes it, or a folder of vectors.")
@@ -19,7 +19,9 @@ def add(
     vectors: Vectors,
     ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="One id a row, where the index has ids.  [default: the folder's]"),
+        typer.Option(
+            metavar="FILE", help="One id a row, where the index has ids.  [default: those that VECTORS holds]"
+        ),
     ] = None,
     side: Side = None,
     threads: Threads = None,
@@ -39,7 +41,7 @@ def add(
     given = nk.pipeline.open_given(vectors, side)
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     made = nk.pipeline.add_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
-    _finish(screen, made)
+    _finish(screen, made, given.file.about)
 
 
 def remove(
@@ -69,7 +71,9 @@ def update(
     vectors: Vectors,
     ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The ids whose rows these are, one a row.  [default: the folder's]"),
+        typer.Option(
+            metavar="FILE", help="The ids whose rows these are, one a row.  [default: those that VECTORS holds]"
+        ),
     ] = None,
     side: Side = None,
     threads: Threads = None,
@@ -89,9 +93,10 @@ def update(
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     if names is None:
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
-    _finish(screen, nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch)))
+    made = nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
+    _finish(screen, made, given.file.about)
 
 
-def _finish(screen: Screen, made: Fields) -> None:
+def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
-    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now")
+    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))

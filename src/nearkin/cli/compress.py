@@ -6,14 +6,14 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Side, Threads
-from nearkin.cli.screen import Screen, pairs
+from nearkin.cli.screen import Screen, pairs, read_line
 
 
 def compress(
     vectors: Annotated[
         str,
         typer.Argument(
-            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv. "
+            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt. "
             'They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a folder of `nearkin '
             "embed`: its vectors and ids.",
             metavar="VECTORS",
@@ -69,7 +69,8 @@ def compress(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers, or the folder's ids]",
+            help="One id a row (.npy, .txt, .csv, .parquet; file.csv:column).  [default: the ids that VECTORS holds, "
+            "else row numbers]",
             show_default=False,
         ),
     ] = None,
@@ -122,7 +123,8 @@ def compress(
         about={"method": method, "seed": seed, "threads": threads, "train": train},
         checkpoint=checkpoint,
     )
-    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), f"Next: nearkin search {out} QUERIES -k 10")
+    shown = pairs(f"{out}: {method}", _for_people(made))
+    screen.finish(made, shown, read_line(given.file.about), f"Next: nearkin search {out} QUERIES -k 10")
 
 
 def _for_people(record: dict) -> dict[str, object]:

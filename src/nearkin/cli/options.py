@@ -27,7 +27,7 @@ Threads = Annotated[
 ]
 Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
 QUERIES = typer.Argument(
-    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
+    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt.", metavar="QUERIES"
 )
 Queries = Annotated[str, QUERIES]
 Oversample = Annotated[
@@ -55,6 +55,13 @@ Embedding = Annotated[
 Hits = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+]
+FormulasAsText = Annotated[
+    bool,
+    typer.Option(
+        "--formulas-as-text",
+        help="In .csv and .tsv, a ' before ids that a spreadsheet would compute (=, +, -, @).",
+    ),
 ]
 Side = Annotated[
     str | None,

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
-from nearkin._types import Fields
+from nearkin._fields import Fields
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
@@ -127,6 +127,11 @@ class Screen:
             self._out.print(printable(part) if is_text else part, highlight=False, markup=not is_text)
 
 
+def read_line(about: object) -> str:
+    """What a reader understood of a table, as commands print it; nothing where there was nothing to understand."""
+    return f"Read {about}" if about else ""
+
+
 def _clock(seconds: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(seconds))
 
@@ -163,7 +168,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
 
 def pairs(title: str, values: Fields) -> Table:
     """A two-column table of names and values."""
-    made = Table(title=_literal(title), title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
+    made = Table(
+        title=_literal(title),
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=box.SIMPLE,
+        min_width=min(len(title), 78),
+    )
     for name, value in values.items():
         made.add_row(f"[dim]{_literal(name)}", _literal(show(value)))
     return made

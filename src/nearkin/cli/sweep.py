@@ -6,14 +6,15 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Threads
-from nearkin.cli.screen import Screen, table
+from nearkin.cli.screen import Screen, read_line, table
 
 
 def sweep(
     vectors: Annotated[
         str,
         typer.Argument(
-            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.",
+            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt, or "
+            "a folder of `nearkin embed`.",
             metavar="VECTORS",
         ),
     ],
@@ -56,8 +57,9 @@ def sweep(
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
+    file = pipeline.open_given(vectors).file
     found = pipeline.sweep.sweep(
-        nk.data.open_vectors(vectors),
+        file,
         None if queries is None else nk.read_vectors(queries),
         target=recall,
         k=k,
@@ -72,4 +74,5 @@ def sweep(
         pipeline.sweep.sweep_page(found, vectors).write(out)
     for sentence in found.diagnosis.sentences():
         screen.say(sentence)
-    screen.finish(record, table(f"recall {k}@{k}: {found.judged_by()}", *found.rows()), *found.answers(vectors))
+    shown = table(f"recall {k}@{k}: {found.judged_by()}", *found.rows())
+    screen.finish(record, shown, read_line(file.about), *found.answers(vectors))

@@ -132,7 +132,8 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
     if role == "weight" and column.maybe_numbers() is None:
         if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
             raise ValueError(
-                f"column {names[0]!r} of {table.name} has decimal commas, as in {column.values[0]!r}; write points"
+                f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
+                "thousands; write points, or no commas"
             )
         return None
     if role == "timestamp":

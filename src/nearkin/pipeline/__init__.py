@@ -35,10 +35,12 @@ __getattr__, __dir__, __all__ = lazily(
         "open_given": "nearkin.pipeline.embedding_folder",
         "open_index": "nearkin.pipeline.embedding_folder",
         "open_queries": "nearkin.pipeline.embedding_folder",
+        "read_history": "nearkin.pipeline.embedding_folder",
         "read_ids": "nearkin.pipeline.embedding_folder",
         "recommend_folder": "nearkin.pipeline.recommend",
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
+        "rows_in": "nearkin.pipeline.folder",
         "rotate_file": "nearkin.pipeline.rotate",
         "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.embedding_folder import open_given as open_given
     from nearkin.pipeline.embedding_folder import open_index as open_index
     from nearkin.pipeline.embedding_folder import open_queries as open_queries
+    from nearkin.pipeline.embedding_folder import read_history as read_history
     from nearkin.pipeline.embedding_folder import read_ids as read_ids
     from nearkin.pipeline.embedding_folder import words_of as words_of
     from nearkin.pipeline.encode import BatchEncoder as BatchEncoder
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
     from nearkin.pipeline.evaluate import search_rows as search_rows
     from nearkin.pipeline.export_folder import export_folder as export_folder
+    from nearkin.pipeline.folder import rows_in as rows_in
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
     from nearkin.pipeline.judging import SPLITS as SPLITS

@@ -45,6 +45,11 @@ def _copy_vectors(vectors: VectorFile, path: Path, callback: Callback) -> None:
             callback(done, {"total": len(vectors)})
 
 
+def rows_in(folder: str | os.PathLike) -> int:
+    """How many rows a saved index has, by its config.json."""
+    return int(read_config(folder, "index")["n_rows"])
+
+
 def read_record(folder: str | os.PathLike, name: str) -> Record | None:
     """Read run.json or evaluation.json of a saved index; None if there is none, ValueError if it is damaged."""
     read_config(folder)

@@ -10,9 +10,7 @@ from torch import Tensor
 
 from nearkin._check import check_integer
 from nearkin._distributed import ALONE, Group
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.point import AllPairsPoint
-from nearkin.embedding.all_pairs.products import gathered
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.row_solves import eigenbasis, improve_left
 from nearkin.embedding.two_tower.branch_regression import BranchRegression
 from nearkin.embedding.two_tower.optimizer_state import pack_optimizer, unpack_optimizer
@@ -36,6 +34,7 @@ class ALS(BaseEstimator):
     cg_steps: int = 2
     block_size: int | None = None
 
+    start: ClassVar[str] = "random"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
 
@@ -146,10 +145,9 @@ class AlternatingLeastSquares(AbstractSolver):
                 if follower is not None:
                     follower.turn(turn)
         mean = None if branch is None else branch.predict()[loss.rows]
-        before, own = improve_left(
+        before, P = improve_left(
             loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
         )
-        P = gathered(own, loss.group)
         if branch is not None:
             branch.step(P)
             unpaired = branch.weights.reshape(-1) == 0

@@ -131,7 +131,7 @@ class FullBatch(AbstractTowerSolver):
             return self.pair.value(self.loss, self.scale)
 
         slope = -sum(float(g.square().sum(dtype=torch.float64)) for g in gradients)
-        found = armijo(along, value, slope, start=2 * self.rate, max_evaluations=30)
-        along(found.step)
-        self.rate = found.step or self.rate / 1024
+        found = armijo(along, value, slope, start=2 * self.rate, max_iter=30)
+        along(found.step_size)
+        self.rate = found.step_size or self.rate / 1024
         return value
