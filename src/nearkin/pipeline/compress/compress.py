@@ -86,6 +86,7 @@ def compress_file(
         for vectors in dict.fromkeys((file, source)):
             vectors.part(*group.share(len(vectors))).check_finite(callback)
         group.barrier()
+    _check_enough(source, getattr(quantizer, "n_centroids", 0) or 0)
     if checkpoint is not None:
         contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
         job["contents"] = contents
@@ -104,6 +105,15 @@ def compress_file(
                 run = record | {"seconds": steps.seconds, "history": getattr(fitted, "history_", [])}
                 save_index(index, out, run, file if keep_vectors else None, callback)
         return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def _check_enough(source: VectorFile, n_centroids: int) -> None:
+    if len(source) < n_centroids:
+        fewer = "--centroids 16, or " if len(source) >= 16 else ""
+        raise ValueError(
+            f"{source.name} has {len(source)} rows, and {n_centroids} centroids are learned from at least as many; "
+            f"type {fewer}--method int8, which learns no centroids"
+        )
 
 
 def _train(
