@@ -26,7 +26,10 @@ class Failed(Exception):
 class Job(Protocol):
     """`work(path, "old")` makes what stands at first; `work(path, "new")` is what is broken off."""
 
-    leaves: tuple[str, ...]  # what lies in the folder once all is done
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """What lies in the folder once all is done."""
+        ...
 
     def work(self, path: Path, which: str) -> None: ...
 
