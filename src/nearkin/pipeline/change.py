@@ -9,11 +9,12 @@ import numpy as np
 import nearkin as nk
 from nearkin._storage import read_config, replacing_folder
 from nearkin._types import ArrayLike, Record
+from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
 from nearkin.pipeline.folder import RUN, read_record, write_record
 from nearkin.pipeline.left_side import LEFT, move_seen
-from nearkin.pipeline.steps import Callback, Steps
+from nearkin.pipeline.steps import Steps
 
 
 def add_rows(

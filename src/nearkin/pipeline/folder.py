@@ -9,8 +9,8 @@ import numpy as np
 
 from nearkin._storage import read_config, replacing, replacing_folder
 from nearkin._types import Fields, Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
-from nearkin.pipeline.steps import Callback, ignore
 
 RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: the name that Index.load looks for
 

@@ -9,13 +9,14 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._types import Fields, Record
+from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.index.probing import probing_curve
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.evaluate.labels import judge_by_label
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_searches, search_in_batches
 from nearkin.pipeline.folder import RUN, read_record, save_evaluation
-from nearkin.pipeline.steps import Callback, Steps
+from nearkin.pipeline.steps import Steps
 
 
 def evaluate_folder(

@@ -10,10 +10,11 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._storage import check_target, replacing
 from nearkin._types import Record, Seed
+from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.rotate.engines import codec_for
-from nearkin.pipeline.steps import Callback, Steps
+from nearkin.pipeline.steps import Steps
 
 SAMPLE = 20_000  # rows from which the rotation is learned and judged: more than it uses
 PRODUCT_ROWS = 1024  # half of the sample are learned from, and 256 centroids need as many rows
