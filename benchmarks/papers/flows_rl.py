@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import nearkin as nk
 
 TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
-D, POPULATION, GENERATIONS, LONGEST, SEEDS = 200, 32, 25, 200, 3
+D, POPULATION, GENERATIONS, LONGEST, SEEDS = 200, 32, 15, 200, 3
 NOISE, PERIOD = 0.1, 5
 METHODS: dict[str, Callable[..., Any] | None] = {
     "stoch-ortRNN": lambda p: nk.orthogonal.StochasticFlow(p, 0.5, 2, "abs", scale="none", maximize=True),

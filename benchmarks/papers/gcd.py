@@ -180,7 +180,10 @@ def figure_4a(results: Results) -> Figure:
         for method, power in (("GCD-R", 2), ("Cayley", 3))
     ]  # fmt: skip
     return not_measured(
-        name, "No GPU was at hand; one CPU thread's growth stands beside the claims.", source, tuple(claims)
+        name,
+        "No GPU was at hand (`python -m benchmarks gpu` measures it on one); a CPU thread's growth stands beside.",
+        source,
+        tuple(claims),
     )
 
 
