@@ -7,7 +7,9 @@ from torch import nn
 
 from benchmarks.hashing.problems import Features
 from benchmarks.papers import flows_mlp, flows_sorting, flows_theorem, gcd_figure_3, scq_whole
+from benchmarks.papers.run import OTHERS
 from benchmarks.papers.scq_printed import whole_cells
+from benchmarks.subjects import HERE, SUBJECTS
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal.colouring import round_robin
@@ -105,3 +107,12 @@ def test_k_means_hashing_counts_with_its_best_b() -> None:
     rows += [row(f"KMH, b = {b}", b / 10) for b in (2, 4, 8)]
     assert whole_cells(rows, "raw")[32][0]["KMH"]["map"] == 0.8
     assert whole_cells(rows[1:], "raw") == {}, "a cell needs all six methods"
+
+
+def test_the_commands_of_other_benchmarks_name_modules_that_are_there() -> None:
+    for command in OTHERS:
+        subject, *words = command.split()
+        module, *arguments = SUBJECTS[subject].command(words)
+        code = (HERE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        for word in arguments:
+            assert word.removeprefix("--").split(".")[0] in code or word.isdigit(), command
