@@ -3,6 +3,7 @@
 python -m benchmarks.papers                           all, from the JSON in benchmarks/results
 python -m benchmarks.papers gcd scq                   some papers
 python -m benchmarks.papers --run                     measure all of it first, the other benchmarks' part too (a night)
+python -m benchmarks.papers --run --own               only what no other benchmark does (two hours)
 python -m benchmarks.papers --run flows_mlp eurodist  measure some experiments first (the list: a wrong name)
 """
 
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument(
         "--run", nargs="*", metavar="EXPERIMENT", help="measure these first; without a name, all, in other subjects too"
     )
+    parser.add_argument("--own", action="store_true", help="with --run: not the other subjects' part")
     add_folders(parser)
     options = parser.parse_args()
     unknown = set(options.papers) - PAPERS.keys()
@@ -56,7 +58,7 @@ def main() -> None:
         unknown = set(options.run) - RUNS.keys()
         if unknown:
             parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}")
-        if not options.run:
+        if not options.run and not options.own:
             run_others(options.data)
         run(options.run or list(RUNS), options.data)
     for name in options.papers or PAPERS:
