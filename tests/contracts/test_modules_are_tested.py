@@ -8,7 +8,6 @@ SRC, TESTS = Path(__file__).parents[2] / "src" / "nearkin", Path(__file__).paren
 ROOMS = ("linalg", "orthogonal", "solvers", "metrics", "hashing")
 ELSEWHERE = {  # module -> the file whose tests run it
     "linalg/products": "linalg/test_exponential.py",
-    "orthogonal/layout": "contracts/test_optimizers.py",
     "orthogonal/optimizer": "contracts/test_optimizers.py",
     "orthogonal/selection": "orthogonal/test_givens_descent.py",
     "solvers/adagrad": "contracts/test_ordinal_solvers.py",
