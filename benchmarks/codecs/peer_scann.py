@@ -1,7 +1,7 @@
 """ScaNN's codes alone, run by the peers' own Python: `python peer_scann.py FOLDER COLUMNS`, COLUMNS of a 4-bit code.
 
-FOLDER/data.npz holds searched and queries. Writes FOLDER/found.npy, and prints one line of JSON. Both of ScaNN's
-losses are run, the plain one and the anisotropic one, which is for inner products.
+FOLDER/data.npz holds searched and queries. Writes FOLDER/found.npy, and prints one line of JSON. The loss is the plain one,
+not the anisotropic one, which is for inner products.
 """
 
 import json
@@ -16,7 +16,8 @@ data = np.load(f"{folder}/data.npz")
 X, Q = data["searched"], data["queries"]
 start = time.process_time()
 builder = scann.scann_ops_pybind.builder(X, 10, "squared_l2").set_n_training_threads(1)
-searcher = builder.score_ah(
+builder = builder.score_ah(columns, anisotropic_quantization_threshold=float("nan"), training_sample_size=len(X))
+searcher = builder.build()
     columns, anisotropic_quantization_threshold=float("nan"), training_sample_size=len(X)
 ).build()
 seconds = time.process_time() - start
@@ -25,5 +26,6 @@ start = time.process_time()
 found, _ = searcher.search_batched(Q, final_num_neighbors=10)
 searching = time.process_time() - start
 np.save(f"{folder}/found.npy", found)
-size = -(-(-(-X.shape[1] // columns)) // 2)
+codes = -(-X.shape[1] // columns)
+size = -(-codes // 2)
 print(json.dumps({"train_seconds": seconds, "search_microseconds": 1e6 * searching / len(Q), "bytes": size}))

@@ -17,7 +17,8 @@ def test_reached_agrees_with_the_water_level_found_by_bisection(rng):
     for bits in (1, 8, 64, 300):
         variances = np.sort(rng.exponential(size=40) ** 3)[::-1]
         level = brentq(lambda log, b=bits, v=variances: np.maximum(np.log2(v) - log, 0).sum() / 2 - b, -60, 20)
-        assert reached(variances, bits) == max(1, (np.log2(variances) >= level - 3).sum())
+        assert reached(variances, bits) == max(1, (np.log2(variances) >= level).sum())
+        assert reached(variances, bits, 8) == max(1, (np.log2(variances) >= level - 3).sum())
 
 
 def test_axes_without_variance_are_never_reached():

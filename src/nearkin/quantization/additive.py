@@ -21,18 +21,19 @@ TRAIN_BEAM = 2  # while codebooks are learned: wider costs more and fits the tra
 _SWEEPS = 4  # Gauss-Seidel sweeps over the codebooks for one refit
 _TABLES = 4096  # centroids in all up to which FAISS's search by inner products of all pairs pays
 _BLOCK = 64  # rows coded at a time
+_REACH = 4.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
 _LEAST = 1e-3  # of the error's variance: what a codebook may explain along an axis, at least
 
 
 def learn(
     X: np.ndarray, n_codebooks: int, n_centroids: int, rounds: int, seed: int, callback: Callback = ignore
 ) -> np.ndarray:
-    """Codebooks (M, K, w) float32 of centred rows X (n, w) float32: FAISS's start, then `rounds` of coding and refitting.
+    """Codebooks (M, K, w) float32 of centred rows X (n, w) float32: a start, then `rounds` of coding and refitting.
 
     `callback(round, record)` hears the distortion of each round before its refit.
     """
     axes, variances = principal_axes(X)
-    active = reached(variances, n_codebooks * _bits(n_centroids))
+    active = reached(variances, n_codebooks * _bits(n_centroids), _REACH)
     Z = np.ascontiguousarray(X @ axes[:, :active])
     codebooks = start(Z, n_codebooks, n_centroids, seed)
     left = float(variances[active:].sum())

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-_REACH = 8.0  # axes of a variance down to this part of the water level count: rows are not normal
-
 
 def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """axes (d, d) float32, one a column, and variances (d,) in descending order, of centred rows X (n, d)."""
@@ -11,11 +9,11 @@ def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(axes[:, ::-1], np.float32), np.maximum(variances[::-1], 0)
 
 
-def reached(variances: np.ndarray, bits: float) -> int:
+def reached(variances: np.ndarray, bits: float, margin: float = 1.0) -> int:
     """Number of axes, at least 1, whose descending variances (d,) a code of so many bits can lower.
 
     For normal rows the best code gives the i-th axis log2(v_i / t) / 2 bits where v_i is above the water level t, and
-    none elsewhere (reverse water-filling; Cover & Thomas 2006, section 10.3). Axes down to an eighth of t are counted.
+    none elsewhere (reverse water-filling; Cover & Thomas 2006, section 10.3). Axes down to t / `margin` are counted.
 
     >>> reached(np.array([16.0, 4.0, 0.01, 0.0]), 3)
     2
@@ -23,4 +21,4 @@ def reached(variances: np.ndarray, bits: float) -> int:
     logs = np.log2(np.maximum(variances, np.finfo(float).tiny))
     levels = (np.cumsum(logs) - 2 * bits) / np.arange(1, len(logs) + 1)  # of t, were the first k axes those above it
     above = int(np.flatnonzero(logs >= levels)[-1])
-    return max(1, int((logs >= levels[above] - np.log2(_REACH)).sum()))
+    return max(1, int((logs >= levels[above] - np.log2(margin)).sum()))
