@@ -36,11 +36,12 @@ try:
     app(["search", "idx", "Q.npy", "-k", "3", "--json"])
 except SystemExit as end:
     assert not end.code, end.code
-print([name for name in ("torch", "matplotlib", "narwhals.pandas") if name in sys.modules], file=sys.stderr)
+slow = ("torch", "sklearn", "numba", "matplotlib", "narwhals.pandas")
+print([name for name in slow if name in sys.modules], file=sys.stderr)
 """
 
 
-def test_search_loads_no_torch(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_search_loads_neither_torch_nor_scikit_learn(tmp_path: Path, rng: np.random.Generator) -> None:
     X = rng.normal(size=(300, 8)).astype(np.float32)
     quantizer = nk.ProductQuantizer(2, 16, rotation="givens-greedy", random_state=0)
     nk.Index.build(X, quantizer).save(tmp_path / "idx")

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from nearkin._types import Record
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ def accepts_old(**new_names: str) -> Callable[[Callable[P, T]], Callable[..., T]
     return decorate
 
 
-def _translated(given: dict[str, Any], new_names: Mapping[str, str]) -> dict[str, Any]:
+def _translated(given: Record, new_names: Mapping[str, str]) -> Record:
     for old in given.keys() & new_names.keys():
         new = new_names[old]
         if new in given:

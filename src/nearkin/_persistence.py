@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -10,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer
-from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import Stored, damage_named, saving_folder, stored, write_arrays
 
 Estimator = TypeVar("Estimator")
+Source = str | os.PathLike | Stored  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
@@ -33,23 +33,29 @@ def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: 
 
 
 def load_estimator(
-    cls: type[Estimator], path: str | os.PathLike, kind: str, renamed: Mapping[str, str] = MappingProxyType({})
+    cls: type[Estimator],
+    source: Source,
+    kind: str,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Estimator:
-    """Read the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
+    """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
 
-    `renamed` are parameters that older folders hold under another name: old to new.
+    `source` is the folder, or what was read of it. `renamed` are parameters that older folders hold under another name:
+    old to new.
     """
-    return one_version(path, lambda folder: _read(cls, folder, kind, renamed))
+    found = stored(source, kind)
+    with damage_named(found.path):
+        return _made(cls, found, renamed)
 
 
-def _read(cls: type[Estimator], path: Path, kind: str, renamed: Mapping[str, str]) -> Estimator:
-    config = read_config(path, kind)
+def _made(cls: type[Estimator], found: Stored, renamed: Mapping[str, str]) -> Estimator:
+    config = found.config
     if config["class"] != cls.__name__:
-        raise ValueError(f"{path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
+        raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
     estimator = cls(**{renamed.get(name, name): value for name, value in config["params"].items()})
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
-    for name, value in read_arrays(path / "arrays.safetensors").items():
+    for name, value in found.arrays.items():
         setattr(estimator, name, value)
     _try_out(estimator)
     return estimator

@@ -119,6 +119,19 @@ class BitCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
+class LinearBits(BitCodes, Protocol):
+    """Bits that are the signs of one linear map, so that queries may stay real."""
+
+    def linear_transform(self, padding: float = 0.0) -> Any:
+        """The map as a `faiss.LinearTransform`."""
+        ...
+
+    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False) -> Any:
+        """(scores, ids) (q, k) of the nearest codes (n, bytes); with `asymmetric` by inner products with the signs."""
+        ...
+
+
+@runtime_checkable
 class TrainableIndex(Protocol):
     """What `TwoTower(index=...)` asks: a torch module that quantizes the right side while the towers learn.
 

@@ -17,7 +17,7 @@ from nearkin._pairs import (
     merge_pairs,
     number_ids,
 )
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Chosen
 
 
 class ColumnOrder(NamedTuple):
@@ -69,10 +69,12 @@ class Reading:
         head = "" if self.header is None else "the first line names the columns" if self.header else "no header"
         how = ", ".join(part for part in (head, self.delimiter and f"{self.delimiter}-separated") if part)
         roles = ", ".join(f"{role} = {column}" for role, column in self.roles.items())
-        distinct = ", ".join(f"{count} {role}" for role, count in self.distinct.items())
+        distinct = ", ".join(f"{count:,} {role}" for role, count in self.distinct.items())
         notes = "".join(f"; {note}" for note in self.notes)
         how = f" [{how}]" if how else ""
-        return f"{self.source}{how}: {self.rows} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        return (
+            f"{self.source}{how}: {self.rows:,} {self.kind}{form}; {roles}; {distinct}; first row: {self.first}{notes}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +265,7 @@ class Comparisons:
         """3 for triplets, 4 for quadruplets."""
         return self.indices.shape[1]
 
-    def take(self, rows: Any) -> "Comparisons":
+    def take(self, rows: Chosen) -> "Comparisons":
         """The comparisons at `rows` (indices, a slice or a mask), over the same objects."""
         weights = None if self.weights is None else self.weights[rows]
         annotators = None if self.annotators is None else self.annotators[rows]

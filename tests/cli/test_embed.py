@@ -50,6 +50,24 @@ def test_comparisons_give_a_map(tables: Path, tmp_path: Path) -> None:
     assert nk.OrdinalEmbedding.load(tmp_path / "map").embedding_.shape == (30, 2)
 
 
+def test_raters_are_weighed_when_asked(tables: Path, tmp_path: Path) -> None:
+    """Of three raters one tosses a coin."""
+    rng, lines = np.random.default_rng(0), ["anchor,near,far,rater"]
+    for row, text in enumerate((tables / "answers.csv").read_text().split()[:600]):
+        i, j, k = text.split(",")
+        near, far = (k, j) if row % 3 == 2 and rng.random() < 0.5 else (j, k)
+        lines.append(f"{i},{near},{far},{('anna', 'ben', 'coin')[row % 3]}")
+    path = tmp_path / "rated.csv"
+    path.write_text("\n".join(lines))
+    weights = run_json("embed", path, "--raters", "estimated", "--out", tmp_path / "map")["rater_reliability"]
+    assert weights["coin"] < 0.5 * min(weights["anna"], weights["ben"])
+    result = run("embed", path, "--raters", "estimated", "--out", tmp_path / "map")
+    assert "weight of each answer" in result.stdout
+    result = run("embed", path, "--raters", "weighed", "--out", tmp_path / "map")
+    assert result.exit_code == 2
+    assert "raters is 'weighed'" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

@@ -11,7 +11,6 @@ ELSEWHERE = {  # module -> the file whose tests run it
     "orthogonal/layout": "contracts/test_optimizers.py",
     "orthogonal/optimizer": "contracts/test_optimizers.py",
     "orthogonal/selection": "orthogonal/test_givens_descent.py",
-    "orthogonal/small_matrices": "orthogonal/test_retraction.py",
     "solvers/adagrad": "contracts/test_ordinal_solvers.py",
     "solvers/barzilai_borwein": "solvers/test_svrg.py",
     "solvers/finite_sum": "contracts/test_ordinal_solvers.py",

@@ -49,6 +49,7 @@ ODD = [row[n % 3] for n, row in enumerate(TRIPLETS)]
 HALVES = [row[:2] for row in TRIPLETS]
 DATES = ["2024-02-03"] * 30
 STARS = pick(1, 2, 3, 4, 5)
+WIDE = [f"film {n}" for n in range(13)]
 IDS = [[f"00{n}", f"{n}_0", "1e5"] for n in range(1, 5)]
 
 FILES = [
@@ -102,6 +103,10 @@ FILES = [
     File("pairs with unusual names", text(plus(USERS, STARS), head="who,what,how")),
     File("the same, with names typed", text(plus(USERS, STARS), head="who,what,how"), {"left": "who", "right": "what"}),
     File("ratings with decimal commas", text(plus(USERS, ["3,5"] * 30), head="user;item;rating", mark=";")),
+    File("the same, thousands or decimals", text(plus(USERS, ["3,500"] * 30), head="user;item;rating", mark=";")),
+    File("the delimiter said as Excel does", "sep=;\n" + text(USERS, head="user;artist", mark=";")),
+    File("a title above the table", "Export of May\n" + text(USERS, head="user,artist")),
+    File("a column for every item", text([["u1", *"0010020010010"]] * 9, head="user," + ",".join(WIDE))),
     File("a missing id", text([*USERS, ["", "a1"]], head="user,item")),
     File("commas and semicolons both fit", text([["a;b", "c"], ["d;e", "f"]])),
     File("a row too short", text([*TRIPLETS, ["Rome", "Oslo"]])),
@@ -118,14 +123,18 @@ def outcome(file: File, folder: Path) -> tuple[str, str]:
         return "asks", str(error).replace(f"{folder}/", "")
 
 
+def shown(file: File) -> str:
+    """The first lines as the page has them."""
+    lines = [f"`{line or ' '}`" for line in file.text.replace("\ufeff", "").replace("\t", "→").split("\n")[:2]]
+    return " ".join(line for line in lines if line != "` `").replace("|", "\\|").replace("\r", "")
+
+
 def row(file: File, folder: Path) -> str:
     kind, words = outcome(file, folder)
-    lines = [f"`{line or ' '}`" for line in file.text.replace("\ufeff", "").replace("\t", "→").split("\n")[:2]]
-    shown = " ".join(line for line in lines if line != "` `").replace("|", "\\|").replace("\r", "")
     options = ", ".join(f"`{name}={value!r}`" for name, value in file.options.items())
     cells = (
         file.about,
-        shown,
+        shown(file),
         options,
         "**asks:** " * (kind == "asks") + words.replace("|", "\\|").replace("<", "&lt;"),
     )

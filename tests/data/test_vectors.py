@@ -154,14 +154,14 @@ def bad_file(folder: Path, kind: str) -> str:
         "word.csv": lambda p: p.write_text("a,b\n1,2\n\n3,x\n"),
         "hole.csv": lambda p: p.write_text("1,2\n3,\n"),
         "short.csv": lambda p: p.write_text("1,2\n3,4\n5\n"),
-        "index.csv": lambda p: p.write_text(",a\n0,5\n"),
+        "counted.csv": lambda p: p.write_text("".join(f"{i},{i}.5,2.5\n" for i in range(7, 19))),
         "header.csv": lambda p: p.write_text("a,b\n"),
         "bad.parquet": lambda p: p.write_bytes(b"no parquet"),
         "lists.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0]], "b": [[1.0]]}), p),
         "uneven.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], [1.0, 2.0]]}), p),
         "null.parquet": lambda p: pq.write_table(pa.table({"a": [[1.0], None]}), p),
-        "word.parquet": lambda p: pq.write_table(pa.table({"a": [1.0], "b": ["x"]}), p),
-        "what.txt": lambda p: p.write_text("1"),
+        "word.parquet": lambda p: pq.write_table(pa.table({"a": ["y"], "b": ["x"]}), p),
+        "what.dat": lambda p: p.write_text("1"),
     }
     make[kind](folder / kind)
     return str(folder / kind)
@@ -189,14 +189,14 @@ def bad_file(folder: Path, kind: str) -> str:
         ("word.csv", "line 4, column 2: 'x' is no number"),
         ("hole.csv", "line 2, column 2: the cell is empty"),
         ("short.csv", "line 3: 1 cells where the first line has 2"),
-        ("index.csv", "to_csv.index=False"),
+        ("counted.csv", "ids, or a coordinate"),
         ("header.csv", r"has shape \(0, 2\)"),
         ("bad.parquet", "is no Parquet file"),
         ("lists.parquet", "has 2 list columns; name one of .*:a, .*:b"),
         ("uneven.parquet", "have lengths"),
         ("null.parquet", "has nulls"),
-        ("word.parquet", "column 'b' is of type string, no number"),
-        ("what.txt", "the formats read are .npy"),
+        ("word.parquet", "column 'a' is of type string, no number"),
+        ("what.dat", "the formats read are .npy"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(tmp_path: Path, kind: str, text: str) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 import nearkin as nk
 from nearkin import linalg, metrics
 from nearkin.orthogonal import greedy_matching, max_weight_matching, two_opt_matching
-from tests.faults.child import Fault, run_cases
-from tests.faults.table import Row
+from tests.faults.child import Fault
 
 Call = tuple[str, Callable[..., Any], tuple[Any, ...]]
 HOSTILE: tuple[Any, ...] = (
@@ -44,10 +43,6 @@ HOSTILE: tuple[Any, ...] = (
     *(np.full((6, 4), -(2**62)), np.full((6, 2), 10**7), np.ones((12, 8), np.float16)[::2, ::2], np.eye(4)[:, ::-1]),
     *(np.ma.masked_array([1.0, 2]), np.zeros(3, "M8[s]"), np.zeros(2, [("a", int)])),
 )
-
-
-def run(count: int, seed: int) -> Row:
-    return run_cases("Python names", "tests.faults.api", count, seed)
 
 
 def case(number: int, seed: int, folder: Path) -> str:

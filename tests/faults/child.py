@@ -1,4 +1,7 @@
-"""Cases run in a child process under limits: 10 s and 2 GB each. A death or a hang is a fault like any other."""
+"""Cases run in child processes under limits: 10 s and 2 GB each. A death or a hang is a fault like any other.
+
+The 10 s are of the child's own time on a core; a case that sleeps ends after 100 s by the clock.
+"""
 
 import importlib
 import os
@@ -7,16 +10,22 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tests.faults.table import Row
 
 SECONDS, BYTES = 10, 2 * 2**30
+PATIENCE = 10  # times as long by the clock: a case that waits for a core is no hang
+LIFE = 50_000  # cases of one child, then a new one comes
 ROOT = Path(__file__).parents[2]
 CLEAN = (ValueError, FileNotFoundError, PermissionError)  # these types exactly, not what inherits from them
 
+Tell = Callable[[str], None]
 Case = Callable[[int, int, Path], str]  # case(number, seed, folder): "same" or "other"; a clean error; Fault
 
 
@@ -24,51 +33,123 @@ class Fault(Exception):
     """A broken promise."""
 
 
+class Worker:
+    """A child that does `module.case(number, seed, folder)` for the numbers it is told; after its death, another."""
+
+    def __init__(self, module: str, seed: int) -> None:
+        self.module, self.seed = module, seed
+        self._folder = tempfile.TemporaryDirectory()
+        self._child: _Child | None = None
+        self._done = 0
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+        self._folder.cleanup()
+
+    def part(self, first: int, stop: int, tell: Tell = lambda outcome: None) -> Row:
+        """The cases from `first` to before `stop`; tell(outcome) after each."""
+        row = Row("", stop - first)
+        while first < stop:
+            for number, outcome, text in self._cases(first, stop):
+                first = number + 1
+                row.outcomes[outcome] += 1
+                if outcome == "fault":
+                    row.faults.append(f"case {number} of seed {self.seed}: {text}")
+                tell(outcome)
+        return row
+
+    def _cases(self, first: int, stop: int) -> Iterator[tuple[int, str, str]]:
+        """Number, outcome and text of each case, until the last one or the child's end, which is a fault too."""
+        child = self._started()
+        child.tell(f"{first} {stop}\n")
+        for number in range(first, stop):
+            line = child.line(SECONDS)
+            if not line:
+                how = "hangs" if line is None else f"ends the process ({child.process.wait()})"
+                self._end()
+                yield number, "fault", how
+                return
+            self._done += 1
+            outcome, text = line.split("\t", 1)
+            yield number, outcome, text
+
+    def _started(self) -> "_Child":
+        if self._child is None or self._done >= LIFE:
+            self._end()
+            self._child = _Child(self.module, str(self.seed), self._folder.name)
+            if self._child.line(120) != "ready":
+                raise RuntimeError(f"python -m tests.faults.child {self.module} does not get ready")
+        return self._child
+
+    def _end(self) -> None:
+        if self._child is not None:
+            self._child.end()
+        self._child, self._done = None, 0
+
+
+class _Child:
+    """The process of `main`, and the lines that it writes."""
+
+    def __init__(self, *words: str) -> None:
+        path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.child", *words],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the parent's
+        )
+        self._lines: deque[str] = deque()
+        self._rest = b""
+
+    def tell(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def line(self, seconds: float) -> str | None:
+        """The next line; "" when the child ended, None when it has used `seconds` of its time without one."""
+        assert self.process.stdout is not None
+        start, used = time.monotonic(), _cpu_seconds(self.process.pid)
+        while not self._lines:
+            if select.select([self.process.stdout], [], [], 0.5)[0]:
+                if not (data := os.read(self.process.stdout.fileno(), 2**16)):
+                    return ""
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                self._lines.extend(line.decode() for line in lines)
+            elif _cpu_seconds(self.process.pid) - used > seconds or time.monotonic() - start > PATIENCE * seconds:
+                return None
+        return self._lines.popleft()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def run_cases(name: str, module: str, count: int, seed: int) -> Row:
-    """Run `module.case(number, seed, folder)` for `count` numbers in children, one after another."""
-    row, start = Row(name), 0
-    with tempfile.TemporaryDirectory() as folder:
-        while start < count:
-            start = _one_child(row, module, start, count, seed, folder)
-    row.inputs = count
+    """Run `module.case(number, seed, folder)` for `count` numbers, one after another."""
+    with Worker(module, seed) as worker:
+        row = worker.part(0, count)
+    row.suite = name
     return row
 
 
-def _one_child(row: Row, module: str, start: int, count: int, seed: int, folder: str) -> int:
-    """Go on from `start` until the end, or until a case hangs or kills the child; return the next number."""
-    command = [sys.executable, "-m", "tests.faults.child", module, str(start), str(count), str(seed), folder]
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    child = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert child.stdout is not None
-    done, limit = start, 60  # the first line comes after the imports
-    while True:
-        ready = select.select([child.stdout], [], [], limit)[0]
-        line = child.stdout.readline() if ready else ""
-        if not line:
-            break
-        limit = SECONDS
-        if line == "ready\n":
-            continue
-        number, outcome, text = line.rstrip("\n").split("\t", 2)
-        done = int(number) + 1
-        row.outcomes[outcome] += 1
-        if outcome == "fault":
-            row.faults.append(f"case {number} of seed {seed}: {text}")
-    child.kill()
-    status = child.wait()
-    child.stdout.close()
-    if done < count:
-        how = "hangs" if ready == [] else f"ends the process ({status})"
-        row.faults.append(f"case {done} of seed {seed}: {how}")
-        return done + 1
-    return done
-
-
-def main(module: str, start: str, stop: str, seed: str, folder: str) -> None:
-    """Write one line a case: number, outcome, text."""
+def main(module: str, seed: str, folder: str) -> None:
+    """For each line "first stop" on stdin write one line a case: number, outcome, text."""
     loaded = importlib.import_module(module)
     case: Case = loaded.case
     if hasattr(loaded, "prepare"):  # what takes its time once is no hang
@@ -79,10 +160,11 @@ def main(module: str, start: str, stop: str, seed: str, folder: str) -> None:
     warnings.simplefilter("error")
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    for number in range(int(start), int(stop)):
-        outcome, text = _outcome(case, number, int(seed), Path(folder))
-        sys.stdout.write(f"{number}\t{outcome}\t{text[:300]!r}\n")
-        sys.stdout.flush()
+    for line in sys.stdin:
+        for number in range(*map(int, line.split())):
+            outcome, text = _outcome(case, number, int(seed), Path(folder))
+            sys.stdout.write(f"{outcome}\t{text[:300]!r}\n")
+            sys.stdout.flush()
 
 
 def _outcome(case: Case, number: int, seed: int, folder: Path) -> tuple[str, str]:

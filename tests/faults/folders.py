@@ -21,10 +21,9 @@ import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names as named
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
-from tests.faults.child import CLEAN, Fault, run_cases
+from tests.faults.child import CLEAN, Fault
 from tests.faults.mutate import damaged
 from tests.faults.readers import digest
-from tests.faults.table import Row
 
 Files = dict[str, bytes]
 _rng = np.random.default_rng(0)
@@ -37,14 +36,6 @@ class Kind(NamedTuple):
     name: str
     save: Callable[[int, Path], None]
     answer: Callable[[Path], str]
-
-
-def run(count: int, seed: int) -> Row:
-    return run_cases("saved folders", "tests.faults.folders", count, seed)
-
-
-def run_signed(count: int, seed: int) -> Row:
-    return run_cases("saved folders, signed anew", "tests.faults.folders_signed", count, seed)
 
 
 def prepare(folder: Path) -> None:

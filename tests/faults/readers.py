@@ -16,15 +16,10 @@ import pyarrow.parquet as pq
 import nearkin as nk
 from nearkin.data.delimited import read_cells
 from nearkin.data.locator import locate
-from tests.faults.child import Fault, run_cases
+from tests.faults.child import Fault
 from tests.faults.mutate import damaged
-from tests.faults.table import Row
 
 Reader = Callable[[Path], Any]
-
-
-def run(count: int, seed: int) -> Row:
-    return run_cases("readers", "tests.faults.readers", count, seed)
 
 
 def case(number: int, seed: int, folder: Path) -> str:

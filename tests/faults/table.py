@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HEADER = ("suite", "inputs", "clean error", "same answer", "other answer", "faults")
 
@@ -15,6 +16,21 @@ class Row:
     inputs: int = 0
     outcomes: Counter = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+
+    def add(self, part: "Row") -> None:
+        """Count another row's inputs too."""
+        self.inputs += part.inputs
+        self.outcomes += part.outcomes
+        self.faults += part.faults
+
+    def record(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {"inputs": self.inputs, "outcomes": dict(self.outcomes), "faults": self.faults}
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> "Row":
+        """What `record` gave."""
+        return cls("", record["inputs"], Counter(record["outcomes"]), record["faults"])
 
     def cells(self) -> tuple[str, ...]:
         numbers = (self.inputs, *(self.outcomes[name] for name in ("error", "same", "other")), len(self.faults))

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.faults import commands
-from tests.faults.child import Fault
+from tests.faults.child import Fault, run_cases
 
 
 def test_commands_end_with_an_answer_or_one_line() -> None:
-    row = commands.run(60, seed=3)
+    row = run_cases("command line", "tests.faults.commands", 60, 3)
     assert not row.faults
     assert sum(row.outcomes.values()) == row.inputs == 60
     assert row.outcomes["error"] > row.outcomes["other"] > 0

@@ -12,7 +12,7 @@ from tests.faults.child import run_cases
 
 
 def test_damaged_files_are_refused_or_read_rightly() -> None:
-    row = readers.run(700, seed=3)
+    row = run_cases("readers", "tests.faults.readers", 700, 3)
     assert not row.faults
     assert sum(row.outcomes.values()) == row.inputs == 700
     assert row.outcomes["error"] > row.outcomes["other"] > 0
@@ -43,6 +43,7 @@ def case(number: int, seed: int, folder: Path) -> str:
 
 def test_the_harness_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "SECONDS", 2)
+    monkeypatch.setattr(child, "PATIENCE", 1)
     row = run_cases("harness", "tests.faults.test_readers", 7, 0)
     texts = "\n".join(row.faults)
     assert "case 1 of seed 0: ends the process (-6)" in texts

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nearkin.linalg.blocks import SMALL, skew_blocks, turn_blocks
+from nearkin.linalg.blocks import SMALL, skew_blocks, stacked_rows, turn_blocks
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 
@@ -56,3 +56,15 @@ def test_nan_in_a_row_reaches_its_block_only() -> None:
     blocks = skew_blocks(X, G, components)
     assert bool(torch.isnan(blocks[1]).any())
     assert bool(torch.isfinite(blocks[[0, 2, 3]]).all())
+
+
+@pytest.mark.parametrize("b", [1, 3])
+def test_rows_of_a_batch_are_turned_in_one_call(b: int) -> None:
+    X = torch.randn(b, 6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    groups = [torch.randperm(6)[:4].reshape(2, 2) for _ in range(b)]
+    loop = X.clone()
+    for one, parts in zip(loop, groups, strict=True):
+        turn_blocks(one, parts, torch.full((2, 2, 2), 0.5, dtype=X.dtype))
+    rows, joint = stacked_rows(X, groups)
+    turn_blocks(rows, joint, torch.full((2 * b, 2, 2), 0.5, dtype=X.dtype))
+    torch.testing.assert_close(X, loop, rtol=0, atol=1e-14)

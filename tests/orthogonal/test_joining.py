@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent
+from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.joining import LARGEST, joined_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 
@@ -52,6 +52,39 @@ def test_a_batch_of_parameters_is_the_loop(retraction: str, momentum: Any) -> No
             torch.testing.assert_close(value, loop.state[b][name], rtol=0, atol=1e-9)
 
 
+COORDINATES = {
+    "givens random": lambda p, **o: GivensDescent(p, 0.02, "random", **o),
+    "givens random, 2 matchings": lambda p, **o: GivensDescent(p, 0.02, "random", n_matchings=2, **o),
+    "givens greedy": lambda p, **o: GivensDescent(p, 0.02, "greedy", **o),
+    "flow pairs": lambda p, **o: StochasticFlow(p, 0.02, 2, scale="none", **o),
+    "flow blocks": lambda p, **o: StochasticFlow(p, 0.02, 3, scale="none", **o),
+    "flow blocks, abs": lambda p, **o: StochasticFlow(p, 0.02, 3, "abs", **o),
+    "flow importance": lambda p, **o: StochasticFlow(p, 0.01, 2, Importance("greedy", rebuild_every=2), **o),
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (7, 4), (4, 7), (2, 6, 6)], ids=str)
+@pytest.mark.parametrize("momentum", [0.0, 0.7, Adam()], ids=["plain", "momentum", "adam"])
+@pytest.mark.parametrize("name", COORDINATES)
+def test_coordinate_steps_of_a_batch_are_the_loop(name: str, momentum: Any, shape: tuple[int, ...]) -> None:
+    ends = []
+    for foreach in (True, False):
+        params = [nn.Parameter(point(shape, seed)) for seed in range(3)]
+        optimizer = COORDINATES[name]([{"params": params, "foreach": foreach}], momentum=momentum, stabilize_every=3)
+        for step in range(4):
+            for number, p in enumerate(params):
+                generator = torch.Generator().manual_seed(100 * step + number)
+                p.grad = torch.randn(p.shape, generator=generator, dtype=torch.float64)
+            optimizer.step()
+        ends.append((params, [optimizer.state[p] for p in params]))
+    for a, b in zip(ends[0][0], ends[1][0], strict=True):
+        torch.testing.assert_close(a.detach(), b.detach(), rtol=0, atol=1e-12)
+    for ours, theirs in zip(ends[0][1], ends[1][1], strict=True):
+        assert ours.keys() == theirs.keys()
+        for key, value in ours.items():
+            torch.testing.assert_close(value, theirs[key], rtol=0, atol=1e-12)
+
+
 def test_convolutions_are_joined_too() -> None:
     kernels = [point((4, 18), seed).reshape(4, 2, 3, 3) for seed in range(3)]
     ends = []
@@ -86,11 +119,11 @@ def test_what_moves_together() -> None:
     halves = [nn.Parameter(torch.eye(4, dtype=torch.bfloat16)) for _ in range(2)]
     group, other = {"foreach": True}, {"foreach": True}
     active = [*((group, p) for p in params[:4]), (other, params[4]), *((group, p) for p in halves)]
-    assert [len(part) for part in joined_by_shape(active, {})] == [2, 1, 1, 1, 1, 1]
-    assert [len(part) for part in joined_by_shape([({}, p) for p in params[:2]], {})] == [1, 1]
+    assert [len(part) for _, part in joined_by_shape(active, {})] == [2, 1, 1, 1, 1, 1]
+    assert [len(part) for _, part in joined_by_shape([({}, p) for p in params[:2]], {})] == [1, 1]
     late = {params[0]: {"step": 3}, params[1]: {"step": 2}}
-    assert [len(part) for part in joined_by_shape(active[:2], late)] == [1, 1]
-    assert GivensDescent(params, 0.1).param_groups[0].get("foreach") is None
+    assert [len(part) for _, part in joined_by_shape(active[:2], late)] == [1, 1]
+    assert GivensDescent(params, 0.1).param_groups[0]["foreach"]
 
 
 def test_gradients_are_tested_together_and_named_one_by_one() -> None:

@@ -76,7 +76,7 @@ def test_families_are_kept_and_rebuilt() -> None:
     for step in range(6):
         p.grad = G * (1 if step < 3 else torch.linspace(-1, 1, 6, dtype=torch.float64))
         optimizer.step()
-        seen.append(optimizer.state[p]["colour_0"])
+        seen.append(optimizer.state[p]["colour"])
     assert seen[0] is seen[2]
     assert seen[2] is not seen[3]
     assert not torch.equal(seen[2], seen[3])

@@ -17,8 +17,11 @@ from nearkin._storage.manifest import checksums_of as checksums_of
 from nearkin._storage.manifest import read_manifest as read_manifest
 from nearkin._storage.manifest import without_verification as without_verification
 from nearkin._storage.mapped import MappedRows as MappedRows
+from nearkin._storage.reading import damage_named as damage_named
 from nearkin._storage.reading import one_version as one_version
 from nearkin._storage.replacing import is_workspace as is_workspace
 from nearkin._storage.replacing import recover as recover
 from nearkin._storage.replacing import replacing as replacing
 from nearkin._storage.replacing import sweep as sweep
+from nearkin._storage.stored import Stored as Stored
+from nearkin._storage.stored import stored as stored

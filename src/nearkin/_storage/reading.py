@@ -1,7 +1,8 @@
 """The one door for saved folders: a load sees one version, also while another process saves there, or fails clearly."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,15 +21,25 @@ def one_version(path: str | os.PathLike, load: Callable[[Path], Loaded]) -> Load
     while True:
         before = _identity(path)
         try:
-            loaded = load(path)
-        except (OSError, ValueError, *_OF_DAMAGE) as error:
+            with damage_named(path):
+                loaded = load(path)
+        except (OSError, ValueError):
             if before != _identity(path):
                 continue
-            if isinstance(error, OSError) or type(error) is ValueError:  # not one of its kinds, such as of text
-                raise
-            raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
+            raise
         if before == _identity(path):
             return loaded
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError stays as it is."""
+    try:
+        yield
+    except (ValueError, *_OF_DAMAGE) as error:
+        if type(error) is ValueError:  # not one of its kinds, such as of text
+            raise
+        raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
 
 
 def _identity(path: Path) -> tuple[int, int, int] | None:

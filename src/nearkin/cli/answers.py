@@ -1,16 +1,15 @@
 """How `recommend` and `similar` show their answers."""
 
-from typing import Any
-
 import numpy as np
 
+from nearkin._fields import Record
 from nearkin.cli.screen import Screen, show, table
 from nearkin.pipeline.recommend.recommend import Answer, as_records
 
 _SHOWN, _PLACES = 5, 5  # who asks, and answers of each, in the table when no file takes them
 
 
-def present(screen: Screen, record: dict[str, Any], answers: Answer | None, k: int, next_line: str = "") -> None:
+def present(screen: Screen, record: Record, answers: Answer | None, k: int, next_line: str = "") -> None:
     """The record with all answers as JSON; for people where they are, or the first ones."""
     count = f"{record['queries']:,} × {k}"
     if answers is None:

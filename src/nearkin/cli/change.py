@@ -1,11 +1,11 @@
 """`nearkin add`, `remove`, `update`: rows into and out of a saved index."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 import nearkin as nk
+from nearkin._fields import Fields
 from nearkin.cli.options import Folder, Json, Side, Threads
 from nearkin.cli.screen import Screen
 
@@ -19,7 +19,9 @@ def add(
     vectors: Vectors,
     ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="One id a row, where the index has ids.  [default: the folder's]"),
+        typer.Option(
+            metavar="FILE", help="One id a row, where the index has ids.  [default: those that VECTORS holds]"
+        ),
     ] = None,
     side: Side = None,
     threads: Threads = None,
@@ -37,6 +39,7 @@ def add(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
+    screen.say(given.file.about)
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     made = nk.pipeline.add_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
     _finish(screen, made)
@@ -69,7 +72,9 @@ def update(
     vectors: Vectors,
     ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The ids whose rows these are, one a row.  [default: the folder's]"),
+        typer.Option(
+            metavar="FILE", help="The ids whose rows these are, one a row.  [default: those that VECTORS holds]"
+        ),
     ] = None,
     side: Side = None,
     threads: Threads = None,
@@ -86,12 +91,13 @@ def update(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
+    screen.say(given.file.about)
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     if names is None:
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
     _finish(screen, nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch)))
 
 
-def _finish(screen: Screen, made: Mapping[str, Any]) -> None:
+def _finish(screen: Screen, made: Fields) -> None:
     before, now = made["vectors_before"], made["vectors"]
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now")

@@ -13,7 +13,7 @@ def compress(
     vectors: Annotated[
         str,
         typer.Argument(
-            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv. "
+            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt. "
             'They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a folder of `nearkin '
             "embed`: its vectors and ids.",
             metavar="VECTORS",
@@ -69,7 +69,8 @@ def compress(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One id a row (.npy, .csv, .txt, .parquet).  [default: row numbers, or the folder's ids]",
+            help="One id a row (.npy, .txt, .csv, .parquet; file.csv:column).  [default: the ids that VECTORS holds, "
+            "else row numbers]",
             show_default=False,
         ),
     ] = None,
@@ -106,6 +107,7 @@ def compress(
     chosen = pipeline.find_method(method)
     quantizer = chosen.make(size, seed)
     given = pipeline.open_given(vectors, side)
+    screen.say(given.file.about)
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     made = pipeline.compress_file(

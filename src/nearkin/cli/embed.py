@@ -1,11 +1,12 @@
 """`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
 import nearkin as nk
+from nearkin._fields import Record
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
 from nearkin.cli.screen import Screen, pairs, table
 
@@ -36,6 +37,14 @@ def embed(
     form: Annotated[
         str | None,
         typer.Option(help="Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity."),
+    ] = None,
+    raters: Annotated[
+        str | None,
+        typer.Option(
+            help="Comparisons: equal, or estimated: weigh each rater's answers by how reliable they prove.  "
+            "[default: equal]",
+            show_default=False,
+        ),
     ] = None,
     header: Header = None,
     delimiter: Delimiter = None,
@@ -130,6 +139,7 @@ def embed(
             far=far,
             response=response,
             form=form,
+            raters=raters,
             header=header,
             delimiter=delimiter,
             left_features=left_features,
@@ -148,7 +158,7 @@ def embed(
     screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or {report}")
 
 
-def _of_pairs(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+def _of_pairs(record: Record) -> tuple[Record, list[Table]]:
     """Facts and the table of measures, in the words of the file."""
     left, right = record["words"]["left"], record["words"]["right"]
     shown = {
@@ -166,9 +176,19 @@ def _of_pairs(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
     return shown, [table(f"Pairs held out of training (split: {record['split']})", ["", *measures], rows)]
 
 
-def _of_comparisons(record: dict[str, Any]) -> tuple[dict[str, Any], list[Table]]:
+def _of_comparisons(record: Record) -> tuple[Record, list[Table]]:
     plain = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
-    return {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}, []
+    shown = {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}
+    weights = record.get("rater_reliability")
+    return shown, [] if weights is None else [_of_raters(weights)]
+
+
+def _of_raters(weights: dict[str, float]) -> Table:
+    """The raters that weigh most and least."""
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
+    shown = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
+    title = "Raters" + ("" if shown == ordered else f" (10 highest and lowest of {len(ordered)})")
+    return table(title, ["rater", "weight of each answer"], [list(row) for row in shown])
 
 
 def _size(dim: str | None) -> int | str | None:

@@ -25,7 +25,9 @@ def evaluate(
             metavar="FILE", help="The vectors that were indexed; the truth is then found by exact search in them."
         ),
     ] = None,
-    labels: Annotated[str | None, typer.Option(metavar="FILE", help="A label for every indexed row, in order.")] = None,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A label for every indexed row, in order (file.csv:column).")
+    ] = None,
     query_labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="A label for every query (with --labels).")
     ] = None,
@@ -67,13 +69,14 @@ def evaluate(
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
+    Q = nk.read_vectors(queries)
     record = pipeline.evaluate_folder(
         index,
-        nk.read_vectors(queries),
+        Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
         base=None if base is None else nk.data.open_vectors(base),
-        labels=None if labels is None else nk.data.read_column(labels),
-        query_labels=None if query_labels is None else nk.data.read_column(query_labels),
+        labels=None if labels is None else nk.data.read_column(labels, pipeline.rows_in(index)),
+        query_labels=None if query_labels is None else nk.data.read_column(query_labels, len(Q)),
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),

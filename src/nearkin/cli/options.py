@@ -27,7 +27,7 @@ Threads = Annotated[
 ]
 Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
 QUERIES = typer.Argument(
-    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.", metavar="QUERIES"
+    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt.", metavar="QUERIES"
 )
 Queries = Annotated[str, QUERIES]
 Oversample = Annotated[

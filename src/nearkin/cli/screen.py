@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from nearkin._distributed import current
+from nearkin._fields import Fields
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
@@ -52,7 +53,7 @@ class Screen:
         self._err = Console(file=sys.stderr, quiet=self._quiet)
 
     @contextmanager
-    def watch(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
+    def watch(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
         """Show a bar with the time left while the block runs; yields callback(steps done, record with "total").
 
         Where there is no terminal, a line when the block ends says how long it took.
@@ -74,18 +75,18 @@ class Screen:
         with Progress(*columns, console=self._err, transient=True, disable=self._silent) as bars:
             task = bars.add_task(title, total=None, note="")
 
-            def callback(step: int, record: Mapping[str, Any]) -> None:
+            def callback(step: int, record: Fields) -> None:
                 bars.update(task, completed=step, total=record.get("total"), note=_note(record))
 
             yield callback
 
     @contextmanager
-    def _log(self, title: str) -> Iterator[Callable[[int, Mapping[str, Any]], None]]:
+    def _log(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
         """Lines with the time of day: when the run began, one for each step that takes time, some within long ones."""
         start = said = time.monotonic()
         VOICE.began = VOICE.began or start
 
-        def callback(step: int, record: Mapping[str, Any]) -> None:
+        def callback(step: int, record: Fields) -> None:
             nonlocal said
             if time.monotonic() - said >= VOICE.every():
                 said = time.monotonic()
@@ -108,10 +109,12 @@ class Screen:
         self.say(f"{_clock(time.time())} {text}")
 
     def say(self, text: str) -> None:
-        """A line for people, on stderr."""
+        """A line for people, on stderr; none where there is nothing to say."""
+        if not text:
+            return
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
-    def finish(self, record: Mapping[str, Any], *tables: Table | str) -> None:
+    def finish(self, record: Fields, *tables: Table | str) -> None:
         """Print the record as JSON, or the tables (and lines) for people; the record names the threads used."""
         if VOICE.spoken and VOICE.began is not None:
             self._line(f"done in {time.monotonic() - VOICE.began:.1f} s")
@@ -160,7 +163,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     return made
 
 
-def pairs(title: str, values: Mapping[str, Any]) -> Table:
+def pairs(title: str, values: Fields) -> Table:
     """A two-column table of names and values."""
     made = Table(title=_literal(title), title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
     for name, value in values.items():
@@ -189,7 +192,7 @@ def _literal(text: str) -> str:
     return escape(printable(text))
 
 
-def _note(record: Mapping[str, Any]) -> str:
+def _note(record: Fields) -> str:
     """The objective, and where it has them the distortion and the held-out metric."""
     objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
     others = [name for name in _BESIDE if isinstance(record.get(name), int | float)]

@@ -1,10 +1,12 @@
 """`nearkin search`: the nearest indexed vectors of every query."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated
 
 import typer
 
 import nearkin as nk
+from nearkin._fields import Record
 from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Side, Threads
 from nearkin.cli.screen import Screen, table
 
@@ -25,7 +27,11 @@ def search(
     side: Side = None,
     query_ids: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="One id a query, for the hits.  [default: row numbers]", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="One id a query, for the hits.  [default: the ids that QUERIES holds, else row numbers]",
+            show_default=False,
+        ),
     ] = None,
     oversample: Oversample = None,
     n_probe: Annotated[
@@ -74,6 +80,7 @@ def search(
         if n_probe is not None:
             opened.n_probe = n_probe
         asked = None if queries is None else nk.pipeline.open_queries(queries, side, query_ids)
+    screen.say("" if asked is None else asked.about)
     with steps.step("search") as callback:
         if asked is None:
             names = left_id or []
@@ -82,7 +89,7 @@ def search(
             names = asked.ids.tolist()
             scores, ids = nk.pipeline.search_in_batches(opened, asked.vectors, k, oversample, callback)
     seconds = steps.seconds["search"]
-    record: dict[str, Any] = {
+    record: Record = {
         "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
@@ -103,6 +110,6 @@ def search(
     screen.finish(record, table("Nearest ids", columns, rows), more)
 
 
-def _finite(scores: Any) -> list[float | None]:
+def _finite(scores: Iterable[float]) -> list[float | None]:
     """Scores as JSON has them: the empty places of a query that found fewer than k become null."""
     return [float(score) if abs(score) < float("inf") else None for score in scores]

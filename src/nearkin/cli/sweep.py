@@ -13,7 +13,8 @@ def sweep(
     vectors: Annotated[
         str,
         typer.Argument(
-            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv or .tsv.",
+            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt, or "
+            "a folder of `nearkin embed`.",
             metavar="VECTORS",
         ),
     ],
@@ -56,8 +57,10 @@ def sweep(
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
+    file = pipeline.open_given(vectors).file
+    screen.say(file.about)
     found = pipeline.sweep.sweep(
-        nk.data.open_vectors(vectors),
+        file,
         None if queries is None else nk.read_vectors(queries),
         target=recall,
         k=k,

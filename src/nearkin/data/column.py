@@ -1,14 +1,18 @@
 """One column of a table, and what it can be: ids (text or exact integers), numbers, times."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Chosen
+
 _EXACT = 2.0**53  # floats beyond hold no exact integers
 _MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A"))
+_DECIMAL = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2},\d{3}|\d+)", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?Z?", re.ASCII)
 
 
@@ -107,7 +111,7 @@ class Column:
         words = sorted(_MISSING_WORDS & self._distinct)
         return [f"{int((self.values == word).sum())} cells of {self.name} read {word!r}, a name" for word in words]
 
-    def take(self, keep: Any) -> "Column":
+    def take(self, keep: Chosen) -> "Column":
         missing = None if self.missing is None else self.missing[keep]
         return replace(self, values=self.values[keep], missing=missing)
 
@@ -129,7 +133,7 @@ def text_column(name: str, cells: list[str]) -> Column:
     return Column(name, as_text(cells) if integers is None else integers)
 
 
-def as_text(values: Any) -> np.ndarray:
+def as_text(values: Sequence[object]) -> np.ndarray:
     """Python values as an array of objects, (n,) whatever they are."""
     return np.fromiter(values, dtype=object, count=len(values))
 
@@ -166,13 +170,24 @@ def as_floats(values: np.ndarray) -> np.ndarray | None:
     return numbers if "_" not in joined and joined.isascii() else None
 
 
-def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
-    """As `as_floats`, with NaN for empty cells where some cell is a number."""
+def as_decimals(values: np.ndarray) -> np.ndarray | None:
+    """As `as_floats`, also where numbers have decimal commas; None where "1,234" may be a thousand as well."""
     found = as_floats(values)
+    cells = values.tolist()
+    if found is not None or not cells or not all(isinstance(c, str) and _DECIMAL.fullmatch(c) for c in cells):
+        return found
+    if all(_THOUSANDS.fullmatch(cell) for cell in cells):
+        return None
+    return np.array([float(cell.replace(",", ".")) for cell in cells])
+
+
+def _floats_with_gaps(values: np.ndarray) -> np.ndarray | None:
+    """As `as_decimals`, with NaN for empty cells where some cell is a number."""
+    found = as_decimals(values)
     if found is not None:
         return found
     empty = values == ""
-    numbers = as_floats(values[~empty]) if empty.any() and not empty.all() else None
+    numbers = as_decimals(values[~empty]) if empty.any() and not empty.all() else None
     if numbers is None:
         return None
     out = np.full(len(values), np.nan)

@@ -5,14 +5,14 @@ import os
 import numpy as np
 
 from nearkin.data.column import text_column
+from nearkin.data.delimited import Cells, read_cells
 from nearkin.data.door import reading
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.npy import read_npy
 from nearkin.data.formats.npz import choose_key, read_npz
 from nearkin.data.formats.parquet import open_file
-from nearkin.data.formats.text import DELIMITER
 from nearkin.data.frames import frame_columns
-from nearkin.data.locator import Locator, locate
+from nearkin.data.locator import PACKED, Locator, locate, unpack_first
 
 
 def read_neighbors(path: str | os.PathLike) -> np.ndarray:
@@ -33,15 +33,19 @@ def read_neighbors(path: str | os.PathLike) -> np.ndarray:
     return _whole_or_text(array, where)
 
 
-def read_column(path: str | os.PathLike) -> np.ndarray:
+def read_column(path: str | os.PathLike, n: int | None = None) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, .csv, .tsv, .txt or .parquet.
 
-    A text file has one value a line and no header; a Parquet file one column, or `file.parquet:column`. Raises
-    ValueError for more than one column and for numbers that are not whole.
+    A table of several columns needs the name of one: `file.csv:column`, `file.parquet:column`. Where `n` values are
+    wanted and a text file has one more, its first line is the column's name. Raises ValueError for several columns of
+    which none is named, and for numbers that are not whole.
     """
-    where = locate(path)
+    where = locate(path, tables=True)
     readers = {".npy": _load, ".npz": _load, ".parquet": _read_parquet_column}
-    readers |= dict.fromkeys((".csv", ".tsv", ".txt"), _read_lines)
+    if where.suffix in (".csv", ".tsv", ".txt"):
+        return _read_text_column(where, n)
+    if where.suffix in PACKED:
+        raise ValueError(unpack_first(where.path))
     if where.suffix not in readers:
         raise ValueError(f"{where} has an unknown ending; give .npy, .npz, .csv, .tsv, .txt or .parquet")
     with reading(where):
@@ -58,15 +62,35 @@ def _load(where: Locator) -> np.ndarray:
         return read_npz(where, choose_key(where)) if where.suffix == ".npz" else read_npy(where)
 
 
-def _read_lines(where: Locator) -> np.ndarray:
-    text = where.path.read_text(encoding="utf-8-sig")
-    if "\0" in text:
-        raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    delimiter = DELIMITER.get(where.suffix)
-    if delimiter is not None and any(delimiter in line for line in lines):
-        raise ValueError(f"{where} has several columns; it must have one value a line")
-    return text_column(str(where), lines).values
+def _read_text_column(where: Locator, n: int | None) -> np.ndarray:
+    with reading(where):
+        text = where.path.read_text(encoding="utf-8-sig")
+        if "\0" in text:
+            raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
+        if where.suffix == ".txt" and where.key is None:
+            cells = [line.strip() for line in text.split("\n") if line.strip()]
+        else:
+            cells = _cells(where, read_cells(where, None if where.suffix == ".csv" else "\t"))
+        if where.key is None and n is not None and len(cells) == n + 1:
+            cells = cells[1:]
+        if not cells:
+            raise ValueError(f"{where} holds no values; it must have one a row")
+        return _whole_or_text(text_column(str(where), cells).values, where)
+
+
+def _cells(where: Locator, found: Cells) -> list[str]:
+    """The only column of a text table, or without its name the one that the locator names."""
+    first = found.first
+    if where.key is None and len(first) > 1:
+        listed = ", ".join(first[:6]) + (", ..." if len(first) > 6 else "")
+        raise ValueError(
+            f"{where} has several columns ({listed}); name the one to read, {where.path}:{first[0]}, or give a file of "
+            "one value a line"
+        )
+    if where.key is not None and first.count(where.key) != 1:
+        raise ValueError(f"{where.path} has no column {where.key!r} of its own; its columns are {', '.join(first)}")
+    place = 0 if where.key is None else first.index(where.key)
+    return found.texts(place)[where.key is not None :]
 
 
 def _read_parquet_column(where: Locator) -> np.ndarray:

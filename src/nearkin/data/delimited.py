@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,7 @@ from nearkin.data.column import Column, as_integers, as_text
 from nearkin.data.locator import Locator
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that says the delimiter
 MAX_CELL = 131_072  # characters: Python's csv reads no longer ones, so nobody does
 MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines that the delimiter is read off
@@ -32,6 +34,11 @@ class Cells:
             return Column(name, as_text(cells[start:]) if found is None else found)
         return Column(name, _arrow_values(cells.slice(start)))
 
+    def texts(self, place: int) -> list[str]:
+        """The cells of column `place` as they are written."""
+        cells = self.columns[place]
+        return cells if isinstance(cells, list) else cells.to_pylist()
+
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
     """Read a text table; `delimiter` None finds it. ValueError for rows of unequal length and for what is no text."""
@@ -41,6 +48,10 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
     head = data[: 2**20].decode("utf-8", errors="ignore" if len(data) > 2**20 else "strict")
     if not head.strip() and not data.strip():
         raise ValueError(f"{where} is empty; it must hold a table")
+    said = EXCEL_MARK.match(head)
+    if said is not None:
+        data, head = data[said.end() :], head[said.end() :]
+        delimiter = delimiter or said[1]
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
     width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
     if width > MAX_COLUMNS:
@@ -104,7 +115,8 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     width = len(rows[0])
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
     if bad is not None:
-        raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}; mend that row")
+        above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; mend that row"
+        raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}{above}")
     columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
     return Cells([column[0] for column in columns], columns, delimiter, len(rows))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._storage import regular_file
+from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names, understood
 from nearkin.data.comparisons.roles import Roles
@@ -106,7 +107,7 @@ def read_jspsych(
     return replace(found, source=replace(source, notes=(*source.notes, *counts)))
 
 
-def comparisons_from_cblearn(X: Any, y: Any = None, *, form: str | None = None) -> Comparisons:
+def comparisons_from_cblearn(X: ArrayLike, y: object = None, *, form: str | None = None) -> Comparisons:
     """Comparisons from cblearn's arrays X and y.
 
     form: None is "triplet" for 3 columns (i, j, k) and "quadruplet" for 4 (i, j, l, k), with y of True and False or 1
@@ -117,7 +118,8 @@ def comparisons_from_cblearn(X: Any, y: Any = None, *, form: str | None = None) 
     _check.check_choice(form, "form", ("triplet", "quadruplet", "odd-one-out", "most-central", "pivot"))
     if form in ("triplet", "quadruplet"):
         return comparisons_from_array(X, responses=None if y is None else np.asarray(y))
-    rows, chosen = np.asarray(X), np.zeros(len(X), np.int64) if y is None else np.asarray(y)
+    rows = np.asarray(X)
+    chosen = np.zeros(len(rows), np.int64) if y is None else np.asarray(y)
     options = rows.shape[1] - (form == "pivot")
     if chosen.shape != (len(rows),) or chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < options)).all():
         raise ValueError(f"y must be ({len(rows)},) integers from 0 to {options - 1}, the columns chosen")
@@ -199,9 +201,9 @@ def _by_line(text: str) -> list[Any]:
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
-def _flat(parts: list[Any]) -> list[dict[str, Any]]:
+def _flat(parts: list[Any]) -> list[Record]:
     """The objects of arrays (of arrays) of objects; ValueError for anything else."""
-    found: list[dict[str, Any]] = []
+    found: list[Record] = []
     for part in parts:
         if isinstance(part, dict):
             found.append(part)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from nearkin.data.column import Column, as_text, exact_integers
+from nearkin.data.row_ids import choose_ids, understood
 
 
 def is_frame(source: Any) -> bool:
@@ -24,28 +25,41 @@ def frame_columns(source: Any) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
-def frame_vectors(source: Any) -> np.ndarray:
-    """Vectors (n, d) in a DataFrame: its numeric columns, or its one column of lists; ValueError for anything else."""
+def frame_vectors(source: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
+    """Vectors (n, d) in a DataFrame, its numeric columns or its one column of lists; their ids, and what they are.
+
+    ValueError for anything else.
+    """
     columns = frame_columns(source)
     lists = [column for column in columns if column.is_text and isinstance(_first(column), list | tuple | np.ndarray)]
     if len(lists) > 1:
         raise ValueError(f"the table has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
-    for column in lists or columns:
+    others = [column for column in columns if column not in lists]
+    text, whole = ([c.name for c in others if c.values.dtype.kind in kinds] for kinds in ("O", "iu"))
+    ids = choose_ids(text, whole)
+    used = lists or [column for column in columns if column.name != ids]
+    for column in used:
         if column.missing is not None or column.values.dtype.kind not in ("O" if lists else "iuf"):
             raise ValueError(f"column {column.name!r} of the table has nulls or no numbers; vectors are numbers only")
-    if not columns or not len(columns[0]):
-        raise ValueError("the table has no rows; it needs at least one")
-    if not lists:
-        return np.stack([column.values for column in columns], axis=1)
-    widths = sorted({len(row) for row in lists[0].values.tolist()})
+    if not used or not len(used[0]):
+        raise ValueError("the table has no rows of numbers; it needs at least one")
+    X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
+    aside = [column.name for column in others if lists and column.name != ids]
+    names = next((column.ids() for column in others if column.name == ids), None)
+    return X, names, understood("the table", *X.shape, ids, aside)
+
+
+def _stacked(column: Column) -> np.ndarray:
+    """A column of lists as (n, d)."""
+    widths = sorted({len(row) for row in column.values.tolist()})
     if len(widths) > 1:
-        raise ValueError(f"the lists of {lists[0].name!r} have lengths {widths[:5]}; every row needs the same")
+        raise ValueError(f"the lists of {column.name!r} have lengths {widths[:5]}; every row needs the same")
     try:
-        X = np.array([list(row) for row in lists[0].values.tolist()])
+        X = np.array([list(row) for row in column.values.tolist()])
     except ValueError as error:
-        raise ValueError(f"the lists of {lists[0].name!r} hold no numbers ({error})") from error
+        raise ValueError(f"the lists of {column.name!r} hold no numbers ({error})") from error
     if X.ndim != 2 or X.dtype.kind not in "iuf":
-        raise ValueError(f"the lists of {lists[0].name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
+        raise ValueError(f"the lists of {column.name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
     return X
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearkin.data.column import Column, as_floats, as_integers
+from nearkin.data.column import Column, as_decimals, as_integers
 from nearkin.data.names import known
 
 _CHANCE = 0.05  # at most, that a line of data is taken for a header
@@ -40,11 +40,11 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    return as_floats(np.array([cell], dtype=object)) is not None
+    return as_decimals(np.array([cell], dtype=object)) is not None
 
 
 def _are_numbers(column: Column) -> bool:
-    return not column.is_text or as_floats(column.values) is not None
+    return not column.is_text or as_decimals(column.values) is not None
 
 
 def _stands_in(cell: str, column: Column) -> bool:

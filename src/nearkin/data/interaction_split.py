@@ -1,12 +1,13 @@
 """Splits of observed pairs into training, validation and test, and the k-core filter."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 from nearkin.records import Interactions
 
 
@@ -32,7 +33,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
 
 
 def split_random(
-    interactions: Interactions, *, valid: float = 0.1, test: float = 0.1, random_state: Any = None
+    interactions: Interactions, *, valid: float = 0.1, test: float = 0.1, random_state: Seed = None
 ) -> Parts:
     """Part at random, each pair alike: the shares `valid` and `test` of all pairs are held out."""
     _check_shares(valid, test)
@@ -49,7 +50,7 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     return _parts(interactions, (ranks >= 1 - valid - test).astype(np.int8) + (ranks >= 1 - test))
 
 
-def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Any = None) -> Parts:
+def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_state: Seed = None) -> Parts:
     """Hold out the last `n_test` pairs of every left entity as test and the one before as validation.
 
     Entities with fewer than n_test + 2 pairs keep all of them for training. Without timestamps the order is random.

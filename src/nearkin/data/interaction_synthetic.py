@@ -1,11 +1,12 @@
 """Generated interactions whose best ranking is known."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 from nearkin.records import Interactions
 
 
@@ -24,7 +25,7 @@ def planted_interactions(
     pairs_per_row: int = 20,
     n_features: int = 16,
     sharpness: float = 4.0,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> PlantedInteractions:
     """Draw pairs from planted affinities that are nonlinear in the features of both sides.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.data.column import Column
 from nearkin.data.delimited import DELIMITERS
 from nearkin.data.feature_tables import read_features
@@ -66,7 +67,7 @@ def read_interactions(
     numbers = columns["weight"].numbers() if "weight" in columns else None
     keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight
 
-    def kept(values: Any) -> Any:
+    def kept(values: np.ndarray | None) -> np.ndarray | None:
         return None if values is None else values[keep]
 
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
@@ -131,7 +132,8 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
     if role == "weight" and column.maybe_numbers() is None:
         if column.is_text and all(_COMMA.fullmatch(cell) for cell in column.values.tolist()):
             raise ValueError(
-                f"column {names[0]!r} of {table.name} has decimal commas, as in {column.values[0]!r}; write points"
+                f"column {names[0]!r} of {table.name} has commas, as in {column.values[0]!r}, for decimals or for "
+                "thousands; write points, or no commas"
             )
         return None
     if role == "timestamp":
@@ -198,7 +200,7 @@ def _word(role: str, roles: dict[str, str]) -> str:
     return role if roles[role].isdigit() else roles[role]
 
 
-def _catalogue(side: str, path: str | PathLike | None) -> dict[str, Any]:
+def _catalogue(side: str, path: str | PathLike | None) -> Record:
     """The ids and features of one side as `from_pairs` takes them."""
     if path is None:
         return {}

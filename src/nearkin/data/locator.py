@@ -9,6 +9,7 @@ from pathlib import Path
 from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet")
+PACKED = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,23 @@ class Locator:
         return self.path.suffix.lower()
 
 
-def locate(path: str | os.PathLike) -> Locator:
-    """Split `file.npz:key` (also `file.parquet:column`) and look at the file.
+def unpack_first(path: Path) -> str:
+    """What to say of a compressed file: nearkin reads none."""
+    return (
+        f"{path} is compressed, which is not read; type {PACKED[path.suffix.lower()]} {path}, and give what it writes"
+    )
+
+
+def locate(path: str | os.PathLike, *, tables: bool = False) -> Locator:
+    """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
     FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device or an empty file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
-    if colon and not os.path.exists(text) and Path(head).suffix.lower() in _WITH_KEYS:
+    keyed = (*_WITH_KEYS, ".csv", ".tsv", ".txt") if tables else _WITH_KEYS
+    if colon and not os.path.exists(text) and Path(head).suffix.lower() in keyed:
         if not key:
             raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
         found = Locator(Path(head), key)

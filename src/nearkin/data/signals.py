@@ -6,6 +6,7 @@ from typing import Any
 from nearkin.data.names import COMPARISONS, DISSIMILARITY, OPTIONS, PAIRS, SIMILARITY, normal
 from nearkin.data.tables import Table, read_table
 
+_WIDE = 12  # columns: long tables have fewer
 _KEYS = ("triplets", "quadruplets", "comparisons", "indices")
 
 
@@ -23,8 +24,15 @@ def kind_of(source: Any, *, header: bool | None = None, delimiter: str | None = 
         return "comparisons"
     if len(table.columns) == 2:
         return "pairs"
+    names = list(table.columns)
+    if len(names) > _WIDE:
+        raise ValueError(
+            f"{table.name} has {len(names)} columns ({', '.join(names[:3])}, ...): is it a wide table, a column for "
+            "every item? Write it long, a row for every pair: user, item, value. If it is long already, type left=... "
+            "and right=... (on the command line --left and --right), or kind='comparisons' (--kind comparisons)"
+        )
     raise ValueError(
-        f"{table.name} can hold pairs or comparisons (columns {', '.join(table.columns)}); type kind='pairs' with "
+        f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); type kind='pairs' with "
         "left=... and right=..., or kind='comparisons' (on the command line --kind pairs --left --right, or --kind "
         "comparisons)"
     )

@@ -15,7 +15,7 @@ from nearkin.data.formats.npz import archive_keys, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.frames import frame_columns, is_frame
 from nearkin.data.header import is_header
-from nearkin.data.locator import Locator, locate
+from nearkin.data.locator import PACKED, Locator, locate, unpack_first
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ def _locate(source: str | os.PathLike) -> Locator:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
     ending = Path(source).suffix.lower()
+    if ending in PACKED and os.path.exists(source):
+        raise ValueError(unpack_first(Path(source)))
     if ending not in endings and os.path.exists(source):
         raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(endings)}")
     return locate(source)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
+from nearkin._types import Record, Seed
 from nearkin.data.formats import Rows, open_rows
 from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
 from nearkin.data.frames import frame_vectors, is_frame
@@ -16,7 +17,7 @@ from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
-Callback = Callable[[int, dict[str, Any]], None]
+Callback = Callable[[int, Record], None]
 Paths = str | os.PathLike | Iterable[str | os.PathLike]
 
 
@@ -24,7 +25,7 @@ class VectorFile:
     """The vectors of one file or of several, read as float32 a chunk at a time; `open_vectors` makes it.
 
     `shape` is (n, d) and `dtype` the type on disk. Integers are converted, never scaled. Nothing is kept in memory
-    between calls, whatever the file's length.
+    between calls, whatever the file's length. `about` says in one line what a table was taken for ("" for arrays).
     """
 
     def __init__(self, name: str, rows: Rows, files: list[str] | None = None, first: int = 0) -> None:
@@ -33,6 +34,7 @@ class VectorFile:
         self.dtype = rows.dtype
         self.files = [name] if files is None else files
         self.first = first  # the number of its first row in the files
+        self.about = rows.about
         self._rows = rows
         self.chunk_rows = max(1, CHUNK_BYTES // (4 * rows.shape[1]))
 
@@ -63,7 +65,7 @@ class VectorFile:
             start += len(chunk)
         return X
 
-    def sample(self, n: int, random_state: Any = None) -> np.ndarray:
+    def sample(self, n: int, random_state: Seed = None) -> np.ndarray:
         """Return `n` different rows drawn at random, in the file's order, (min(n, len), d) float32.
 
         Mapped formats fetch only those rows; the others take one pass over the file.
@@ -71,7 +73,7 @@ class VectorFile:
         n = check_integer(n, "n", low=1)
         return self.take(self.draw(n, random_state))
 
-    def draw(self, n: int, random_state: Any = None) -> np.ndarray:
+    def draw(self, n: int, random_state: Seed = None) -> np.ndarray:
         """Numbers (min(n, len),) of different rows drawn at random, increasing."""
         if n >= len(self):
             return np.arange(len(self))
@@ -116,6 +118,28 @@ class VectorFile:
                 f"{first}; remove them: X[np.isfinite(X).all(axis=1)]"
             )
 
+    def ids(self) -> np.ndarray | None:
+        """What the rows are called, (n,) integers or strings, by a column of the table; None where they are counted.
+
+        ValueError for an empty id, and for one that names two rows.
+        """
+        if self._rows.ids is None:
+            return None
+        names = self._rows.ids()[self.first : self.first + len(self)]
+        if names.dtype.kind == "O":
+            empty = np.flatnonzero(names == "")
+            if len(empty):
+                raise ValueError(f"{self.name}: row {empty[0]} has no id; give it one, or delete the column of ids")
+            names = names.astype(np.str_)
+        values, counts = np.unique(names, return_counts=True)
+        if len(values) < len(names):
+            twice = values[counts > 1]
+            raise ValueError(
+                f"{self.name}: {len(twice)} ids name more than one row, the first is {twice[0].item()!r}; make them "
+                "unique, delete the column of ids, or give others"
+            )
+        return names
+
     def digest(self) -> str:
         """A digest of all values, which takes a pass over the file: equal where the vectors are."""
         made = hashlib.sha256(str(self.shape).encode())
@@ -147,15 +171,16 @@ def open_vectors(path: Paths | Any) -> VectorFile:
     must agree in width and type; some may be without rows.
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
-    several), .csv, .tsv, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
-    Polars and Arrow hold vectors as Parquet does. Pickled objects are never loaded. Raises FileNotFoundError, and
+    several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
+    Polars and Arrow hold vectors as Parquet does. A table may hold ids beside the numbers: `ids()` gives them, and
+    `about` says which column it was. Pickled objects are never loaded. Raises FileNotFoundError, and
     ValueError for an empty, truncated or damaged file, one that is not 2-D, one that does not hold numbers, or files
     that differ.
     """
     if is_frame(path):
-        X = frame_vectors(path)
+        X, names, about = frame_vectors(path)
         check_layout("the table", X.shape, X.dtype)
-        return VectorFile("the table", array_rows(X))
+        return VectorFile("the table", array_rows(X).described(about, None if names is None else lambda: names))
     found = locate_all(path)
     files = [str(where) for where in found]
     parts = [_open(where) for where in found]

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._persistence import load_estimator, save_estimator
-from nearkin._storage import read_config
+from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._storage import stored
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
@@ -92,12 +92,13 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
         save_estimator(self, path, "hasher", bit_order=BIT_ORDER)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: Source) -> Self:
         """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
-        order = read_config(path, "hasher").get("bit_order")
+        found = stored(path, "hasher")
+        order = found.config.get("bit_order")
         if order != BIT_ORDER:
-            raise ValueError(f"{path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
-        return load_estimator(cls, path, "hasher")
+            raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
+        return load_estimator(cls, found, "hasher")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,14 +3,15 @@
 import os
 from importlib import import_module
 
-from nearkin._storage import read_config
+from nearkin._storage import Stored, stored
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.registry import HASHERS
 
 
-def load(path: str | os.PathLike) -> AbstractHasher:
+def load(path: str | os.PathLike | Stored) -> AbstractHasher:
     """Read the hasher of any class that `save` wrote to the folder `path`; ValueError if it holds no known hasher."""
-    name = read_config(path, "hasher")["class"]
+    found = stored(path, "hasher")
+    name = found.config.get("class")
     if name not in HASHERS:
-        raise ValueError(f"{path} holds a hasher {name!r}; this nearkin knows {', '.join(sorted(HASHERS))}")
-    return getattr(import_module(HASHERS[name].module), name).load(path)
+        raise ValueError(f"{found.path} holds a hasher {name!r}; this nearkin knows {', '.join(sorted(HASHERS))}")
+    return getattr(import_module(HASHERS[name].module), name).load(found)

@@ -7,9 +7,8 @@ import faiss
 from nearkin._check import check_choice, check_integer
 from nearkin.contracts import BitCodes, Quantizer, VectorCodes
 from nearkin.hashing.bits import n_bytes
+from nearkin.index.metrics import METRICS
 from nearkin.quantization.product import ProductQuantizer
-
-METRICS = ("l2", "ip", "cosine", "hamming")
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> Any:

@@ -1,13 +1,13 @@
-"""One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids."""
+"""One index over exact vectors, bytes or bits, searched by FAISS, under the users' own ids.
+
+What only making an index needs is imported there: it loads scikit-learn, and an index that answers needs none.
+"""
 
 import os
 from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
     check_choice,
@@ -15,19 +15,18 @@ from nearkin._check import (
     check_magnitude,
     check_real,
     check_vectors,
-    has_unit_rows,
     warn_of_vanishing,
 )
 from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, Quantizer, VectorCodes, ignore
-from nearkin.hashing.linear import AbstractLinearHasher
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved
-from nearkin.index.empty import METRICS, empty_faiss
 from nearkin.index.faiss_file import inverted_file, write_faiss
 from nearkin.index.guard import Guard, uninterrupted
 from nearkin.index.merging import Made, check_mergeable
+from nearkin.index.metrics import METRICS
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
+from nearkin.index.saved_quantizer import SavedQuantizer
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
@@ -38,9 +37,8 @@ class Index:
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
-    `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `quantizer` the
-    fitted quantizer or None; `ids` (n,) the users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes
-    or None.
+    `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
+    users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes or None.
 
     Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` change it when no
     search runs, all at once: a search sees the index before or after. What raises, or is interrupted, changes nothing.
@@ -54,12 +52,17 @@ class Index:
     """
 
     def __init__(
-        self, faiss_index: Any, d: int, metric: str, quantizer: Quantizer | None, kept: KeptVectors | None
+        self,
+        faiss_index: Any,
+        d: int,
+        metric: str,
+        quantizer: Quantizer | SavedQuantizer | None,
+        kept: KeptVectors | None,
     ) -> None:
         self.faiss_index = faiss_index
         self.n_features = d
         self.metric = metric
-        self.quantizer: Any = quantizer
+        self._quantizer: Any = quantizer
         self.ids: np.ndarray | None = None
         self.kept = kept
         self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
@@ -77,6 +80,8 @@ class Index:
         n_probe: int | None = None,
     ) -> Self:
         """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted."""
+        from nearkin.index.empty import empty_faiss
+
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = None if metric == "hamming" else inverted_file(inner)
         if lists is not None:
@@ -115,7 +120,9 @@ class Index:
         check_choice(metric, "metric", METRICS)
         X = check_magnitude(check_vectors(X))
         if quantizer is not None:
-            quantizer = _fitted(quantizer, X, metric)
+            from nearkin.index.fitting import fitted
+
+            quantizer = fitted(quantizer, X, metric)
         index = cls.empty(
             X.shape[1], quantizer, metric, keep_vectors=keep_vectors, fast_scan=fast_scan, n_probe=n_probe
         )
@@ -126,6 +133,13 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
+
+    @property
+    def quantizer(self) -> Any:
+        """The fitted quantizer, or None; that of a loaded index is made when it is first asked for."""
+        if isinstance(self._quantizer, SavedQuantizer):
+            self._quantizer = self._quantizer.open()
+        return self._quantizer
 
     @property
     def bytes_per_vector(self) -> int:
@@ -248,7 +262,7 @@ class Index:
             oversample = check_real(oversample, "oversample", low=1)
             if self.kept is None:
                 raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
-        if asymmetric and not isinstance(self.quantizer, AbstractLinearHasher):
+        if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
             parts = []
@@ -302,7 +316,7 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: Any = None, **options: Any) -> Any:
+    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> Any:
         """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
@@ -320,6 +334,7 @@ class Index:
         with nullcontext() if verify else without_verification():
             parts = one_version(path, saved.read_parts)
         self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
+        self._quantizer = self.quantizer if parts.metric == "hamming" else parts.quantizer  # bits are made by it
         self.ids, self._next_id = parts.ids, parts.next_id
         return self
 
@@ -383,17 +398,3 @@ class Index:
             return None
         old = np.empty(0, np.int64) if self.ids is None else self.ids
         return identifiers.joined(old, identifiers.check_ids(ids, n))
-
-
-def _fitted(quantizer: Any, X: np.ndarray, metric: str) -> Any:
-    """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
-    try:
-        check_is_fitted(quantizer)
-    except NotFittedError:
-        return clone(quantizer).fit(normalised(X) if metric == "cosine" else X)
-    if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
-        raise ValueError(
-            "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
-            "or give a quantizer that is not fitted"
-        )
-    return quantizer

@@ -9,14 +9,13 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer
 from nearkin._storage import read_arrays, read_config, unpack_ids
-from nearkin.contracts import BitCodes, Quantizer, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
-from nearkin.index.empty import METRICS
 from nearkin.index.faiss_file import read_faiss
 from nearkin.index.faiss_rows import innermost
+from nearkin.index.metrics import METRICS
 from nearkin.index.rescoring import KeptVectors
-from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Parts:
     faiss_index: Any
     d: int
     metric: str
-    quantizer: Quantizer | None
+    quantizer: SavedQuantizer | None
     kept: KeptVectors | None
     ids: np.ndarray | None
     next_id: int | None
@@ -49,7 +48,7 @@ def read_parts(path: Path) -> Parts:
         raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {n_rows}; it is damaged")
     if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
         raise ValueError(f"{path} has other ids in index.faiss than in arrays.safetensors; it is damaged")
-    quantizer = load_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
+    quantizer = read_quantizer(path / "quantizer") if (path / "quantizer").exists() else None
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"
     kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
@@ -67,14 +66,14 @@ def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:
         raise ValueError(f"{path} does not hold the ids of the rows ({error}); the file is damaged") from error
 
 
-def _check_together(path: Path, inner: Any, d: int, metric: str, quantizer: Quantizer | None) -> None:
+def _check_together(path: Path, inner: Any, d: int, metric: str, quantizer: SavedQuantizer | None) -> None:
+    bits = None if quantizer is None else quantizer.n_bits
     if metric == "hamming":
-        bits = quantizer.n_bits if isinstance(quantizer, BitCodes) else 0
-        fits = bits > 0 and inner.d == 8 * n_bytes(bits)
+        fits = bits is not None and inner.d == 8 * n_bytes(bits)
     else:
         expected = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
         exact = isinstance(innermost(inner), faiss.IndexFlat)
-        known = quantizer is None if exact else isinstance(quantizer, VectorCodes)
+        known = quantizer is None if exact else quantizer is not None and bits is None
         fits = inner.d == d and inner.metric_type == expected and known
     if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
         raise ValueError(

@@ -1,29 +1,51 @@
-"""Reading a saved quantizer whose kind is not known before: the one list of kinds, a line for each."""
+"""Reading a saved quantizer whose kind is not known before: the one list of kinds, a line for each.
+
+The classes are imported when one is made: they load scikit-learn, and an index that FAISS searches alone needs none.
+"""
 
 import os
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from nearkin import hashing
-from nearkin._check import check_choice
-from nearkin._storage import read_config
+from nearkin._check import check_choice, check_integer
+from nearkin._storage import Stored, damage_named, stored
 from nearkin.contracts import Quantizer
-from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.product_residual import ProductResidualQuantizer
-from nearkin.quantization.residual import ResidualQuantizer
-from nearkin.quantization.scalar import ScalarQuantizer
 
-KINDS: dict[str, Callable[..., Any]] = {  # kind in config.json -> how to read it
-    "product quantizer": ProductQuantizer.load,
-    "scalar quantizer": ScalarQuantizer.load,
-    "residual quantizer": ResidualQuantizer.load,
-    "product residual quantizer": ProductResidualQuantizer.load,
-    "hasher": hashing.load,
+KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
+    "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
+    "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
+    "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
+    "product residual quantizer": ("nearkin.quantization.product_residual", "ProductResidualQuantizer"),
+    "hasher": ("nearkin.hashing.loading", "load"),
 }
+
+
+@dataclass(frozen=True)
+class SavedQuantizer:
+    """A quantizer as its folder holds it; `n_bits` None for one to bytes."""
+
+    content: Stored
+    n_features_in_: int
+    n_bits: int | None
+
+    def open(self) -> Any:
+        """The fitted quantizer; ValueError where the folder's values do not make one."""
+        module, name = KINDS[self.content.config["kind"]]
+        maker = getattr(import_module(module), name)
+        return maker(self.content) if name == "load" else maker.load(self.content)
+
+
+def read_quantizer(path: str | os.PathLike) -> SavedQuantizer:
+    """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
+    found = stored(path)
+    check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
+    with damage_named(found.path):
+        d = check_integer(found.config["fitted"]["n_features_in_"], "n_features_in_", low=1)
+        bits = found.config["params"]["n_bits"] if found.config["kind"] == "hasher" else None
+        return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
 
 
 def load_quantizer(path: str | os.PathLike) -> Quantizer:
     """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
-    kind = read_config(path)["kind"]
-    return KINDS[check_choice(kind, f"kind in {Path(path) / 'config.json'}", KINDS)](path)
+    return read_quantizer(path).open()

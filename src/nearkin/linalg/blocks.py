@@ -4,6 +4,8 @@ Both are one pass over the rows in the order of memory. Up to `SMALL` rows a gro
 library's matrix product of so few rows spends its time on calling, and on gathering copies first.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numba import njit
@@ -54,6 +56,20 @@ def turn_blocks(
     rows = components.reshape(-1)
     part = X.index_select(0, rows).view(*components.shape, X.shape[-1])
     X.index_copy_(0, rows, plus_product(part, turn, part).view(-1, X.shape[-1]))
+
+
+def stacked_rows(
+    X: Tensor,  # (b, d, k), contiguous
+    components: Sequence[Tensor],  # b of (l, s): groups of rows of each matrix
+) -> tuple[Tensor, Tensor]:
+    """The rows of all matrices (b d, k), X's own memory, and all groups (b l, s) by their numbers there.
+
+    What turns groups of rows of one matrix then turns those of a batch in one call.
+    """
+    b, d, _ = X.shape
+    if b == 1:
+        return X[0], components[0].to(X.device)
+    return X.view(b * d, -1), torch.cat([part + n * d for n, part in enumerate(components)]).to(X.device)
 
 
 def _by_loops(X: Tensor, components: Tensor) -> bool:

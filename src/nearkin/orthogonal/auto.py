@@ -51,7 +51,7 @@ def orthogonal_optimizer(
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: the parameters of 2 or more axes
         that are orthonormal now, as `orthogonal_` leaves them, move on the manifold, all the rest is given to
         `others`, and what comes back is one `MixedOptimizer`.
-    options: momentum, maximize, stabilize_every, random_state, callback and the method's own.
+    options: momentum, maximize, stabilize_every, check_finite, random_state, callback and the method's own.
 
     Examples
     --------
@@ -67,6 +67,9 @@ def orthogonal_optimizer(
         first = orthogonal_optimizer(on_manifold, lr, method=method, cheap_gradients=cheap_gradients, **options)
         return MixedOptimizer(first, *([others(rest)] if rest else []))
     groups = _groups_of(params)
+    if "check_finite" in options:  # an option of groups, which all methods have
+        groups = [{"check_finite": options["check_finite"], **group} for group in groups]
+        options = {name: value for name, value in options.items() if name != "check_finite"}
     if method == "auto":
         large = cheap_gradients and all(_is_large_square(p) for group in groups for p in group["params"])
         method = "flow" if large else "riemannian"

@@ -11,12 +11,12 @@ from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
+from nearkin.linalg.blocks import stacked_rows
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
-from nearkin.orthogonal.tournament import uniform_components
 
 SIDES = ("auto", "left", "right")
 
@@ -51,6 +51,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         data-parallel training turn the same pairs.
     callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and,
         where `step` was given a closure, its value as "objective".
+
+    Two options are read from groups, `GivensDescent([{"params": params, "check_finite": False}], lr)`: `foreach` and
+    `check_finite`, as `RiemannianDescent` has them.
 
     Examples
     --------
@@ -111,15 +114,44 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 "angle is 'exact' and momentum was set after the optimizer was made; give the scheduler "
                 "cycle_momentum=False"
             )
-        if M is G and group["selection"] == "random" and _one_pass(group):
-            for b in range(len(X)):
-                descend_rows(X[b], G[b], uniform_components(X.shape[1], 2, self.generator).to(X.device), group["lr"])
-            return X
         right = group["side"] == "right" or (
             group["side"] == "auto" and group["selection"] != "random" and X.shape[-2] == X.shape[-1]
         )
-        frame = _RightFrame if right else _LeftFrame
-        chosen = [self._choose(frame, X[b], G[b], M[b], group) for b in range(len(X))]
+        if group["selection"] == "random" and not right:
+            self._turn_rows(X, G, M, group, state)
+        else:
+            self._turn_one_by_one(_RightFrame if right else _LeftFrame, X, G, M, group, state)
+        return X
+
+    def _turn_rows(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
+        """Random pairs of rows, those of all matrices in one call."""
+        b, d, k = X.shape
+        count = group["n_matchings"]
+        rows, pairs = stacked_rows(X, [torch.cat(random_matchings(d, count, self.generator)) for _ in range(b)])
+        if M is G and count == 1 and group["angle"] == "gradient":
+            descend_rows(rows, G.view(-1, k), pairs, group["lr"])
+            return
+        values = left_skew_entries(rows, M.view(-1, k), pairs)
+        raw = values
+        if M is not G and group.get("betas") is not None:
+            raw = left_skew_entries(rows, G.view(-1, k), pairs)
+        if group["angle"] == "exact":
+            values = _circle_minimum(values, _LeftFrame.inner(rows, G.view(-1, k)), pairs)
+        length = step_length(list(raw.view(b, -1)), group, state)
+        theta = angles(values.view(b, -1), length[:, None] if isinstance(length, Tensor) else length)
+        rounds = zip(pairs.view(b, count, -1, 2).unbind(1), theta.view(b, count, -1).unbind(1), strict=True)
+        for one, turns in rounds:
+            rotate_rows(rows, one.flatten(0, 1), turns.flatten())
+            if M is not G:
+                rotate_rows(M.view(-1, k), one.flatten(0, 1), turns.flatten())
+
+    def _turn_one_by_one(
+        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record
+    ) -> None:
+        """Pairs by weight, or random columns: the matchings of one matrix after those of the other."""
+        weighted = group["selection"] != "random"
+        Omega = frame.skew(X, M) if weighted else X[:, :0, :0]  # one product for the batch
+        chosen = [self._choose(frame, X[b], G[b], M[b], Omega[b], group) for b in range(len(X))]
         length = step_length([raw for _, _, raw in chosen], group, state)
         for b, (matchings, values, _) in enumerate(chosen):
             theta = angles(values, length[b] if isinstance(length, Tensor) else length)
@@ -127,30 +159,29 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                 frame.rotate(X[b], pairs, turns)
                 if M is not G:
                     frame.rotate(M[b], pairs, turns)
-        return X
 
     def _choose(
-        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: Record
+        self,
+        frame: "type[_RightFrame | _LeftFrame]",
+        X: Tensor,
+        G: Tensor,
+        M: Tensor,
+        Omega: Tensor,
+        group: Record,
     ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
-        d, count = len(X), group["n_matchings"]
         if group["selection"] == "random":
-            matchings = [pairs.to(X.device) for pairs in random_matchings(d, count, self.generator)]
+            matchings = [pairs.to(X.device) for pairs in random_matchings(len(X), group["n_matchings"], self.generator)]
             pairs = torch.cat(matchings)
             values = frame.entries(X, M, pairs)
         else:
-            Omega = frame.skew(X, M)
-            matchings = heavy_matchings(Omega.abs(), count, group["selection"])
+            matchings = heavy_matchings(Omega.abs(), group["n_matchings"], group["selection"])
             pairs = torch.cat(matchings)
             values = Omega[pairs[:, 0], pairs[:, 1]]
         raw = values if M is G or group.get("betas") is None else frame.entries(X, G, pairs)
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw
-
-
-def _one_pass(group: Record) -> bool:
-    return group["side"] != "right" and group["n_matchings"] == 1 and group["angle"] == "gradient"
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:

@@ -22,6 +22,11 @@ def as_tall(
     return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
 
 
+def working_dtype(p: Tensor) -> torch.dtype:
+    """float64 parameters are moved in float64, all others in float32."""
+    return torch.float64 if p.dtype == torch.float64 else torch.float32
+
+
 def write_back(
     p: Tensor,
     X: Tensor,  # (b, d, k), the point as `as_tall` orders it

@@ -2,14 +2,12 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from torch.nn.utils import get_total_norm
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
@@ -17,8 +15,9 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.gradients import check_finite_option, check_gradients
 from nearkin.orthogonal.joining import joined_by_shape, joint_state, part_state, stacked, write_back_all
-from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, write_back
+from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, working_dtype, write_back
 from nearkin.orthogonal.moments import Adam
 
 
@@ -38,6 +37,8 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     is checked, seen as tall float32/float64 matrices, moved, stabilized and written back. 16-bit parameters keep a
     float32 copy in the state, because rounding each step to 16 bits would leave the manifold.
     """
+
+    _squeezed = False  # whether the state of a single matrix is kept without its axis of batches
 
     def __init__(self, params: Any, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
@@ -65,7 +66,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         """Move every parameter that has a gradient; returns the closure's loss.
 
         ValueError if a gradient is not finite, or so large that products with it are not: then no parameter of this
-        step is changed.
+        step is changed. The group's `check_finite` says how often gradients are looked at.
         """
         loss = None
         if closure is not None:
@@ -74,13 +75,12 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         active = [(group, p) for group in self.param_groups for p in group["params"] if p.grad is not None]
         for group in self.param_groups:
             _check_scheduled(group)
-        _check_gradients([p for _, p in active])
-        groups = {p: group for group, p in active}
-        for params in joined_by_shape(active, self.state):
+        check_gradients(active, self._steps + 1)
+        for group, params in joined_by_shape(active, self.state):
             if len(params) == 1:
-                self._step_parameter(params[0], groups[params[0]])
+                self._step_parameter(params[0], group)
             else:
-                self._step_joined(params, groups[params[0]])
+                self._step_joined(params, group)
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
@@ -111,7 +111,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         moved = self._move(X, -G if group["maximize"] else G, group, joint)
         if group["stabilize_every"] and joint["step"] % group["stabilize_every"] == 0:
             moved = newton_schulz(moved)
-        part_state(joint, states, len(X) // len(params))
+        part_state(joint, states, len(X) // len(params), squeezed=self._squeezed)
         write_back_all(params, moved, group["layout"])
 
     @abstractmethod
@@ -144,9 +144,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         for saved, p in zip(saved_ids, params, strict=True):
             for name, value in state_dict["state"].get(saved, {}).items():
                 if isinstance(value, Tensor):  # torch would round a 16-bit parameter's float32 state to 16 bits
-                    dtype = _working_dtype(p) if value.is_floating_point() else value.dtype
+                    dtype = working_dtype(p) if value.is_floating_point() else value.dtype
                     self.state[p][name] = value.to(device=p.device, dtype=dtype, copy=True)
-            if p.dtype == _working_dtype(p):
+            if p.dtype == working_dtype(p):
                 self.state[p].pop("master", None)  # saved by a 16-bit parameter; this one needs no copy
         self.generator.set_state(state_dict["selection"].cpu())
         self._steps = state_dict["steps"]
@@ -180,6 +180,8 @@ def common_defaults(lr: float, momentum: float | Adam, maximize: bool, stabilize
         "maximize": maximize,
         "stabilize_every": stabilize_every,
         "layout": layout,
+        "foreach": True,
+        "check_finite": True,
     }
 
 
@@ -198,6 +200,7 @@ def _check_common(group: Record) -> None:
     check_real(group["eps"], "eps", above=0)
     check_integer(group["stabilize_every"], "stabilize_every", low=0)
     check_choice(group["layout"], "layout", LAYOUTS)
+    check_finite_option(group["check_finite"])
     betas = group.get("betas")
     if betas is None:
         return
@@ -228,43 +231,6 @@ def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
             f"{orthogonality_error(X):.3g}; initialise it by nearkin.orthogonal.orthogonal_(module, name), and give a "
             "convolution kernel's group layout='convolution'"
         )
-
-
-def _check_gradients(params: list[Tensor]) -> None:
-    """ValueError or TypeError for the first gradient that no step can be made from; one test where all are fine."""
-    gradients = [p.grad for p in params if p.grad is not None and p.grad.layout == torch.strided]
-    if len(gradients) == len(params) > 1 and math.isfinite(get_total_norm(gradients)):
-        return
-    for number, p in enumerate(params):
-        _check_gradient_of(p, number)
-
-
-def _check_gradient_of(p: Tensor, number: int) -> None:
-    grad = p.grad
-    if grad is None:
-        return
-    if grad.layout != torch.strided:
-        raise TypeError(f"the gradient of parameter {number} is sparse ({grad.layout}); it must be dense")
-    dtype = _working_dtype(p)
-    if math.isfinite(torch.linalg.vector_norm(grad, dtype=dtype)):
-        return
-    if not bool(torch.isfinite(grad).all()):
-        raise ValueError(
-            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "
-            "no parameter was changed. Lower lr or skip the batch"
-        )
-    largest = float(grad.abs().amax())
-    norm = largest * float(torch.linalg.vector_norm(grad.double() / largest))
-    if not norm <= torch.finfo(dtype).max / 8:  # entries of G X^T - X G^T are at most twice the norm
-        raise ValueError(
-            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, is as large as {largest:.3g}: products "
-            f"with it overflow {dtype}; no parameter was changed. Scale the loss or clip the gradient"
-        )
-
-
-def _working_dtype(p: Tensor) -> torch.dtype:
-    """float64 parameters are moved in float64, all others in float32."""
-    return torch.float64 if p.dtype == torch.float64 else torch.float32
 
 
 def _working_copy(p: Tensor, state: Record, layout: str) -> Tensor:

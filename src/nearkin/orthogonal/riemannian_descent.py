@@ -16,7 +16,8 @@ from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
-from nearkin.orthogonal.retraction import RETRACTIONS, left_step, right_step
+from nearkin.orthogonal.retraction import RETRACTIONS, TOLERANCE, left_step, qr_orthonormalize, right_step
+from nearkin.orthogonal.small_matrices import Rates, descend_small, is_small
 
 
 def _ignores_generator(function: Callable[..., None]) -> Callable[..., None]:
@@ -53,6 +54,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
     foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
         many Newton-Schulz steps as the worst of them needs.
+    check_finite: whether gradients are looked at before they are used: True, "every N" for every N-th step, or False.
+        It is one synchronisation with the device; a NaN that is not seen goes into the parameters.
     maximize, layout, callback: see `GivensDescent`.
 
     Examples
@@ -70,6 +73,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     True
     """
 
+    _squeezed = True
+
     @_ignores_generator
     @accepts_old_moments
     def __init__(
@@ -83,15 +88,20 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         stabilize_every: int = 100,
         layout: str = "matrix",
         foreach: bool = True,
+        check_finite: bool | str = True,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        super().__init__(params, {**defaults, "retraction": retraction, "foreach": foreach}, 0, callback)
+        own = {"retraction": retraction, "foreach": foreach, "check_finite": check_finite}
+        super().__init__(params, {**defaults, **own}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", RETRACTIONS)
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
+        entrywise = X.shape[-2] == X.shape[-1] or group.get("betas") is None
+        if entrywise and group["retraction"] == "newton-schulz" and is_small(X) and G.is_contiguous():
+            return _descend_small(X, G, group, state)
         if len(X) > 1:
             return _descend(X, G, group, state)
         return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
@@ -108,6 +118,24 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
     return left_step(X, M, length, group["retraction"])
+
+
+def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
+    """`_descend` for small matrices: all of it in one compiled call."""
+    betas, names = group.get("betas"), ["momentum"]
+    if betas is not None:
+        names, scale, step = [*names, "second_moment"], (1 - betas[1] ** state["step"]) ** 0.5, state["step"]
+        rates = Rates(group["lr"] / (1 - betas[0] ** step), betas[0], 1 - betas[0], betas[1], scale, group["eps"])
+    elif group["momentum"]:
+        rates = Rates(group["lr"], group["momentum"])
+    else:
+        rates, names = Rates(group["lr"]), []
+    for name in names:
+        if name not in state:
+            state[name] = torch.zeros_like(X if len(X) > 1 else X[0])
+    first, second = (*(state[name] for name in names), None, None)[:2]
+    moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype])
+    return moved if done else qr_orthonormalize(moved)
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:

@@ -1,5 +1,7 @@
 """Stochastic flows: the exponential of an unbiased, block-sparse estimate of the skew gradient (flows, section 3)."""
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -12,7 +14,7 @@ from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old, renamed
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.blocks import skew_blocks, turn_blocks
+from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
@@ -68,6 +70,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         under 1 % at d = 256.
     scale: "unbiased" multiplies the sampled entries so that their mean is Omega: at s = 2 by d - 1, and then the stable
         lr is about 1/d of the exact method's. "none" leaves them as they are, so that lr means the same for every s.
+    check_finite: see `RiemannianDescent`; so is `foreach`, which is read from groups.
     momentum, maximize, stabilize_every, layout, random_state, callback: see `GivensDescent`.
 
     Examples
@@ -100,11 +103,13 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         maximize: bool = False,
         stabilize_every: int = 0,
         layout: str = "matrix",
+        check_finite: bool | str = True,
         random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         own = {"component_size": component_size, "scale": scale, **Importance().group_options(), "sampling": sampling}
+        own["check_finite"] = check_finite
         super().__init__(params, {**defaults, **own}, random_state, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
@@ -128,75 +133,87 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             s = measured_component_size(X, G, state)
         else:
             s = resolve_component_size(group["component_size"], X.shape[-2])
-        drawn = [self._draw(X[b], M[b], s, group, state, b) for b in range(len(X))]
-        if s == 2:
-            _turn_pairs(X, G, M, drawn, group, state)
+        drawn = self._draw(X, M, s, group, state)
+        rows, components = stacked_rows(X, [parts for parts, _ in drawn])
+        scales = [scale if group["scale"] == "unbiased" else 1.0 for _, scale in drawn]
+        counts = [len(parts) for parts, _ in drawn]
+        matrices = (rows, G.view(rows.shape), None if M is G else M.view(rows.shape))
+        if s == 2 and M is G and len(set(scales)) == 1:
+            descend_rows(rows, matrices[1], components, group["lr"] * scales[0])
+        elif s == 2:
+            _turn_pairs(*matrices, components, scales, counts, group, state)
         else:
-            _turn_blocks(X, G, M, drawn, group, state)
+            _turn_blocks(*matrices, components, scales, counts, group, state)
         return X
 
-    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record, number: int) -> tuple[Tensor, float]:
-        """Return components (l, s) of one matrix and the scale of its entries."""
-        d, sampling = len(X), group["sampling"]
-        if sampling == "uniform":
-            components, scale = uniform_components(d, s, self.generator), uniform_scale(d, s)
-        elif sampling == "importance":
-            Omega = left_skew(X, M)
-            colour = _family_of(Omega, group, state, number)
-            components, scale = draw_matching(Omega, colour, self.generator)
-        else:
-            H = WEIGHTS[sampling](left_skew(X, M))
-            components = direct_components(H, s, self.generator)
-            scale = regular_scale(H, components)
-        return components.to(X.device), scale if group["scale"] == "unbiased" else 1.0
+    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record) -> list[tuple[Tensor, float]]:
+        """Return components (l, s) of each matrix and the scale of its entries."""
+        b, d, _ = X.shape
+        if group["sampling"] == "uniform":
+            return [(uniform_components(d, s, self.generator), uniform_scale(d, s)) for _ in range(b)]
+        Omega = left_skew(X, M)
+        if group["sampling"] == "importance":
+            _renew_families(Omega, group, state)
+            pairs = zip(Omega, state["colour"], strict=True)
+            return [draw_matching(one, colour, self.generator) for one, colour in pairs]
+        weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
+        components = [direct_components(H, s, self.generator) for H in weights]
+        return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
 
 
-def _family_of(Omega: Tensor, group: Record, state: Record, number: int) -> Tensor:
-    """Return matrix `number`'s edge colouring, kept in the state and rebuilt every `rebuild_every` steps."""
+def _renew_families(Omega: Tensor, group: Record, state: Record) -> None:
+    """Put the edge colourings of all matrices (b, d, d) into the state, anew every `rebuild_every` steps."""
     heavy = group["family"] != "round-robin"
-    name = f"colour_{number}"
-    if name not in state or (heavy and (state["step"] - 1) % group["rebuild_every"] == 0):
-        fresh = heavy_colouring(Omega.abs(), group["family"]) if heavy else round_robin_colouring(len(Omega))
-        state[name] = fresh.to(Omega.device)
-    return state[name]
+    if "colour" in state and not (heavy and (state["step"] - 1) % group["rebuild_every"] == 0):
+        return
+    if heavy:
+        fresh = [heavy_colouring(one.abs(), group["family"]) for one in Omega]
+    else:
+        fresh = [round_robin_colouring(Omega.shape[-1])] * len(Omega)
+    state["colour"] = torch.stack(fresh).to(Omega.device)
+
+
+def _spread(numbers: Tensor | list[float], counts: list[int], like: Tensor) -> Tensor:
+    """The number of each matrix (b,) for each of its components (c,)."""
+    each = torch.as_tensor(numbers, dtype=like.dtype, device=like.device)
+    return each.repeat_interleave(torch.tensor(counts, device=like.device), output_size=sum(counts))
 
 
 def _turn_pairs(
-    X: Tensor,  # (b, d, k), changed in place
+    X: Tensor,  # (b d, k), changed in place
     G: Tensor,
-    M: Tensor,  # turned too, if it is not G
-    drawn: list[tuple[Tensor, float]],
+    M: Tensor | None,  # turned too
+    pairs: Tensor,  # (c, 2), of all b matrices
+    scales: list[float],  # (b,)
+    counts: list[int],  # (b,), they sum to c
     group: Record,
     state: Record,
 ) -> None:
-    if M is G:
-        for b, (pairs, scale) in enumerate(drawn):
-            descend_rows(X[b], G[b], pairs, group["lr"] * scale)
-        return
-    raw = [left_skew_entries(X[b], G[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    values = [left_skew_entries(X[b], M[b], pairs) * scale for b, (pairs, scale) in enumerate(drawn)]
-    length = step_length(raw, group, state)
-    for b, (pairs, _) in enumerate(drawn):
-        theta = angles(values[b], length[b] if isinstance(length, Tensor) else length)
-        rotate_rows(X[b], pairs, theta)
-        rotate_rows(M[b], pairs, theta)
+    scale = _spread(scales, counts, X)
+    raw = left_skew_entries(X, G, pairs) * scale
+    values = raw if M is None else left_skew_entries(X, M, pairs) * scale
+    length = step_length(raw.split(counts), group, state)
+    theta = angles(values, _spread(length, counts, X) if isinstance(length, Tensor) else length)
+    rotate_rows(X, pairs, theta)
+    if M is not None:
+        rotate_rows(M, pairs, theta)
 
 
 def _turn_blocks(
-    X: Tensor,  # (b, d, k), changed in place
+    X: Tensor,  # (b d, k), changed in place
     G: Tensor,
-    M: Tensor,  # turned too, if it is not G
-    drawn: list[tuple[Tensor, float]],
+    M: Tensor | None,  # turned too
+    components: Tensor,  # (c, s), of all b matrices
+    scales: list[float],  # (b,)
+    counts: list[int],  # (b,), they sum to c
     group: Record,
     state: Record,
 ) -> None:
-    raw = torch.stack([skew_blocks(X[b], G[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
-    Omega = raw
-    if M is not G:
-        Omega = torch.stack([skew_blocks(X[b], M[b], parts) * scale for b, (parts, scale) in enumerate(drawn)])
-    length = step_length(list(raw), group, state)
-    turn = expm1(-Omega * (length[:, None, None, None] if isinstance(length, Tensor) else length))
-    for b, (components, _) in enumerate(drawn):
-        turn_blocks(X[b], components, turn[b])
-        if M is not G:
-            turn_blocks(M[b], components, turn[b])
+    scale = _spread(scales, counts, X)[:, None, None]
+    raw = skew_blocks(X, G, components) * scale
+    Omega = raw if M is None else skew_blocks(X, M, components) * scale
+    length = step_length(raw.split(counts), group, state)
+    turn = expm1(-Omega * (_spread(length, counts, X)[:, None, None] if isinstance(length, Tensor) else length))
+    turn_blocks(X, components, turn)
+    if M is not None:
+        turn_blocks(M, components, turn)

@@ -39,6 +39,7 @@ __getattr__, __dir__, __all__ = lazily(
         "recommend_folder": "nearkin.pipeline.recommend",
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
+        "rows_in": "nearkin.pipeline.folder",
         "rotate_file": "nearkin.pipeline.rotate",
         "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
     from nearkin.pipeline.evaluate import search_rows as search_rows
     from nearkin.pipeline.export_folder import export_folder as export_folder
+    from nearkin.pipeline.folder import rows_in as rows_in
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
     from nearkin.pipeline.judging import SPLITS as SPLITS

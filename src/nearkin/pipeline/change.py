@@ -3,12 +3,12 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from nearkin._storage import read_config, replacing_folder
+from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
 from nearkin.pipeline.folder import RUN, read_record, write_record
@@ -18,7 +18,7 @@ from nearkin.pipeline.steps import Callback, Steps
 
 def add_rows(
     folder: str | os.PathLike, file: VectorFile, ids: np.ndarray | None = None, *, steps: Steps | None = None
-) -> dict[str, Any]:
+) -> Record:
     """Add the rows of a file, under `ids` where the index has names of its own; returns the record to print."""
 
     def change(index: nk.Index, callback: Callback) -> None:
@@ -28,7 +28,7 @@ def add_rows(
     return _changed(folder, change, steps or Steps(), "add")
 
 
-def remove_rows(folder: str | os.PathLike, ids: Any, *, steps: Steps | None = None) -> dict[str, Any]:
+def remove_rows(folder: str | os.PathLike, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
     """Take out the rows of ids, given as they are or as text; ValueError, and nothing changes, for an unknown one."""
 
     def change(index: nk.Index, callback: Callback) -> None:
@@ -37,7 +37,7 @@ def remove_rows(folder: str | os.PathLike, ids: Any, *, steps: Steps | None = No
     return _changed(folder, change, steps or Steps(), "remove")
 
 
-def update_rows(folder: str | os.PathLike, file: VectorFile, ids: Any, *, steps: Steps | None = None) -> dict[str, Any]:
+def update_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
     """Put the rows of a file in the place of those of ids; ValueError, and nothing changes, for an unknown one."""
 
     def change(index: nk.Index, callback: Callback) -> None:
@@ -47,7 +47,7 @@ def update_rows(folder: str | os.PathLike, file: VectorFile, ids: Any, *, steps:
     return _changed(folder, change, steps or Steps(), "update")
 
 
-def as_own(ids: Any, own: np.ndarray | None) -> np.ndarray:
+def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
     """Ids as the type that the index's ids have: numbers given as text are read."""
     given = np.asarray(ids)
     if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
@@ -60,7 +60,7 @@ def as_own(ids: Any, own: np.ndarray | None) -> np.ndarray:
 
 def _changed(
     folder: str | os.PathLike, change: Callable[[nk.Index, Callback], None], steps: Steps, step: str
-) -> dict[str, Any]:
+) -> Record:
     """Load, change and save; an evaluation of the old rows is not kept."""
     path = Path(folder)
     read_config(path, "index")

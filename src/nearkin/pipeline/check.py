@@ -2,14 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage import read_config, read_manifest
+from nearkin._types import Record
 from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
 from nearkin.pipeline.steps import Callback, ignore
 
 
-def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> dict[str, Any]:
+def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
     Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` holds a
@@ -51,7 +51,7 @@ def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> dict
     }
 
 
-def _check_codes(folder: Path, callback: Callback) -> dict[str, Any]:
+def _check_codes(folder: Path, callback: Callback) -> Record:
     """The same for what `nearkin encode` wrote."""
     shards = list(Manifest.read(folder).shards.values())
     damaged = []

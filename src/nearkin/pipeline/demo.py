@@ -13,6 +13,7 @@ from sklearn.datasets import load_digits
 import nearkin as nk
 from nearkin import metrics
 from nearkin._storage import replacing
+from nearkin._types import Record, Seed
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.steps import Steps
 
@@ -43,7 +44,7 @@ class Trial:
     ids: np.ndarray = field(repr=False)
     history: list[float] = field(default_factory=list, repr=False)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """The numbers alone, for a table or JSON."""
         return {
             "bytes": self.n_bytes,
@@ -71,7 +72,7 @@ class Demo:
         return next(t for t in self.trials if (t.method, t.n_bytes) == (method, n_bytes))
 
 
-def run_demo(random_state: Any = 0, steps: Steps | None = None, n_bytes: Sequence[int] = BYTES) -> Demo:
+def run_demo(random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequence[int] = BYTES) -> Demo:
     """Run every method at every size; a few seconds in all."""
     steps = steps or Steps()
     X, y = load_digits(return_X_y=True)
@@ -92,7 +93,7 @@ def run_demo(random_state: Any = 0, steps: Steps | None = None, n_bytes: Sequenc
     return demo
 
 
-def save_for_explore(demo: Demo, folder: Path, random_state: Any = 0) -> str:
+def save_for_explore(demo: Demo, folder: Path, random_state: Seed = 0) -> str:
     """Save an index of 4-byte codes, the labels and the images in `folder`; returns the command that shows them."""
     quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
     nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
@@ -103,7 +104,7 @@ def save_for_explore(demo: Demo, folder: Path, random_state: Any = 0) -> str:
     return f"nearkin explore {index} --labels {labels} --images {images}"
 
 
-def _try(demo: Demo, method: str, name: str, size: int, random_state: Any) -> Trial:
+def _try(demo: Demo, method: str, name: str, size: int, random_state: Seed) -> Trial:
     quantizer = find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
     start = time.perf_counter()
     quantizer.fit(demo.base)

@@ -45,7 +45,8 @@ def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "r
     if not folder.is_dir():
         if side is not None:
             raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
-        return Given(open_vectors(path))
+        file = open_vectors(path)
+        return Given(file, file.ids())
     vectors, ids, metric = _side_of(folder, side, usual)
     X = np.ascontiguousarray(vectors, np.float32)
     return Given(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric)
@@ -84,10 +85,11 @@ def open_index(folder: str | os.PathLike) -> nk.Index:
 
 
 class Asked(NamedTuple):
-    """Queries (q, d) and what they are called in hits (q,)."""
+    """Queries (q, d), what they are called in hits (q,), and what a table of them was taken for."""
 
     vectors: np.ndarray
     ids: np.ndarray
+    about: str = ""
 
 
 def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None) -> Asked:
@@ -99,13 +101,13 @@ def open_queries(path: str | os.PathLike, side: str | None = None, ids: str | os
         names = read_ids(ids, len(X))
         if len(names) != len(X):
             raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
-    return Asked(X, np.arange(len(X)) if names is None else names)
+    return Asked(X, np.arange(len(X)) if names is None else names, given.file.about)
 
 
 def read_ids(path: str | os.PathLike, n: int | None = None, word: str | None = None) -> np.ndarray:
     """The ids in a file, one a row, without a first line that is their name: one more than `n`, or the text `word`."""
-    ids = read_column(path)
-    if not len(ids) or ids.dtype.kind != "U" or not (len(ids) - 1 == n or ids[0] == word):
+    ids = read_column(path, n)
+    if not len(ids) or ids.dtype.kind != "U" or ids[0] != word:
         return ids
     rest = ids[1:]
     whole = all(text.isdecimal() and str(int(text)) == text for text in rest.tolist())

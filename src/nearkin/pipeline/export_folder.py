@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from nearkin._types import Record
 from nearkin.pipeline.steps import Steps
 
 
@@ -17,7 +18,7 @@ def export_folder(
     k: int = 10,
     recall_target: float | None = None,
     steps: Steps | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Load the index in `folder` and write it to `target` (see `nk.export.make_target`); returns the record.
 
     Raises `nk.export.RecallTooLowError`, with nothing published, where the engine answers otherwise than the index.

@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearkin._storage import read_config, replacing, replacing_folder
+from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.pipeline.steps import Callback, ignore
 
@@ -18,7 +18,7 @@ RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: th
 def save_index(
     index: Any,
     out: str | os.PathLike,
-    run: Mapping[str, Any],
+    run: Fields,
     vectors: VectorFile | None = None,
     callback: Callback = ignore,
 ) -> None:
@@ -45,7 +45,12 @@ def _copy_vectors(vectors: VectorFile, path: Path, callback: Callback) -> None:
             callback(done, {"total": len(vectors)})
 
 
-def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:
+def rows_in(folder: str | os.PathLike) -> int:
+    """How many rows a saved index has, by its config.json."""
+    return int(read_config(folder, "index")["n_rows"])
+
+
+def read_record(folder: str | os.PathLike, name: str) -> Record | None:
     """Read run.json or evaluation.json of a saved index; None if there is none, ValueError if it is damaged."""
     read_config(folder)
     file = Path(folder) / name
@@ -57,13 +62,13 @@ def read_record(folder: str | os.PathLike, name: str) -> dict[str, Any] | None:
         raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
 
 
-def save_evaluation(folder: str | os.PathLike, record: Mapping[str, Any]) -> None:
+def save_evaluation(folder: str | os.PathLike, record: Fields) -> None:
     """Keep an evaluation beside the index that it judged, for the report."""
     with replacing(Path(folder) / EVALUATION) as fresh:
         write_record(fresh, record)
 
 
-def write_record(path: Path, record: Mapping[str, Any]) -> None:
+def write_record(path: Path, record: Fields) -> None:
     """A record as JSON."""
     text = json.dumps(
         record, indent=2, allow_nan=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v)

@@ -7,6 +7,7 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
+from nearkin._types import Seed
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
@@ -32,7 +33,7 @@ class CodeSize:
 
 
 def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
-    def make(size: CodeSize, random_state: Any) -> Any:
+    def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         _check_one_size(size)
@@ -45,7 +46,7 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
     return make
 
 
-def _residual(size: CodeSize, random_state: Any) -> Any:
+def _residual(size: CodeSize, random_state: Seed) -> Any:
     if size.n_coarse is not None:
         raise ValueError("coarse cells are for product quantization; leave coarse out with a residual code")
     _check_one_size(size)
@@ -54,7 +55,7 @@ def _residual(size: CodeSize, random_state: Any) -> Any:
     return nk.quantization.ResidualQuantizer(codebooks, size.n_centroids, random_state=random_state)
 
 
-def _best(size: CodeSize, random_state: Any) -> BestCode:
+def _best(size: CodeSize, random_state: Seed) -> BestCode:
     if size.n_coarse is not None:
         raise ValueError("coarse cells are for product quantization; leave coarse out with method best")
     _check_one_size(size)
@@ -63,7 +64,7 @@ def _best(size: CodeSize, random_state: Any) -> BestCode:
 
 
 def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
-    def make(size: CodeSize, random_state: Any) -> Any:
+    def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_coarse is not None:
             raise ValueError("coarse cells are for product quantization; leave coarse out with a hashing method")
         _check_one_size(size)
@@ -74,7 +75,7 @@ def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
 
 
 def _scalar(n_bits: int) -> Callable[[CodeSize, Any], Any]:
-    def make(size: CodeSize, random_state: Any) -> Any:
+    def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_coarse is not None:
             raise ValueError("coarse cells are for product quantization; leave coarse out with a scalar code")
         if size.n_bytes is not None or size.n_bits is not None:

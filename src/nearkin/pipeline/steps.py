@@ -1,15 +1,16 @@
 """The steps of a job: named, timed, and open to whoever wants to watch."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
-Callback = Callable[[int, Mapping[str, Any]], None]
+from nearkin._types import Fields
+
+Callback = Callable[[int, Fields], None]
 Watch = Callable[[str], AbstractContextManager[Callback]]
 
 
-def ignore(step: int, record: Mapping[str, Any]) -> None:
+def ignore(step: int, record: Fields) -> None:
     """A callback for jobs that nobody watches."""
 
 

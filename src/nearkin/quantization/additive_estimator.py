@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
-from nearkin._persistence import load_estimator, save_estimator
+from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Record, Seed
@@ -142,7 +142,7 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
         save_estimator(self, path, self.KIND)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
 

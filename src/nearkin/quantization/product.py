@@ -24,7 +24,7 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
-from nearkin._persistence import load_estimator, save_estimator
+from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
@@ -297,7 +297,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         save_estimator(self, path, "product quantizer")
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
-from nearkin._persistence import load_estimator, save_estimator
+from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.quantization.faiss_bridge import METRICS
@@ -128,7 +128,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
         save_estimator(self, path, "scalar quantizer")
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
+    def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "scalar quantizer")
 

@@ -1,9 +1,15 @@
 """The fit behind a survey: what an answer says is one event, and is not asked again."""
 
+import os
+import signal
+from dataclasses import replace
+
 import numpy as np
 
-from nearkin.web.ask.model import Job, fit
+from nearkin.web.ask import model
+from nearkin.web.ask.model import Job, Learner, fit
 from nearkin.web.ask.questions import FORMS, answers_of
+from tests.web.browser import wait_until
 
 
 def learnt(form, n=8, count=150):
@@ -28,6 +34,7 @@ def job(form, rows, rows_per_answer):
 def test_odd_one_out_answers_are_one_event_each():
     rows = learnt("odd-one-out")
     joint, separate = (fit(job("odd-one-out", rows, per)) for per in (2, 1))
+    assert joint.error is not None
     assert joint.error < 0.15
     assert not np.array_equal(joint.embedding, separate.embedding)
 
@@ -38,3 +45,37 @@ def test_the_model_does_not_ask_what_it_has_learnt_from():
     found = fit(job("triplet", rows, 1)).questions
     assert len(found) > 5
     assert not {(i, *sorted((j, k))) for i, j, k in found} & asked
+
+
+def test_a_rater_who_answers_at_random_weighs_less():
+    rng = np.random.default_rng(1)
+    rows = learnt("triplet", count=240)
+    raters = np.arange(len(rows)) % 3
+    flipped = (raters == 2) & (rng.random(len(rows)) < 0.5)
+    rows[flipped] = rows[flipped][:, [0, 3, 2, 1]]
+    found = fit(replace(job("triplet", rows, 1), raters=raters))
+    assert set(found.weights) == {0, 1, 2}
+    assert found.weights[2] < 0.5 * min(found.weights[0], found.weights[1])
+
+
+def test_one_rater_alone_has_no_weight():
+    rows = learnt("triplet", count=80)
+    assert fit(replace(job("triplet", rows, 1), raters=np.zeros(len(rows), np.int64))).weights == {}
+
+
+def ends(job):
+    """A fit whose process is killed, as for memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch):
+    learner, made = Learner(), job("triplet", learnt("triplet", count=40), 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(model, "fit", ends)
+        learner.offer(lambda: made, 40)
+        wait_until(lambda: learner.take() is None and learner.failure)
+    assert "Broken" in str(learner.failure)
+    learner.offer(lambda: made, 60)
+    assert wait_until(learner.take, 60).n_answers == 40
+    assert learner.failure is None
+    learner.close()

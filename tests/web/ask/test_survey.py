@@ -12,7 +12,7 @@ import pytest
 from nearkin.web.ask import Plan, Survey
 from nearkin.web.ask.items import Items, named_items
 from nearkin.web.ask.questions import FORMS
-from nearkin.web.ask.results import curve_png, map_png, rater_rows
+from nearkin.web.ask.results import curve_png, map_png, rater_rows, state
 
 NAMES = [f"item {number}" for number in range(8)]
 PASSIVE = Plan(active=False, repeat_share=0.0)
@@ -162,6 +162,25 @@ def test_repeats_catch_questions_and_agreement_are_counted(tmp_path: Path) -> No
     assert row["consistent"] == 1.0
     assert row["catch"] == 1.0
     survey.close()
+
+
+def test_some_random_questions_are_asked_of_several_raters(tmp_path: Path) -> None:
+    survey = make(tmp_path, Plan(active=False, repeat_share=0, seed=1), [str(number) for number in range(200)])
+    for name, flip in (("anna", 0), ("ben", 0), ("carl", 1)):
+        key = survey.join(name).key
+        for _ in range(60):
+            question = survey.ask(key)
+            _, left, right = question.shown
+            survey.answer(key, question.number, int(left > right) ^ flip)
+    told = state(survey)
+    agree = {row["name"]: row["agree"] for row in told["raters"]}
+    assert 0 < agree["anna"] < 1  # with ben always, with carl never
+    assert agree["carl"] == 0
+    assert told["questions"]
+    survey.close()
+    again = make(tmp_path, Plan(active=False, repeat_share=0, seed=1), [str(number) for number in range(200)])
+    assert state(again) == told
+    again.close()
 
 
 def test_the_model_learns_in_the_background_and_never_from_the_random_questions(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._pairs import as_ids, unique_ids
+from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons.forms import FORMS, expand_form, orient
 from nearkin.data.comparisons.ratings import rated_quadruplets
@@ -64,7 +65,7 @@ def read_comparisons(
         return _read_archive(table, form, on_invalid, objects)
     roles = assign_roles(table, anchor=anchor, near=near, far=far, response=response, form=form)
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
-    options: dict[str, Any] = {
+    options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
         "annotators": None if roles.annotator is None else _names(roles.annotator),
     }
@@ -161,9 +162,9 @@ def _in_words(found: Comparisons) -> str:
 
 
 def comparisons_from_names(
-    rows: Any,
+    rows: ArrayLike,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     annotators: Any = None,
     responses: Any = None,
     form: str = "ordered",
@@ -206,7 +207,7 @@ def comparisons_from_array(
     indices: Any,
     *,
     objects: Any = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     annotators: Any = None,
     responses: Any = None,
     form: str = "ordered",
@@ -242,7 +243,7 @@ def comparisons_from_array(
     )
 
 
-def as_comparisons(comparisons: Any, y: Any = None) -> Comparisons:
+def as_comparisons(comparisons: Any, y: object = None) -> Comparisons:
     """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
 
     With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)

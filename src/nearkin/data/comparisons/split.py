@@ -1,17 +1,16 @@
 """Splitting comparisons into a part to learn from and a part to judge by."""
 
-from typing import Any
-
 import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 from nearkin.data.comparisons.votes import number_questions
 from nearkin.records import Comparisons
 
 
 def split_comparisons(
-    comparisons: Comparisons, test_size: float = 0.2, *, by: str = "rows", random_state: Any = None
+    comparisons: Comparisons, test_size: float = 0.2, *, by: str = "rows", random_state: Seed = None
 ) -> tuple[Comparisons, Comparisons]:
     """Split into (train, test), over the same objects; `test_size` is the share held out.
 
@@ -45,7 +44,7 @@ def split_comparisons(
             f"test_size is {test_size}: a split of {len(comparisons)} comparisons by {by} leaves "
             f"{int((~held).sum())} to learn from and {int(held.sum())} to test; choose another test_size"
         )
-    return comparisons.take(~held), comparisons.take(held)
+    return comparisons.take(np.flatnonzero(~held)), comparisons.take(np.flatnonzero(held))
 
 
 def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str) -> np.ndarray:

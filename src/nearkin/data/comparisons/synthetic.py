@@ -7,12 +7,13 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.forms import orient
 from nearkin.records import Comparisons
 
 
 def comparisons_from_vectors(
-    X: Any, n_comparisons: int, *, quadruplets: bool = False, noise: float = 0.0, random_state: Any = None
+    X: ArrayLike, n_comparisons: int, *, quadruplets: bool = False, noise: float = 0.0, random_state: Seed = None
 ) -> Comparisons:
     """Random comparisons of the rows of X (n, d), answered by their Euclidean distances; `noise` is the share flipped.
 
@@ -29,7 +30,9 @@ def comparisons_from_vectors(
     return flip_answers(Comparisons(rows, np.arange(len(X))), noise, random_state=rng)
 
 
-def comparisons_from_labels(y: Any, n_comparisons: int, *, noise: float = 0.0, random_state: Any = None) -> Comparisons:
+def comparisons_from_labels(
+    y: Any, n_comparisons: int, *, noise: float = 0.0, random_state: Seed = None
+) -> Comparisons:
     """Random triplets (i, j, k) with i and j of one class and k of another (SVRG-SBB section 5.4).
 
     y (n,) labels of any type; objects are 0 ... n - 1. `noise` is the share with j and k exchanged. Raises ValueError
@@ -56,7 +59,7 @@ def comparisons_from_labels(y: Any, n_comparisons: int, *, noise: float = 0.0, r
     return flip_answers(Comparisons(np.stack([i, j, k], axis=1), np.arange(len(y))), noise, random_state=rng)
 
 
-def flip_answers(comparisons: Comparisons, share: float, *, random_state: Any = None) -> Comparisons:
+def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed = None) -> Comparisons:
     """`comparisons` with exactly a `share` of the answers, chosen at random, turned round."""
     _check.check_real(share, "share", low=0.0, high=1.0)
     rng = numpy_generator(random_state)

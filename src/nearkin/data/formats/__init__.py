@@ -10,7 +10,7 @@ from nearkin.data.formats.rows import Rows as Rows
 from nearkin.data.formats.rows import guarded_rows
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
-from nearkin.data.locator import Locator
+from nearkin.data.locator import PACKED, Locator, unpack_first
 
 FORMATS: dict[str, Callable[[Locator], Rows]] = {
     ".npy": open_npy,
@@ -21,6 +21,7 @@ FORMATS: dict[str, Callable[[Locator], Rows]] = {
     ".parquet": open_parquet,
     ".csv": open_text,
     ".tsv": open_text,
+    ".txt": open_text,
 }
 
 
@@ -30,6 +31,8 @@ def open_rows(where: Locator) -> Rows:
     Whatever is wrong with the file is a ValueError, here and while its rows are read.
     """
     if where.suffix not in FORMATS:
+        if where.suffix in PACKED:
+            raise ValueError(unpack_first(where.path))
         ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
         raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
     with reading(where):

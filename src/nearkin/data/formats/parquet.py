@@ -1,13 +1,16 @@
 """Parquet: a column of lists, or as many numeric columns as the vectors are wide (extra `parquet`)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
+from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator
+from nearkin.data.row_ids import choose_ids, understood
 
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
@@ -83,12 +86,13 @@ def _check_rows(metadata: Any, path: Path, size: int) -> None:
 def open_parquet(where: Locator) -> Rows:
     """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
 
-    ValueError if it is damaged, has several list columns and none is named, a column that is no number, nulls, or lists
-    of different lengths.
+    Their ids stand in a column called as ids are, or in the only column of text. ValueError if the file is damaged, has
+    several list columns and none is named, a column that is no number, nulls, or lists of different lengths.
     """
     pa, _ = import_pyarrow()
     with open_file(where.path) as file:
-        names = _columns(pa, file.schema_arrow, where)
+        schema = file.schema_arrow
+        names, ids = _columns(pa, schema, where)
         n = file.metadata.num_rows
         first = next(file.iter_batches(1, columns=names), None)
         block = np.empty((0, 1)) if first is None else batch_rows(pa, first, names, None, where)
@@ -99,31 +103,46 @@ def open_parquet(where: Locator) -> Rows:
             for batch in opened.iter_batches(rows, columns=names):
                 yield batch_rows(pa, batch, names, shape[1], where)
 
-    return streamed_rows(shape, block.dtype, blocks)
+    aside = [name for name in schema.names if name not in names and name != ids]
+    about = understood(str(where), n, shape[1], ids, aside)
+    rows = streamed_rows(shape, block.dtype, blocks)
+    return rows.described(about, None if ids is None else lambda: _names(where, ids))
+
+
+def _names(where: Locator, column: str) -> np.ndarray:
+    """The ids in a column; ValueError for missing ones."""
+    with open_file(where.path) as file:
+        (found,) = frame_columns(file.read(columns=[column]))
+    return replace(found, source=str(where.path)).ids()
 
 
 def _is_list(pa: Any, kind: Any) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _columns(pa: Any, schema: Any, where: Locator) -> list[str]:
+def _columns(pa: Any, schema: Any, where: Locator) -> tuple[list[str], str | None]:
+    """The columns of the vectors and that of the ids, None where there is none."""
     lists = [field.name for field in schema if _is_list(pa, field.type)]
+    text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
+    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
+    ids = choose_ids(text, whole)
     if where.key is not None:
         if where.key not in lists:
             raise ValueError(f"{where.path} has no list column {where.key!r}; it has {', '.join(lists) or 'none'}")
-        return [where.key]
+        return [where.key], ids
     if len(lists) > 1:
         listed = ", ".join(f"{where.path}:{name}" for name in lists)
         raise ValueError(f"{where.path} has {len(lists)} list columns; name one of {listed}")
     if lists:
-        return lists
-    for field in schema:
+        return lists, ids
+    numeric = [field for field in schema if field.name != ids]
+    for field in numeric:
         if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type)):
             raise ValueError(
                 f"{where.path}: column {field.name!r} is of type {field.type}, no number; "
-                "keep one column of lists, or numeric columns only"
+                "keep one column of lists, or numeric columns, and a column of ids"
             )
-    return schema.names
+    return [field.name for field in numeric], ids
 
 
 def batch_rows(pa: Any, batch: Any, names: list[str], d: int | None, where: Locator) -> np.ndarray:

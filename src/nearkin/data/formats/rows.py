@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -12,12 +13,21 @@ _TAKE = 1024  # rows fetched through one memory map: bounds the pages that rando
 
 @dataclass(frozen=True)
 class Rows:
-    """One (n, d) array on disk, n = 0 allowed. Blocks are copies in the file's own dtype: nothing stays mapped."""
+    """One (n, d) array on disk, n = 0 allowed. Blocks are copies in the file's own dtype: nothing stays mapped.
+
+    A table says in `about` what it was taken for, and gives in `ids()` (n,) what its rows are called, if they are.
+    """
 
     shape: tuple[int, int]  # (n, d)
     dtype: np.dtype
     blocks: Callable[[int, int, int], Iterator[np.ndarray]]  # blocks(rows, first, stop): (<= rows, d) each, in order
     take: Callable[[np.ndarray], np.ndarray] | None = None  # rows by increasing number; None: only a pass finds them
+    about: str = ""
+    ids: Callable[[], np.ndarray] | None = None
+
+    def described(self, about: str, ids: Callable[[], np.ndarray] | None) -> Self:
+        """The same rows, with what they were taken for and what they are called."""
+        return replace(self, about=about, ids=ids)
 
 
 def check_dtype(name: str, dtype: np.dtype) -> None:
@@ -110,7 +120,12 @@ def guarded_rows(rows: Rows, guard: Callable[[], AbstractContextManager[None]]) 
         with guard():
             return rows.take(numbers)  # pyright: ignore[reportOptionalCall]
 
-    return Rows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
+    def ids() -> np.ndarray:
+        with guard():
+            return rows.ids()  # pyright: ignore[reportOptionalCall]
+
+    guarded = Rows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
+    return guarded.described(rows.about, None if rows.ids is None else ids)
 
 
 def joined_rows(names: list[str], parts: list[Rows]) -> Rows:
@@ -144,4 +159,20 @@ def joined_rows(names: list[str], parts: list[Rows]) -> Rows:
         )
 
     mapped = all(part.take is not None for part in parts)
-    return Rows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
+    whole = Rows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
+    return whole.described("; ".join(part.about for part in parts[:1] if part.about), _joined_ids(parts))
+
+
+def _joined_ids(parts: list[Rows]) -> Callable[[], np.ndarray] | None:
+    """The ids of several files in order, None unless every one with rows has some."""
+    makers = [part.ids for part in parts if part.shape[0]]
+    if not makers or None in makers:
+        return None
+
+    def ids() -> np.ndarray:
+        found = [make() for make in makers if make is not None]
+        if len({part.dtype.kind for part in found}) > 1:  # numbers in one file and text in another
+            found = [np.array([str(name) for name in part.tolist()], dtype=object) for part in found]
+        return np.concatenate(found)
+
+    return ids

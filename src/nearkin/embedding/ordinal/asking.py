@@ -8,6 +8,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.records import Comparisons
@@ -46,7 +47,7 @@ def ask_function(
     *,
     questions: Any = None,
     callback: Callback = ignore,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> Asked:
     """Ask `rater(anchor, first, second)` which of two items is more like the anchor, every question in both orders.
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 
 from nearkin import _check
 from nearkin._random import numpy_generator
+from nearkin._types import ArrayLike, Seed
 from nearkin.data.comparisons.votes import number_questions
 from nearkin.metrics.ordinal import satisfied
 from nearkin.records import Comparisons
 
 
 def error_interval(
-    X: Any, comparisons: Comparisons, *, level: float = 0.9, n_draws: int = 1000, random_state: Any = 0
+    X: ArrayLike, comparisons: Comparisons, *, level: float = 0.9, n_draws: int = 1000, random_state: Seed = 0
 ) -> tuple[float, float]:
     """The interval of `metrics.triplet_error(X, comparisons)` that holds a share `level` of bootstrap draws.
 

@@ -1,10 +1,10 @@
 """How many dimensions: cross-validated error against dimension."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.data.comparisons.split import question_folds
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
@@ -19,7 +19,7 @@ def choose_dimension(
     *,
     candidates: tuple[int, ...] = CANDIDATES,
     n_folds: int = 4,
-) -> tuple[int, dict[str, Any]]:
+) -> tuple[int, Record]:
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve.
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the

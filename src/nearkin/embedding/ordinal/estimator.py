@@ -15,6 +15,7 @@ from nearkin._deprecation import renamed
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, saving_folder
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.split import split_comparisons
@@ -73,7 +74,7 @@ class OrdinalEmbedding(BaseEstimator):
         tol: float = 1e-3,
         n_init: int | str = "auto",
         scale: float = 0.1,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.loss = loss
@@ -91,9 +92,9 @@ class OrdinalEmbedding(BaseEstimator):
     def fit(
         self,
         comparisons: Any,
-        y: Any = None,
+        y: object = None,
         *,
-        features: Any = None,
+        features: ArrayLike | None = None,
         validation: Any = None,
         choices: str = "auto",
         raters: str = "equal",
@@ -142,11 +143,11 @@ class OrdinalEmbedding(BaseEstimator):
             self.fit_feature_map(features)
         return self
 
-    def fit_transform(self, comparisons: Any, y: Any = None, **options: Any) -> np.ndarray:
+    def fit_transform(self, comparisons: Any, y: object = None, **options: Any) -> np.ndarray:
         """`fit`, with the same arguments, and the embedding (n, p): a row an object, as scikit-learn's embeddings."""
         return self.fit(comparisons, y, **options).embedding_
 
-    def partial_fit(self, comparisons: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def partial_fit(self, comparisons: Any, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
         Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
@@ -169,7 +170,7 @@ class OrdinalEmbedding(BaseEstimator):
         self.feature_map_ = None
         return self
 
-    def fit_feature_map(self, features: Any, *, gamma: float | None = None, alpha: float | None = None) -> Self:
+    def fit_feature_map(self, features: ArrayLike, *, gamma: float | None = None, alpha: float | None = None) -> Self:
         """Learn the map from features (n, d), one row per entry of `objects_`, to the embedding (SVRG-SBB section 5.4).
 
         gamma of the RBF kernel and the regularisation alpha are chosen on held-out rows if None. Objects without
@@ -185,12 +186,12 @@ class OrdinalEmbedding(BaseEstimator):
         )
         return self
 
-    def fit_transformer(self, features: Any, **options: Any) -> Self:
+    def fit_transformer(self, features: ArrayLike, **options: Any) -> Self:
         """The old name of `fit_feature_map`."""
         renamed("fit_transformer(...)", "fit_feature_map(...)")
         return self.fit_feature_map(features, **options)
 
-    def transform(self, features: Any) -> np.ndarray:
+    def transform(self, features: ArrayLike) -> np.ndarray:
         """Place objects that took no part, by their features (m, d): (m, p) float32.
 
         Raises ValueError if `fit` was given no features.
@@ -220,12 +221,12 @@ class OrdinalEmbedding(BaseEstimator):
         near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
         return answer_probability(loss, near, far)
 
-    def score(self, comparisons: Any, y: Any = None) -> float:
+    def score(self, comparisons: Any, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
         return 1.0 - triplet_error(self.embedding_, match(as_comparisons(comparisons, y), self.objects_))
 
-    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Any = None) -> np.ndarray:
+    def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
         """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
 
         rule: "information-gain" (the crowd kernel's, by STE's model, whatever the loss: with it they learnt fastest,
@@ -247,7 +248,7 @@ class OrdinalEmbedding(BaseEstimator):
         X = self.embedding_.astype(np.float64)
         return self.objects_[queries.informative_queries(X, self.comparisons_, probability, k, rng)]
 
-    def bootstrap(self, n_draws: int = 50, *, random_state: Any = None) -> np.ndarray:
+    def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
         """(n_draws, n, p) embeddings of resampled answers, each turned, scaled and shifted onto `embedding_`.
 
         Questions are drawn with replacement, with all their answers; each draw is learnt from the standing embedding
@@ -265,7 +266,7 @@ class OrdinalEmbedding(BaseEstimator):
 
         return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> Record:
         """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
         check_is_fitted(self, "embedding_")
         return describe(self.comparisons_, few=self.n_components_ + 1)
@@ -304,7 +305,7 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> Record:
         return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
 
     def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:

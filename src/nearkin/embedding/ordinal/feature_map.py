@@ -1,12 +1,12 @@
 """From features to an embedding: regularised least squares with an RBF kernel (SVRG-SBB section 5.4)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def fit_feature_map(
     gamma: float | None = None,
     alpha: float | None = None,
     n_landmarks: int = 1000,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> FeatureMap:
     """Fit X by min_C |K C - (X - mean)|^2 + alpha tr(C' K_rr C), K the kernel between rows and landmarks.
 

@@ -1,11 +1,10 @@
 """What the comparisons themselves can tell: how much is known of each object, and what cannot be known."""
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from nearkin._types import Record
 from nearkin.data.comparisons.votes import count_contradictions
 from nearkin.records import Comparisons
 
@@ -34,7 +33,7 @@ def group_objects(comparisons: Comparisons) -> np.ndarray:
     return connected_components(graph, directed=False)[1]
 
 
-def describe(comparisons: Comparisons, few: int) -> dict[str, Any]:
+def describe(comparisons: Comparisons, few: int) -> Record:
     """Counts and, in "notes", a sentence for everything that limits what an embedding of `comparisons` can mean.
 
     `few`: fewer comparisons than this leave an object badly placed (p + 1 fix a point in p dimensions at best).
@@ -43,7 +42,7 @@ def describe(comparisons: Comparisons, few: int) -> dict[str, Any]:
     used = counts > 0
     n_groups = len(np.unique(groups[used]))
     names = comparisons.objects
-    report: dict[str, Any] = {
+    report: Record = {
         "n_objects": comparisons.n_objects,
         "n_comparisons": len(comparisons),
         "n_dropped": comparisons.n_dropped,

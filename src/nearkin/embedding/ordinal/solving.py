@@ -1,13 +1,14 @@
 """From comparisons to points with a named solver, from several starts."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin._types import Fields
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.choices import ChoiceObjective
 from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_points
@@ -34,7 +35,7 @@ BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's param
 SOLVERS = tuple(BUILDERS)
 
 
-def build_solver(name: str, loss: OrdinalLoss, options: Mapping[str, Any]) -> Any:
+def build_solver(name: str, loss: OrdinalLoss, options: Fields) -> Any:
     """The solver called `name`; an option ("step", "epsilon", "batch_size") that is None is the solver's own.
 
     What "auto" means was measured (benchmarks/ordinal, clean and with 10 % of answers flipped): eight epochs of
@@ -77,7 +78,7 @@ class Task:
         n_components: int,
         loss: OrdinalLoss,
         solver: str,
-        options: Mapping[str, Any],
+        options: Fields,
         rng: np.random.Generator,
     ) -> None:
         if comparisons.events is not None and loss.has_model:
@@ -117,7 +118,7 @@ class Task:
         return self.solve(starts[best], run, done=heats, about={"total": total, "start": best})
 
     def solve(
-        self, start: np.ndarray, run: Run, *, done: int = 0, about: Mapping[str, Any] | None = None
+        self, start: np.ndarray, run: Run, *, done: int = 0, about: Fields | None = None
     ) -> tuple[np.ndarray, Solution]:
         """Embed from `start` (n, p): the points found (n, p) and the solver's report.
 
@@ -126,7 +127,7 @@ class Task:
         """
         validate, callback = run.validate, run.callback
 
-        def report(step: int, record: Mapping[str, Any]) -> None:
+        def report(step: int, record: Fields) -> None:
             if callback is not None:
                 rest = {name: value for name, value in record.items() if name != "x"}
                 callback(done + step, {**rest, **(about or {}), "embedding": self._points(record["x"])})

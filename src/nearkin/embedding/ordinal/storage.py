@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin import _check
 from nearkin._storage import read_arrays, read_config, write_arrays
+from nearkin._types import Record
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.embedding.ordinal.feature_map import FeatureMap
 from nearkin.embedding.ordinal.report import count_per_object
@@ -18,7 +19,7 @@ KIND = "ordinal-embedding"
 _MAP = ("landmarks", "coefficients", "mean")
 
 
-def embedding_config(model: Any) -> dict[str, Any]:
+def embedding_config(model: Any) -> Record:
     """What config.json says of a fitted model: parameters, and how the run ended."""
     params = {name: value if _is_plain(value) else None for name, value in model.get_params().items()}
     n, p = model.embedding_.shape
@@ -65,7 +66,7 @@ def write_coordinates(model: Any, path: Any) -> None:
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def read_embedding(path: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_embedding(path: Any) -> tuple[Record, Record]:
     """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
     path = Path(path)
     config = read_config(path, KIND)
@@ -102,7 +103,7 @@ def _points(X: np.ndarray, n: int, p: int) -> np.ndarray:
     return X
 
 
-def _feature_map(arrays: dict[str, np.ndarray], config: dict[str, Any]) -> FeatureMap | None:
+def _feature_map(arrays: dict[str, np.ndarray], config: Record) -> FeatureMap | None:
     if "landmarks" not in arrays:
         return None
     gamma, alpha = (_check.check_real(config["feature_map"][name], name) for name in ("gamma", "alpha"))

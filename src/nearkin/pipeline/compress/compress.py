@@ -6,7 +6,7 @@ chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, w
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from nearkin import metrics
 from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_target
+from nearkin._types import Fields, Record, Seed
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
 from nearkin.index.rescoring import normalised
@@ -41,11 +42,11 @@ def compress_file(
     metric: str = "l2",
     ids: np.ndarray | None = None,
     keep_vectors: bool = False,
-    random_state: Any = None,
+    random_state: Seed = None,
     steps: Steps | None = None,
-    about: Mapping[str, Any] | None = None,
+    about: Fields | None = None,
     checkpoint: str | os.PathLike | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
     Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
@@ -94,7 +95,7 @@ def compress_file(
             if work is not None:
                 work.save_quantizer(fitted)
         index = _encode(file, fitted, metric, work, steps, group)
-        record: dict[str, Any] = {}
+        record: Record = {}
         if group.rank == 0:
             index.ids = ids
             record = _record(file, index, min(rows, len(source)), random_state, steps, about or {})
@@ -105,7 +106,7 @@ def compress_file(
 
 
 def _train(
-    quantizer: Any, source: VectorFile, n_rows: int, metric: str, random_state: Any, steps: Steps, group: Group
+    quantizer: Any, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps, group: Group
 ) -> Any:
     """The quantizer fitted on a sample, of which each process reads a share.
 
@@ -140,8 +141,8 @@ def _encode(
 
 
 def _record(
-    file: VectorFile, index: nk.Index, trained_on: int, random_state: Any, steps: Steps, about: Mapping[str, Any]
-) -> dict[str, Any]:
+    file: VectorFile, index: nk.Index, trained_on: int, random_state: Seed, steps: Steps, about: Fields
+) -> Record:
     """What was made, for people and for run.json."""
     distortion = None
     if hasattr(index.quantizer, "distortion"):  # bits have no reconstruction
@@ -163,7 +164,7 @@ def _record(
 
 @contextmanager
 def _work_folder(
-    checkpoint: str | os.PathLike | None, out: str | os.PathLike, job: dict[str, Any], n_rows: int, group: Group
+    checkpoint: str | os.PathLike | None, out: str | os.PathLike, job: Record, n_rows: int, group: Group
 ) -> Iterator[WorkFolder | None]:
     """The folder named by `checkpoint`, kept if the block fails; one beside `out` for several processes; else none."""
     if checkpoint is None and group.size == 1:

@@ -12,6 +12,7 @@ from typing import Any
 
 from nearkin._distributed import Group
 from nearkin._storage import checksums_of, read_config, replacing, saving_folder, sweep
+from nearkin._types import Record
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
@@ -30,14 +31,14 @@ class WorkFolder:
     changes anything but the blocks, so the folder must lie where all ranks see it.
     """
 
-    def __init__(self, path: str | os.PathLike, job: dict[str, Any], n_rows: int, group: Group) -> None:
+    def __init__(self, path: str | os.PathLike, job: Record, n_rows: int, group: Group) -> None:
         self.path, self.group, self.n_rows = Path(path), group, n_rows
         if group.rank == 0:
             self._start(job)
         group.barrier()
         self.block_rows = int(self._config()["block_rows"])
 
-    def _start(self, job: dict[str, Any]) -> None:
+    def _start(self, job: Record) -> None:
         if self.path.exists() and any(self.path.iterdir()):
             found = read_config(self.path, _KIND)["job"]
             if found != job:
@@ -52,7 +53,7 @@ class WorkFolder:
         with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
             pass
 
-    def _config(self) -> dict[str, Any]:
+    def _config(self) -> Record:
         if not self.path.exists():
             raise ValueError(
                 f"rank {self.group.rank} does not see {self.path}, which rank 0 has made; "

@@ -2,7 +2,6 @@
 
 import csv
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import saving_folder
+from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.data.comparisons.split import split_comparisons
 from nearkin.data.comparisons.votes import noise_floor
@@ -39,9 +39,10 @@ def embed_comparisons(
     test_size: float = 0.2,
     next_queries: int = 0,
     tables: str | None = None,
+    raters: str = "equal",
     callback: Callback | None = None,
     **columns: Any,
-) -> dict[str, Any]:
+) -> Record:
     """Embed the comparisons in `path` and write `out`: config.json, embedding.safetensors, objects.json and figures.
 
     The held-out error is that of a fit without a share `test_size` of the questions (0: none held out), with its 90 %
@@ -49,23 +50,26 @@ def embed_comparisons(
     all. coordinates.csv (and .parquet, where `tables` is "parquet") holds the points; with `next_queries`,
     questions.csv holds so many questions worth asking next. Figures: map.png and map.svg, with 90 % ellipses up to 50
     objects, and, with held-out answers, error.png and error.svg, the error against the number of answers and against
-    the dimension. Invalid rows are dropped and counted. callback(step, record) has "total". `columns` are options of
-    `read_comparisons`. Returns the record to print.
+    the dimension. `raters`, "estimated", weighs each annotator's answers by how reliable they are; the record then
+    holds "rater_reliability". Invalid rows are dropped and counted. callback(step, record) has "total". `columns` are
+    options of `read_comparisons`. Returns the record to print.
     """
     check_choice(tables, "--tables", TABLES)
     answers = nk.read_comparisons(path, on_invalid="drop", **columns)
     options = {"loss": loss, "solver": solver, "random_state": seed}
-    judged: dict[str, Any] = {"held_out_error": None, "curves": {}}
+    judged: Record = {"held_out_error": None, "curves": {}}
     curve = None
     if test_size:
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
-        trial = nk.OrdinalEmbedding(dim, **options).fit(train, callback=_half(callback, 0))
+        trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
         dim, curve = trial.n_components_, trial.dimension_curve_
         judged = _judge(trial, test) | {"curves": _curves(train, test, trial, options)}
-    model = nk.OrdinalEmbedding(dim, **options).fit(answers, callback=_half(callback, 1))
+    model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
     record = _describe(path, out, answers, model) | judged
     record["notes"] = record["notes"] + _in_words(judged)
+    if model.rater_reliability_ is not None:
+        record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     if next_queries:
         record["next_queries"] = model.next_queries(next_queries).tolist()
     if current().rank == 0:
@@ -73,7 +77,7 @@ def embed_comparisons(
     return record
 
 
-def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> dict[str, Any]:
+def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> Record:
     """How an embedding does on answers that it has not learnt from."""
     return {
         "held_out_answers": len(test),
@@ -83,7 +87,7 @@ def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> dict[str, Any]:
     }
 
 
-def _in_words(judged: Mapping[str, Any]) -> list[str]:
+def _in_words(judged: Fields) -> list[str]:
     if judged["held_out_error"] is None:
         return []
     low, high = judged["held_out_interval"]
@@ -94,7 +98,7 @@ def _in_words(judged: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> dict[str, Any]:
+def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
     found = model.report()
     return {
         "path": str(path),
@@ -113,9 +117,7 @@ def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedd
     }
 
 
-def _write(
-    out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: dict[str, Any], tables: set[str]
-) -> None:
+def _write(out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)
@@ -135,18 +137,18 @@ def _half(callback: Callback | None, part: int) -> Callback | None:
     if callback is None:
         return None
 
-    def report(step: int, record: Mapping[str, Any]) -> None:
+    def report(step: int, record: Fields) -> None:
         callback(part * record["total"] + step, {**record, "total": 2 * record["total"]})
 
     return report
 
 
 def _curves(
-    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: dict[str, Any]
+    train: Comparisons, test: Comparisons, trial: nk.OrdinalEmbedding, options: Record
 ) -> dict[str, dict[str, float]]:
     """Held-out errors against the number of answers learnt from, and against the dimension; none of too many answers.
 
-    `trial` has learnt from all of `train`.
+    `trial` has learnt from all of `train`. Raters weigh the same here: a few answers do not tell them apart.
     """
     if len(train) > MAX_CURVE:
         return {}
@@ -154,7 +156,8 @@ def _curves(
     def error(answers: Comparisons, p: int) -> float:
         return 1.0 - nk.OrdinalEmbedding(p, **options).fit(answers).score(test)
 
-    dim, known = trial.n_components_, 1.0 - trial.score(test)
+    dim = trial.n_components_
+    known = 1.0 - trial.score(test) if trial.rater_reliability_ is None else error(train, dim)
     limit = max(1, train.n_objects - 2)
     sizes = sorted({max(2, round(share * len(train))) for share in SHARES})
     by_answers = {size: error(train.take(slice(0, size)), dim) for size in sizes} | {len(train): known}

@@ -5,6 +5,7 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._storage import check_inputs, check_target
+from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.embedding.ordinal.losses import LOSSES as ORDINAL_LOSSES
 from nearkin.pipeline.embed.comparisons import embed_comparisons
@@ -12,7 +13,7 @@ from nearkin.pipeline.embed.interactions import embed_interactions
 
 KINDS = ("pairs", "comparisons", "auto")
 PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start", "holdout")
-COMPARISONS = ("anchor", "near", "far", "response", "form")
+COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 
 
 def embed_signals(
@@ -27,15 +28,15 @@ def embed_signals(
     next_queries: int = 0,
     callback: Callback | None = None,
     **columns: Any,
-) -> dict[str, Any]:
+) -> Record:
     """Embed the pairs or the comparisons in `path` and write the folder `out`; returns the record to print.
 
     The record's "signals" says which of the two they were taken for: `kind`, or else what the loss or an option is
     for, or what the columns say; its "understood" says how the table was read. `columns` are the readers' options:
     `left`, `right`, `weight`, `timestamp`, `left_features`, `right_features`, `split`, `start`, `holdout` for pairs,
-    `anchor`, `near`, `far`, `response` and `form` for comparisons, `header`, `delimiter` and `tables` for both.
-    `next_queries` is the number of questions to propose, for comparisons. ValueError for a `kind` that is none, for
-    options of the other kind, and for a table that can be read in two ways.
+    `anchor`, `near`, `far`, `response`, `form` and `raters` for comparisons, `header`, `delimiter` and `tables` for
+    both. `next_queries` is the number of questions to propose, for comparisons. ValueError for a `kind` that is none,
+    for options of the other kind, and for a table that can be read in two ways.
     """
     check_target(out)
     check_inputs(out, [path, *filter(None, [columns.get("start")])])
@@ -54,7 +55,7 @@ def embed_signals(
     return {"signals": "comparisons", **made}
 
 
-def _refuse(options: tuple[str, ...], given: dict[str, Any], kind: str) -> None:
+def _refuse(options: tuple[str, ...], given: Record, kind: str) -> None:
     """ValueError if an option of the other kind of signals is given."""
     wrong = sorted(set(options) & set(given))
     if wrong:
@@ -62,7 +63,7 @@ def _refuse(options: tuple[str, ...], given: dict[str, Any], kind: str) -> None:
         raise ValueError(f"--{wrong[0].replace('_', '-')} is for {kind}; the table is read as {other} (--kind {other})")
 
 
-def _are_pairs(path: str | os.PathLike, kind: str, given: dict[str, Any], loss: str | None) -> bool:
+def _are_pairs(path: str | os.PathLike, kind: str, given: Record, loss: str | None) -> bool:
     if kind not in KINDS:
         raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
     if kind != "auto":

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any
 
 import nearkin as nk
+from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
 from nearkin.pipeline.embedding_folder import words_in, words_of
@@ -42,7 +43,7 @@ def embed_interactions(
     tables: str | None = None,
     seed: int | None = 0,
     callback: Callback | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """Embed both sides of a table of pairs and save the model as the folder `out`; return the record to print.
 
     The share `holdout` of the pairs measures a first fit, beside popularity and item-kNN, and the saved model is then

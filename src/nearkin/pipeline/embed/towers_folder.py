@@ -2,9 +2,7 @@
 
 import csv
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +10,7 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import replacing_folder
+from nearkin._types import Fields
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.embedding_folder import Words
 from nearkin.pipeline.folder import RUN, write_record
@@ -22,7 +21,7 @@ _EXAMPLES = 8  # the most frequent rights, in the report
 
 
 def save_towers(
-    model: "nk.TwoTower", out: str | os.PathLike, record: Mapping[str, Any], words: Words, tables: str | None = None
+    model: "nk.TwoTower", out: str | os.PathLike, record: Fields, words: Words, tables: str | None = None
 ) -> None:
     """Write the model's folder with `record` as run.json; tables are left.csv and right.csv (or .parquet)."""
     check_choice(tables, "--tables", TABLES)

@@ -10,6 +10,7 @@ import numpy as np
 
 from nearkin._check import check_vectors
 from nearkin._storage import read_config
+from nearkin._types import ArrayLike
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
 from nearkin.data.locator import Locator
 from nearkin.index.rescoring import normalised
@@ -46,7 +47,7 @@ class BatchEncoder:
         rest = {name: values for name, values in batch.items() if name != self.vectors}
         return {**rest, self.codes: self.encode(rows)}
 
-    def encode(self, X: Any) -> np.ndarray:
+    def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
         X = check_vectors(X, n_features=self.n_features)
         return self._quantizer.encode(normalised(X) if self._cosine else X)

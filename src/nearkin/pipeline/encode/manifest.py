@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage import replacing
+from nearkin._types import Fields, Record
 
 MANIFEST = "manifest.json"
 _VERSION = 1
@@ -18,7 +17,7 @@ class Manifest:
     """Finished shards by the path of their source, and the model that encoded them."""
 
     model: str
-    shards: dict[str, dict[str, Any]] = field(default_factory=dict)
+    shards: dict[str, Record] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: Path, model: str) -> "Manifest":
@@ -63,7 +62,7 @@ class Manifest:
         whole = made.is_file() and made.stat().st_size == entry["bytes"]
         return unchanged and whole and file_sha256(made) == entry["sha256"]
 
-    def add(self, source: Path, entry: Mapping[str, Any]) -> None:
+    def add(self, source: Path, entry: Fields) -> None:
         self.shards[str(source.resolve())] = dict(entry)
 
     def save(self, folder: Path) -> None:

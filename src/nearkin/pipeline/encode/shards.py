@@ -9,7 +9,7 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from nearkin._check import check_integer
 from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
+from nearkin._types import Fields, Record
 from nearkin.data import open_vectors
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.encode.batch_encoder import BatchEncoder, binary_column
@@ -41,7 +42,7 @@ def encode_shards(
     workers: int = 1,
     replace: bool = False,
     callback: Callback = ignore,
-) -> dict[str, Any]:
+) -> Record:
     """Encode every file of `shards` (.npy or .parquet, names or patterns) to a file of its name in the folder `out`.
 
     .npy gives .npy (n, width); .parquet gives .parquet with its other columns as they are and a binary column "codes"
@@ -172,9 +173,7 @@ def model_fingerprint(encoder: BatchEncoder) -> str:
     return hashlib.sha256(encoder.encode(rows).tobytes()).hexdigest()[:16]
 
 
-def _worked(
-    todo: list[Path], encoder: BatchEncoder, out: Path, workers: int
-) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _worked(todo: list[Path], encoder: BatchEncoder, out: Path, workers: int) -> Iterator[tuple[Path, Fields]]:
     """Each source with its entry for the manifest, as they finish."""
     if not workers or len(todo) < 2:
         for source in todo:
@@ -220,7 +219,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> dict[str, Any]:
+def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
     """Encode one shard, whole or not at all; returns its entry in the manifest. OSError names the shard."""
     target, stat = out / source.name, source.stat()
     try:

@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import nearkin as nk
+from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.index.probing import probing_curve
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
@@ -30,8 +31,8 @@ def evaluate_folder(
     n_probes: Sequence[int] = (),
     study: bool = False,
     steps: Steps | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    about: Fields | None = None,
+) -> Record:
     """Judge the saved index by queries Q (n, d); returns the record, which is kept as evaluation.json beside it.
 
     `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
@@ -56,7 +57,7 @@ def evaluate_folder(
         search_in_batches(index, Q, k, oversample, callback)
         rate = len(Q) / (time.perf_counter() - start)
     run = read_record(folder, RUN) or {}
-    record: dict[str, Any] = {
+    record: Record = {
         "index": str(folder), "vectors": len(index), "queries": len(Q), "k": k, "oversample": oversample,
         "n_probe": index.n_probe,
     }  # fmt: skip
@@ -80,7 +81,14 @@ def evaluate_folder(
     return record
 
 
-def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any, query_labels: Any) -> None:
+def _check_lengths(
+    index: nk.Index,
+    Q: np.ndarray,
+    truth: np.ndarray | None,
+    base: VectorFile | None,
+    labels: np.ndarray | None,
+    query_labels: np.ndarray | None,
+) -> None:
     if truth is not None and len(truth) != len(Q):
         raise ValueError(f"truth has {len(truth)} rows and there are {len(Q)} queries; give one row a query")
     if base is not None and len(base) != len(index):
@@ -97,7 +105,7 @@ def _check_lengths(index: Any, Q: np.ndarray, truth: Any, base: Any, labels: Any
         )
 
 
-def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> dict[str, Any]:
+def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
     """The study of a sample of the base rows, from a fixed seed."""
     rows = base.draw(STUDIED_ROWS, 0)
     return study_hashing(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record, Seed
 from nearkin.hashing.scale_search import Split, split_rows
 from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
 from nearkin.pipeline.methods import CodeSize, methods
@@ -12,7 +13,7 @@ from nearkin.pipeline.steps import Callback, ignore
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale
 LEARNED_AT_ONCE = ("one", "oge")  # the methods whose scale matters
-Trial = tuple[Any, dict[str, Any]]  # an unfitted hasher, and what to call its entry
+Trial = tuple[Any, Record]  # an unfitted hasher, and what to call its entry
 _SAMPLES, _QUERIES, _NEIGHBOURS = 5000, 500, 100
 STUDIED_ROWS = _SAMPLES + _QUERIES
 
@@ -22,9 +23,9 @@ def study_hashing(
     n_bits: int,
     labels: np.ndarray | None = None,
     *,
-    random_state: Any = 0,
+    random_state: Seed = 0,
     callback: Callback = ignore,
-) -> dict[str, Any]:
+) -> Record:
     """Judge every hashing method at several lengths around `n_bits`, and OnE and OgE at several scales.
 
     Learns from at most 5,000 of the rows X (n, d) and judges by at most 500 others, so that the queries of an
@@ -47,7 +48,7 @@ def study_hashing(
     }
 
 
-def _lengths(width: int, n_bits: int, random_state: Any) -> Iterator[Trial]:
+def _lengths(width: int, n_bits: int, random_state: Seed) -> Iterator[Trial]:
     """Every hashing method at half, once and twice the bits, as far as the rows' width goes."""
     for length in sorted({max(8, n_bits // 2), n_bits, 2 * n_bits}):
         for method in methods().values():
@@ -55,7 +56,7 @@ def _lengths(width: int, n_bits: int, random_state: Any) -> Iterator[Trial]:
                 yield method.make(CodeSize(n_bits=length), random_state), {"method": method.name, "bits": length}
 
 
-def _scales(train: np.ndarray, n_bits: int, random_state: Any) -> Iterator[Trial]:
+def _scales(train: np.ndarray, n_bits: int, random_state: Seed) -> Iterator[Trial]:
     """OnE and OgE at multiples of the scale of SCQ's eq. 25."""
     eq25 = scale_of("eq25", principal_axes(lambda: row_blocks(train), n_bits).variances, n_bits)
     for name in LEARNED_AT_ONCE:
@@ -64,7 +65,7 @@ def _scales(train: np.ndarray, n_bits: int, random_state: Any) -> Iterator[Trial
             yield hasher.set_params(scale=float(multiple * eq25)), {"method": name, "multiple": multiple}
 
 
-def _entry(split: Split, hasher: Any, about: dict[str, Any]) -> dict[str, Any] | None:
+def _entry(split: Split, hasher: Any, about: Record) -> Record | None:
     """What a trial gives, or None where the rows do not allow such codes (too few, or of too low a rank)."""
     try:
         by_labels, by_neighbours = split.judge(hasher)

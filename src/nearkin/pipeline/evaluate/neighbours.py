@@ -1,12 +1,13 @@
 """Judging a saved index: against exact neighbours, against labels, and by how far codes lie from vectors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin import metrics
+from nearkin._types import Fields, Record
 from nearkin.data import VectorFile
 from nearkin.pipeline.steps import Callback, ignore
 
@@ -61,7 +62,7 @@ def search_in_batches(
 
 def judge_searches(
     index: Any, Q: np.ndarray, truth: np.ndarray, k: int, oversample: int | None, callback: Callback = ignore
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Recall by the codes alone and, with `oversample`, of answers ranked again by kept vectors: one row each.
 
     Every cut is judged by the answers that a search for so many neighbours gives: with `oversample` these are not the
@@ -84,7 +85,7 @@ def judge_searches(
     return rows
 
 
-def search_rows(searches: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+def search_rows(searches: Sequence[Fields]) -> tuple[list[str], list[list[Any]]]:
     """Columns and rows of the searches that were judged: by code alone, and rescored, with what each needs."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage import read_config
+from nearkin._types import Fields
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
@@ -53,7 +53,7 @@ def map_page(folder: Path) -> Page:
     return page.add(Section("Making", table(["", ""], made)) if made else None)
 
 
-def quality_section(run: Mapping[str, Any]) -> Section | None:
+def quality_section(run: Fields) -> Section | None:
     """The result beside popularity and item-kNN, and how the pairs that judge were chosen."""
     quality = run.get("quality")
     if not quality:
@@ -74,7 +74,7 @@ def quality_section(run: Mapping[str, Any]) -> Section | None:
     return Section("Answers", table(["", *shown], rows, formats=formats), lead)
 
 
-def examples_section(run: Mapping[str, Any], word: str) -> Section | None:
+def examples_section(run: Fields, word: str) -> Section | None:
     """The most frequent entities of the right side and what lies nearest."""
     examples = run.get("examples") or []
     if not examples:
@@ -84,7 +84,7 @@ def examples_section(run: Mapping[str, Any], word: str) -> Section | None:
     return Section("Neighbours", table([word, *places], rows), f"The most frequent in {word}, and what lies nearest.")
 
 
-def making_section(run: Mapping[str, Any], names: tuple[str, ...]) -> Section | None:
+def making_section(run: Fields, names: tuple[str, ...]) -> Section | None:
     """What the folder was made of, and how long it took."""
     made = [[name, str(run[name])] for name in names if run.get(name) is not None]
     seconds = run.get("seconds", {})
@@ -93,7 +93,7 @@ def making_section(run: Mapping[str, Any], names: tuple[str, ...]) -> Section | 
     return Section("Making", table(["", ""], made)) if made else None
 
 
-def _learning(run: Mapping[str, Any]) -> Section | None:
+def _learning(run: Fields) -> Section | None:
     values = [entry["objective"] for entry in run.get("history") or [] if "objective" in entry]
     if len(values) < 2:
         return None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nearkin._storage import one_version, read_config
+from nearkin._types import Fields
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import MAP
 from nearkin.pipeline.evaluate.neighbours import search_rows
@@ -58,7 +59,7 @@ def _page(folder: Path) -> Page:
     return PAGES[kind](folder)
 
 
-def _lead(run: Mapping[str, Any]) -> str:
+def _lead(run: Fields) -> str:
     if not run:
         return "This index was saved from Python, without a record of its making."
     return (
@@ -67,7 +68,7 @@ def _lead(run: Mapping[str, Any]) -> str:
     )
 
 
-def _size(run: Mapping[str, Any]) -> Section | None:
+def _size(run: Fields) -> Section | None:
     if not run:
         return None
     total = run["bytes_per_vector"] * run["vectors"]
@@ -81,7 +82,7 @@ def _size(run: Mapping[str, Any]) -> Section | None:
     return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
 
 
-def _answers(record: Mapping[str, Any] | None) -> Section | None:
+def _answers(record: Fields | None) -> Section | None:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
     source = f" of {record['query_file']}" if "query_file" in record else ""
@@ -104,7 +105,7 @@ def _answers(record: Mapping[str, Any] | None) -> Section | None:
     return Section("Answers", body, lead)
 
 
-def _probing(record: Mapping[str, Any] | None) -> Section | None:
+def _probing(record: Fields | None) -> Section | None:
     """Recall and speed against the number of coarse cells that a search looks into."""
     curve = (record or {}).get("probing")
     if not curve:
@@ -150,7 +151,7 @@ def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
     return page.add(Section("Answers", body, "k-recall@k: the share of the k nearest that a search for k finds."))
 
 
-def _learning(run: Mapping[str, Any]) -> Section | None:
+def _learning(run: Fields) -> Section | None:
     history = run.get("history") or []
     name = str(run.get("method", "training"))
     if len(history) > 1 and not isinstance(history[0], Mapping):  # a hasher's: its loss after each iteration
@@ -165,7 +166,7 @@ def _learning(run: Mapping[str, Any]) -> Section | None:
     return Section("Learning", figures((svg, f"{len(history)} iterations.{spent}")))
 
 
-def _making(run: Mapping[str, Any]) -> Section | None:
+def _making(run: Fields) -> Section | None:
     if not run:
         return None
     made = [[name.replace("_", " "), str(run[name])] for name in _MADE if run.get(name) is not None]

@@ -1,8 +1,8 @@
 """The report's section of a hashing study: which method at how many bits, and what the scale does."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from nearkin._types import Fields
 from nearkin.plots import plot_against_bytes, to_svg
 from nearkin.report import Section
 from nearkin.report.parts import figures
@@ -11,7 +11,7 @@ _MEASURES = {"label map": "mAP by label", "neighbour map": "mAP of the 100 exact
 _CURVES = {"loss per bit": "quantization loss per bit", "retained variance": "variance kept, share of PCA's"}
 
 
-def study_section(record: Mapping[str, Any] | None) -> Section | None:
+def study_section(record: Fields | None) -> Section | None:
     """Figures of what `study_hashing` found, if an evaluation holds any."""
     study = (record or {}).get("study")
     if not study:
@@ -28,7 +28,7 @@ def study_section(record: Mapping[str, Any] | None) -> Section | None:
     return Section("Methods, bits and scale", figures(*drawn), lead)
 
 
-def _figure(entries: Sequence[Mapping[str, Any]], x: str, xlabel: str, measure: str, ylabel: str) -> tuple[str, str]:
+def _figure(entries: Sequence[Fields], x: str, xlabel: str, measure: str, ylabel: str) -> tuple[str, str]:
     series: dict[str, dict[float, float]] = {}
     for entry in entries:
         series.setdefault(entry["method"], {})[entry[x]] = entry[measure]

@@ -1,8 +1,8 @@
 """The report of a folder that `nearkin train` wrote."""
 
 from pathlib import Path
-from typing import Any
 
+from nearkin._types import Record
 from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
 from nearkin.pipeline.pages.embedded import examples_section, making_section
@@ -33,7 +33,7 @@ def trained_page(folder: Path) -> Page:
     return page.add(examples_section(run, words.right)).add(making_section(run, _MADE))
 
 
-def _quality(run: dict[str, Any]) -> Section | None:
+def _quality(run: Record) -> Section | None:
     quality = run["quality"]
     if not quality:
         return None
@@ -46,7 +46,7 @@ def _quality(run: dict[str, Any]) -> Section | None:
     return Section("Answers", table(["search", *_SHOWN], rows, formats=dict.fromkeys(range(1, 5), ".4f")), lead)
 
 
-def _learning(run: dict[str, Any]) -> Section | None:
+def _learning(run: Record) -> Section | None:
     history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in run["history"]]
     parts = []
     for name, title in (("objective", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):

@@ -9,6 +9,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._types import ArrayLike, Record
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.hits import Write, check_hits_path, writing_hits
 from nearkin.pipeline.recommend.sides import Sides, open_sides, with_histories
@@ -23,14 +24,14 @@ def recommend_folder(
     folder: str | os.PathLike,
     *,
     out: str | os.PathLike | None = None,
-    left_ids: Any = None,
+    left_ids: ArrayLike | None = None,
     history: Interactions | None = None,
     k: int = 10,
     candidates: Any = None,
     with_seen: bool = False,
     index: str | os.PathLike | None = None,
     steps: Steps | None = None,
-) -> tuple[dict[str, Any], Answer | None]:
+) -> tuple[Record, Answer | None]:
     """The k best rights for left ids (default: everybody), seen pairs left out; to the table `out`, or returned.
 
     `history` are pairs of new left entities, which then ask; `candidates` the right ids that may be recommended;
@@ -104,7 +105,7 @@ def answer_columns(asks: str, found: str) -> tuple[str, str, str, str]:
     return columns if len(set(columns)) == len(columns) else ("query", "rank", "id", "score")
 
 
-def as_records(answers: Answer, columns: Mapping[int, str] | list[str]) -> list[dict[str, Any]]:
+def as_records(answers: Answer, columns: Mapping[int, str] | list[str]) -> list[Record]:
     """Answers as JSON has them: one entry for each who asks, without empty places."""
     entries = []
     for who, scores, ids in zip(*answers, strict=True):

@@ -1,13 +1,13 @@
 """What is like what: the nearest neighbours of rows among themselves, by cosine, a block at a time."""
 
 import os
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_integer
 from nearkin._storage import read_config
+from nearkin._types import ArrayLike, Record
 from nearkin.index.rescoring import normalised
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.embedding_folder import MAP, open_given, words_of
@@ -21,11 +21,11 @@ def similar_folder(
     folder: str | os.PathLike,
     *,
     out: str | os.PathLike | None = None,
-    ids: Any = None,
+    ids: ArrayLike | None = None,
     k: int = 10,
     side: str | None = None,
     steps: Steps | None = None,
-) -> tuple[dict[str, Any], Answer | None]:
+) -> tuple[Record, Answer | None]:
     """The k entities of one side that are most like each of `ids` (default: all of them), itself left out.
 
     Pairs: by cosine, on the right side unless `side` is "left". Coordinates of comparisons: by distance, whose square

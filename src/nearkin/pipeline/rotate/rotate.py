@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._storage import check_target, replacing
+from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.rotate.engines import codec_for
@@ -21,8 +21,8 @@ ENDINGS = (".npy", ".parquet")
 
 
 def rotate_file(
-    file: VectorFile, engine: str, out: str | os.PathLike, *, random_state: Any = None, steps: Steps | None = None
-) -> dict[str, Any]:
+    file: VectorFile, engine: str, out: str | os.PathLike, *, random_state: Seed = None, steps: Steps | None = None
+) -> Record:
     """Learn the rotation for an engine's codes and write the turned vectors to `out` (.npy, .parquet).
 
     The rotation is saved in the folder `out` with the ending .rotation, for `rotate_with`. Distances and inner products
@@ -52,7 +52,7 @@ def rotate_file(
 
 def rotate_with(
     file: VectorFile, folder: str | os.PathLike, out: str | os.PathLike, *, steps: Steps | None = None
-) -> dict[str, Any]:
+) -> Record:
     """Turn other vectors, such as queries, by a rotation that `rotate_file` kept; ValueError for another width."""
     steps, rotation = steps or Steps(), nk.Rotation.load(folder)
     check_out(out)

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from nearkin._types import Record
 from nearkin.pipeline.sweep.trial import Trial
 
 MAX_OVERSAMPLE = 16  # beyond it, fetching exact vectors costs more than a longer code
@@ -20,7 +20,7 @@ class Choice:
         """Bytes a row of the exact vectors that must be kept, on disk."""
         return 4 * d if self.oversample > 1 else 0
 
-    def record(self, d: int) -> dict[str, Any]:
+    def record(self, d: int) -> Record:
         """The choice as JSON holds it."""
         return {
             "method": self.trial.method,

@@ -1,9 +1,10 @@
 """What the vectors are like, as far as it decides how well they compress."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
+
+from nearkin._types import Record
 
 _ROWS = 20_000  # of a sample: the figures below are averages
 
@@ -28,7 +29,7 @@ class Diagnosis:
     constant_columns: int
     query_shift: float
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """The facts as JSON holds them."""
         return asdict(self)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
+from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.compress import TRAIN_ROWS
@@ -93,7 +94,7 @@ class Sweep:
         kept = " --keep-vectors" if choice.oversample > 1 else ""
         return f"nearkin compress {shlex.quote(vectors)} --method {choice.trial.method}{size}{metric}{kept} --out idx"
 
-    def record(self, vectors: str) -> dict[str, Any]:
+    def record(self, vectors: str) -> Record:
         """Everything as JSON holds it."""
         d = self.diagnosis.dimensions
         answers = {"choice": self.choice, "choice_with_vectors": self.with_vectors}
@@ -119,7 +120,7 @@ class Sweep:
 
 def sweep(
     file: VectorFile,
-    Q: Any = None,
+    Q: ArrayLike | None = None,
     *,
     target: float = 0.95,
     k: int = 10,
@@ -175,7 +176,7 @@ def _sample(file: VectorFile, X: np.ndarray, random_state: int) -> np.ndarray:
     return X[file.draw(TRAIN_ROWS, random_state)] if len(X) == len(file) > TRAIN_ROWS else X[:TRAIN_ROWS]
 
 
-def _rows_and_queries(file: VectorFile, Q: Any, random_state: int) -> tuple[np.ndarray, np.ndarray, bool]:
+def _rows_and_queries(file: VectorFile, Q: ArrayLike | None, random_state: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Rows (n, d), queries (q, d) that are none of them, and whether they were given."""
     X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
     if Q is not None:

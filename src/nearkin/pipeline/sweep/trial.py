@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 import nearkin as nk
+from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.evaluate.neighbours import search_in_batches
 
@@ -39,7 +40,7 @@ class Trial:
         """The recall that queries like these exceed with `CONFIDENCE`."""
         return lower_bound(self.recall[oversample])
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """The figures as JSON holds them."""
         return {
             "method": self.method,

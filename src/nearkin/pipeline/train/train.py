@@ -1,7 +1,6 @@
 """The whole of `nearkin train`: from a table of pairs to a searchable index in one go."""
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._check import check_choice
 from nearkin._storage import check_target, replacing_folder
+from nearkin._types import Fields, Record, Seed
 from nearkin.pipeline.embedding_folder import words_in
 from nearkin.pipeline.folder import RUN, write_record
 from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
@@ -31,10 +31,10 @@ def train_index(
     loss: str = "all-pairs",
     holdout: float = 0.1,
     split: str = "random",
-    random_state: Any = 0,
+    random_state: Seed = 0,
     steps: Steps | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    about: Fields | None = None,
+) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
     Pairs with a split are fitted on its training part and judged on its test part. Without one, the share `holdout` of
@@ -76,7 +76,7 @@ def train_index(
     return record | {"seconds": steps.seconds}
 
 
-def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
+def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Seed) -> Any:
     """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights."""
     if n_rights < 16:
         raise ValueError(
@@ -88,7 +88,7 @@ def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Any) -> Any:
     )
 
 
-def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -> dict[str, dict[str, float]]:
+def judge(model: Any, test: Interactions, n_bytes: int, random_state: Seed = 0) -> dict[str, dict[str, float]]:
     """Quality on the test pairs by way of search: exact, through OPQ after training, through the learned index."""
     if not len(test):
         return {}
@@ -107,7 +107,7 @@ def judge(model: Any, test: Interactions, n_bytes: int, random_state: Any = 0) -
     }
 
 
-def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: dict[str, Any], steps: Steps) -> None:
+def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
     right = model.right_embeddings_
     index = model.index_.export(right, ids=model.right_ids_)
     popular = np.argsort(-np.bincount(kept.indices, minlength=len(right)), kind="stable")[:_SHOWN]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
 from nearkin._deprecation import accepts_old, renamed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import decode
@@ -101,7 +102,7 @@ class IndexingLayer(nn.Module):
         buffer_size: int = 8192,
         max_iter: int = 200,
         rotation_lr: float = ANGLE,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__()
         self.d = check_integer(d, "d", low=1)
@@ -163,7 +164,9 @@ class IndexingLayer(nn.Module):
                     self.rotation.set(turned)
         return T.to(x.dtype), distortion
 
-    def start(self, X: Any = None, weights: Any = None, callback: Callback | None = None) -> bool:
+    def start(
+        self, X: ArrayLike | None = None, weights: ArrayLike | None = None, callback: Callback | None = None
+    ) -> bool:
         """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
 
         `weights` (n,) say how much a row counts, `callback` hears of every round. With fewer rows than centroids the
@@ -279,7 +282,7 @@ class IndexingLayer(nn.Module):
         """Codes (n, M) of rows x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
         return self.to_quantizer().encode(x)
 
-    def export(self, items: Any, ids: Any = None, metric: str = "ip", **options: Any) -> Any:
+    def export(self, items: Any, ids: ArrayLike | None = None, metric: str = "ip", **options: Any) -> Any:
         """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
         Its `faiss_index` is plain FAISS.
@@ -330,7 +333,7 @@ class IndexingLayer(nn.Module):
         if not bool(torch.isfinite(x.detach().sum())):
             check_finite(x.detach().float().cpu().numpy(), "the item tower's output")
 
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
+    def _load_from_state_dict(self, state: Record, prefix: str, *others: Any) -> None:
         given = state.get(f"{prefix}centroids.codebooks")
         if given is not None and given.shape != self.codebooks.shape:
             raise ValueError(

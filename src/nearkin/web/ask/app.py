@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from nearkin.web.ask.results import curve_png, map_png, rater_rows
+from nearkin._types import Record
+from nearkin.web.ask.results import curve_png, map_png, state
 from nearkin.web.ask.survey import Question, Survey
 from nearkin.web.serving import LOCAL, make_app, same, static_text
 
@@ -68,7 +69,7 @@ class _Pages:
 
         return checked
 
-    def _posted(self, handler: Callable[[Request, dict[str, Any]], Response]) -> Callable[[Request], Any]:
+    def _posted(self, handler: Callable[[Request, Record], Response]) -> Callable[[Request], Any]:
         async def checked(request: Request) -> Response:
             _check_token(request, self._token)
             if request.headers.get("content-type", "").partition(";")[0] != "application/json":
@@ -94,19 +95,19 @@ class _Pages:
             }
         )  # fmt: skip
 
-    def _join(self, request: Request, body: dict[str, Any]) -> Response:
+    def _join(self, request: Request, body: Record) -> Response:
         return JSONResponse({"key": self._survey.join(str(body.get("name", ""))).key})
 
     def _question(self, request: Request) -> Response:
         key = request.path_params["key"]
         return self._shown(key, self._survey.ask(key))
 
-    def _answer(self, request: Request, body: dict[str, Any]) -> Response:
+    def _answer(self, request: Request, body: Record) -> Response:
         key = request.path_params["key"]
         self._survey.answer(key, body.get("question"), body.get("choice"), _number(body.get("seconds")))  # pyright: ignore[reportArgumentType]
         return self._question(request)
 
-    def _undo(self, request: Request, body: dict[str, Any]) -> Response:
+    def _undo(self, request: Request, body: Record) -> Response:
         key = request.path_params["key"]
         self._survey.undo(key)
         return self._shown(key, self._survey.ask(key))
@@ -129,16 +130,7 @@ class _Pages:
         return Response(static_text("results.html"), media_type="text/html")
 
     def _state(self, request: Request) -> Response:
-        answers = [question for question, _ in self._survey.answered()]
-        return JSONResponse(
-            {
-                "answers": len(answers),
-                "items": len(self._survey.items),
-                "error": self._survey.curve[-1][1] if self._survey.curve else None,
-                "learned": self._survey.fitted.n_answers if self._survey.fitted else 0,
-                "raters": rater_rows(self._survey),
-            }
-        )
+        return JSONResponse(state(self._survey))
 
     def _picture(self, request: Request) -> Response:
         draw = {"map": map_png, "curve": curve_png}.get(request.path_params["picture"])

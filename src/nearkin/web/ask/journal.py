@@ -2,11 +2,10 @@
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage.exchange import sync_folder
+from nearkin._types import Fields, Record
 
 
 class Journal:
@@ -18,7 +17,7 @@ class Journal:
         self.events = self._recovered()
         self._file = self.path.open("ab")
 
-    def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
+    def append(self, event: Fields, *, durable: bool = True) -> None:
         """Write an event; with `durable` it survives a power cut once this returns, else the death of this process."""
         self._file.write(json.dumps(event, ensure_ascii=False).encode() + b"\n")
         self._file.flush()
@@ -29,7 +28,7 @@ class Journal:
         """Close the file."""
         self._file.close()
 
-    def _recovered(self) -> list[dict[str, Any]]:
+    def _recovered(self) -> list[Record]:
         """The events of an earlier run. A last line that was cut off was acknowledged to nobody: it is removed."""
         if not self.path.exists():
             self.path.touch()

@@ -1,8 +1,8 @@
 """The model behind a survey: learned again now and then in a process of its own, so that no question waits for it."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 import numpy as np
@@ -12,6 +12,7 @@ from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 
 FEWEST = 10  # answers before the first fit
+FEWEST_TO_WEIGH = 30  # answers of each of two raters before raters are weighed
 _GROWTH = 1.05  # a fit is due when there are this many times the answers of the last one
 
 
@@ -26,28 +27,40 @@ class Job:
     n_questions: int
     seed: int
     rows_per_answer: int = 1  # comparisons that one answer says, one after the other in `learned`
+    raters: np.ndarray | None = None  # (answers,) the number of each answer's rater
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A finished fit: places (n, p), the error on the answers held out (None where there are none), next questions."""
+    """A finished fit: places (n, p), the error on the answers held out (None where there are none), next questions,
+    and raters' weights by number, the best one's 1 (none where all weigh the same)."""
 
     embedding: np.ndarray
     n_answers: int
     error: float | None
     questions: list[tuple[int, ...]]
+    weights: dict[int, float] = field(default_factory=dict)
 
 
 def fit(job: Job) -> Fitted:
     """Learn places from the answers, and choose what to ask next; runs in the model's own process."""
     names = np.arange(job.n_items)
     events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
-    answers = Comparisons(job.learned, names, events=events)
-    model = OrdinalEmbedding(job.n_components, random_state=job.seed).fit(answers)
+    raters = None if job.raters is None else np.repeat(job.raters, job.rows_per_answer)
+    answers = Comparisons(job.learned, names, annotators=raters, events=events)
+    weighed = raters is not None and _can_be_told_apart(raters)
+    model = OrdinalEmbedding(job.n_components, random_state=job.seed)
+    model.fit(answers, raters="estimated" if weighed else "equal")
     places = model.embedding_
     error = triplet_error(places, Comparisons(job.held_out, names)) if len(job.held_out) else None
     asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
-    return Fitted(places, len(job.learned), error, [tuple(map(int, row)) for row in asked])
+    questions = [tuple(map(int, row)) for row in asked]
+    return Fitted(places, len(job.learned), error, questions, model.rater_reliability_ or {})
+
+
+def _can_be_told_apart(raters: np.ndarray) -> bool:
+    """Whether at least two raters have given enough answers for weights of their own."""
+    return int((np.bincount(raters) >= FEWEST_TO_WEIGH).sum()) >= 2
 
 
 class Learner:
@@ -57,6 +70,7 @@ class Learner:
         self._pool: ProcessPoolExecutor | None = None
         self._running: Future[Fitted] | None = None
         self._last = 0
+        self.failure: str | None = None
 
     def offer(self, make: Callable[[], Job], n_answers: int) -> None:
         """Begin a fit if none runs and there are enough new answers."""
@@ -69,15 +83,17 @@ class Learner:
     def take(self) -> Fitted | None:
         """The fit that has finished since the last call, None if there is none.
 
-        A fit that failed (answers that all cancel out) is left out; more answers bring the next.
+        A fit that failed (answers that all cancel out, a process that was killed for memory) is left out and named in
+        `failure`; more answers bring the next. People's answers go on meanwhile.
         """
         if self._running is None or not self._running.done():
             return None
         running, self._running = self._running, None
-        try:
-            return running.result()
-        except ValueError:
-            return None
+        error = running.exception()
+        self.failure = None if error is None else f"{type(error).__name__}: {error}"
+        if isinstance(error, BrokenExecutor):
+            self._pool = None
+        return running.result() if error is None else None
 
     def close(self) -> None:
         """End the process."""

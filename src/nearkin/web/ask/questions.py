@@ -51,6 +51,11 @@ class Form:
         first, second = sorted([tuple(sorted(shown[:2])), tuple(sorted(shown[2:]))])
         return *first, *second
 
+    def in_words(self, said: Shown, names: Sequence[str]) -> str:
+        """An answer as a person reads it: the odd one, the nearer of two, or the pair that is more alike."""
+        chosen = {"odd-one-out": said[:1], "triplet": said[1:2]}.get(self.name, said[:2])
+        return " and ".join(names[item] for item in chosen)
+
     def random(self, n: int, rng: np.random.Generator) -> Shown:
         """A question of any of n items."""
         if self.name == "pairs" and n < 4:  # two pairs of three items share one

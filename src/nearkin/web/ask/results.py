@@ -1,38 +1,60 @@
-"""What the experimenter sees: the map so far, the error on answers held out, and how the raters do."""
+"""What the experimenter sees: the map so far, the error on answers held out, how the raters do, where they differ."""
 
+from collections.abc import Mapping
 from statistics import median
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from nearkin.plots.style import FAINT, INK, SERIES, new_axes
-from nearkin.web.ask.questions import Question
+from nearkin._types import Record
+from nearkin.plots.labels import label_points
+from nearkin.plots.style import FAINT, SERIES, new_axes
+from nearkin.web.ask.disagreement import Said, pairs_against_map, said, split_questions, votes_by_question
 from nearkin.web.ask.raters import Rater
 from nearkin.web.ask.survey import Survey
 from nearkin.web.drawing import png
 
-_LABELS = 40  # items of a map that are named
+Votes = Mapping[Said, list[tuple[str, Said]]]
 
 
-def rater_rows(survey: Survey) -> list[dict[str, Any]]:
-    """For each rater: answers, share of "can't say", seconds, and how often the same is said again, the known is said,
-    and what others say is said."""
-    votes = _votes(survey)
-    return [_row(survey, rater, votes) for rater in survey.raters.values() if rater.answered]
+def state(survey: Survey) -> Record:
+    """What the page tells: counts, the error on answers held out, raters, and where answers disagree."""
+    answered = survey.said()
+    votes = votes_by_question(survey.form, answered)
+    fitted, names = survey.fitted, survey.items.ids
+    return {
+        "answers": len(survey.answered()),
+        "items": len(survey.items),
+        "error": survey.curve[-1][1] if survey.curve else None,
+        "learned": fitted.n_answers if fitted else 0,
+        "failure": survey.failure,
+        "raters": _rater_rows(survey, votes),
+        "questions": split_questions(survey.form, votes, names),
+        "pairs": pairs_against_map(survey.form, answered, fitted.embedding, names) if fitted else [],
+    }
 
 
-def _row(survey: Survey, rater: Rater, votes: dict[tuple[int, ...], list[tuple[str, tuple[int, ...]]]]) -> dict:
-    answers = [survey.questions[number] for number in rater.answered]
-    said = [q for q in answers if q.choice is not None and q.choice >= 0]
-    same_again = [_line(survey, q) == _line(survey, survey.questions[q.of]) for q in said if q.of is not None]
-    known = [_line(survey, q) in survey.plan.catch for q in said if q.reason == "catch"]
-    others = [
-        line == _line(survey, q)
-        for q in said
-        for who, line in votes.get(survey.form.key(q.shown), [])
-        if who != rater.key
+def rater_rows(survey: Survey) -> list[Record]:
+    """For each rater: answers, share of "can't say", seconds, how often the same is said again, the known is said, and
+    what others say is said, and the weight of the answers in the model (None before it has one)."""
+    return _rater_rows(survey, votes_by_question(survey.form, survey.said()))
+
+
+def _rater_rows(survey: Survey, votes: Votes) -> list[Record]:
+    weights = survey.fitted.weights if survey.fitted else {}
+    return [
+        {**_row(survey, rater, votes), "weight": weights.get(number)}
+        for number, rater in enumerate(survey.raters.values())
+        if rater.answered
     ]
+
+
+def _row(survey: Survey, rater: Rater, votes: Votes) -> Record:
+    form, answers = survey.form, [survey.questions[number] for number in rater.answered]
+    given = [q for q in answers if q.choice is not None and q.choice >= 0]
+    same_again = [said(form, q) == said(form, survey.questions[q.of]) for q in given if q.of is not None]
+    known = [said(form, q) in survey.plan.catch for q in given if q.reason == "catch"]
+    others = [line == said(form, q) for q in given for who, line in votes[form.key(q.shown)] if who != rater.key]
     return {
         "name": rater.name,
         "answers": len(answers),
@@ -42,23 +64,6 @@ def _row(survey: Survey, rater: Rater, votes: dict[tuple[int, ...], list[tuple[s
         "catch": _share(known),
         "agree": _share(others),
     }
-
-
-def _line(survey: Survey, question: Question) -> tuple[int, ...]:
-    """What an answer says, whichever side its items were on."""
-    line = survey.form.line(question.shown, question.choice or 0)
-    if survey.form.name == "odd-one-out":
-        return line[-1:]
-    return line if survey.form.name == "triplet" else (*sorted(line[:2]), *sorted(line[2:]))
-
-
-def _votes(survey: Survey) -> dict[tuple[int, ...], list[tuple[str, tuple[int, ...]]]]:
-    """For each question that was answered, who said what."""
-    found: dict[tuple[int, ...], list[tuple[str, tuple[int, ...]]]] = {}
-    for question, _ in survey.answered():
-        if question.choice is not None and question.choice >= 0:
-            found.setdefault(survey.form.key(question.shown), []).append((question.rater, _line(survey, question)))
-    return found
 
 
 def _share(values: list[bool]) -> float | None:
@@ -73,12 +78,11 @@ def map_png(survey: Survey, dark: bool = False) -> bytes:
         return png(_empty(ax, "the map appears after the first answers"), dark)
     X = fitted.embedding if fitted.embedding.shape[1] > 1 else np.c_[fitted.embedding, np.zeros(len(fitted.embedding))]
     ax.scatter(X[:, 0], X[:, 1], s=12, color=SERIES[0])
-    for number in range(0, len(X), max(1, len(X) // _LABELS)):
-        ax.annotate(survey.items.ids[number].replace("$", r"\$")[:24], (X[number, 0], X[number, 1]), xytext=(3, 3),
-                    textcoords="offset points", fontsize=8, color=INK)  # fmt: skip
     ax.set_aspect("equal")
     ax.set_xticks([])
     ax.set_yticks([])
+    ax.spines["bottom"].set_visible(False)
+    label_points(ax, X, [name[:24] for name in survey.items.ids])
     return png(ax, dark)
 
 

@@ -3,14 +3,13 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._types import Fields, Record
 from nearkin.web.ask.items import Items
 from nearkin.web.ask.journal import Journal
 from nearkin.web.ask.model import Fitted, Job, Learner
@@ -19,6 +18,8 @@ from nearkin.web.ask.raters import Rater
 from nearkin.web.ask.table import AnswerTable
 from nearkin.web.serving import new_token
 
+_SHARED = 0.25  # of the random questions: those that somebody else was asked too
+_RECENT = 1000  # questions among which one to share is looked for
 _KEPT_QUESTIONS = 400  # that the model chooses at once: as many as may be answered until its next fit
 
 
@@ -103,6 +104,11 @@ class Survey:
             raise ValueError("this link is not known here; open the survey's own link again")
         return self.raters[key]
 
+    @property
+    def failure(self) -> str | None:
+        """Why the model's last fit failed; None if it did not."""
+        return self._learner.failure
+
     # ---- asking ----------------------------------------------------------------------------------------------------
 
     def ask(self, key: str) -> Question:
@@ -154,6 +160,10 @@ class Survey:
         """All answers in force, those of "can't say" too, with the rater's name."""
         return [(q, self.raters[q.rater].name) for q in self.questions if q.choice is not None]
 
+    def said(self) -> list[Question]:
+        """The answered questions whose answer orders something: all but "can't say"."""
+        return [q for q in self.questions if q.choice is not None and q.choice >= 0]
+
     def close(self) -> None:
         """End the model's process and close the files."""
         self._learner.close()
@@ -175,11 +185,23 @@ class Survey:
                 shown = self._pool.popleft()
                 if not rater.has_seen(self.form.key(shown)):
                     return "active", shown, None
+        if draw >= plan.random_share:
+            return "start", self._drawn(rater), None
+        shared = self._rng.random() < _SHARED and self._asked_of_others(rater)
+        return "random", shared or self._drawn(rater), None
+
+    def _drawn(self, rater: Rater) -> Shown:
+        """A question at random, a new one to the rater if 20 draws find one."""
         for _ in range(20):
             shown = self.form.random(len(self.items), self._rng)
             if not rater.has_seen(self.form.key(shown)):
                 break
-        return ("random" if draw < plan.random_share else "start"), shown, None
+        return shown
+
+    def _asked_of_others(self, rater: Rater) -> Shown | None:
+        """A random question that somebody else was asked lately and this rater was not, so that the two compare."""
+        recent = (q for q in reversed(self.questions[-_RECENT:]) if q.reason == "random" and q.rater != rater.key)
+        return next((q.shown for q in recent if not rater.has_seen(self.form.key(q.shown))), None)
 
     def _look_at_model(self) -> None:
         found = self._learner.take()
@@ -194,10 +216,13 @@ class Survey:
         self._learner.offer(self._job, self._n_learnable)
 
     def _job(self) -> Job:
-        held_out = [q for q in self.questions if q.reason == "random" and q.choice is not None and q.choice >= 0]
+        held_out = [q for q in self.said() if q.reason == "random"]
+        learned = [q for q in self.questions if q.teaches]
+        number_of = {key: number for number, key in enumerate(self.raters)}
         return Job(
-            len(self.items), self._comparisons([q for q in self.questions if q.teaches]), self._comparisons(held_out),
-            self.plan.n_components, _KEPT_QUESTIONS, self.plan.seed, 2 if self.form.name == "odd-one-out" else 1,
+            len(self.items), self._comparisons(learned), self._comparisons(held_out), self.plan.n_components,
+            _KEPT_QUESTIONS, self.plan.seed, 2 if self.form.name == "odd-one-out" else 1,
+            np.array([number_of[q.rater] for q in learned], np.int64),
         )  # fmt: skip
 
     def _comparisons(self, questions: list[Question]) -> np.ndarray:
@@ -209,7 +234,7 @@ class Survey:
             raise ValueError("this question was asked of somebody else; reload the page")
         return self.questions[number]
 
-    def _note(self, event: dict[str, Any], *, durable: bool = True) -> None:
+    def _note(self, event: Record, *, durable: bool = True) -> None:
         self.journal.append(event, durable=durable)
         self._apply(event)
 
@@ -227,7 +252,7 @@ class Survey:
             self._apply(event)
         self.journal.events.clear()
 
-    def _apply(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Fields) -> None:
         """Change the state as an event says: while it happens, and again when a survey is taken up."""
         kind = event["event"]
         if kind == "links":

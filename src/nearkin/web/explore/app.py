@@ -1,7 +1,6 @@
 """The addresses of `nearkin explore`: a page and what it asks for, all behind one token and only to be read."""
 
 from collections.abc import Callable
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -9,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from nearkin._types import Record
 from nearkin.web.explore.explorer import Explorer
 from nearkin.web.serving import LOCAL, make_app, same, static_text
 
@@ -58,7 +58,7 @@ class _Pages:
 
     def _find(self, request: Request) -> Response:
         rows = self._explorer.collection.find(request.query_params.get("text", "")[:200])
-        found: list[dict[str, Any]] = [{"row": row, **about} for row, about in self._explorer.named(rows).items()]
+        found: list[Record] = [{"row": row, **about} for row, about in self._explorer.named(rows).items()]
         return JSONResponse(found)
 
     def _picture(self, request: Request) -> Response:

@@ -1,11 +1,11 @@
 """The rows that a page shows: names, exact vectors, one index over them or two, and an item's neighbours in each."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._types import Record
 from nearkin.index import Index, identifiers
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 from nearkin.pipeline.left_side import LeftSide
@@ -42,7 +42,7 @@ class Answer:
         """All rows that occur."""
         return {*(self.exact or ()), *(row for lists in self.found for some in lists for row in some)}
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """As the page reads it."""
         return {"exact": self.exact, "found": self.found, "true": self.true, "coded": self.coded}
 
@@ -84,7 +84,7 @@ class Collection:
         """The id of a row, as text."""
         return str(row if self.ids is None else self.ids[row])
 
-    def about(self, row: int) -> dict[str, Any]:
+    def about(self, row: int) -> Record:
         """What a page shows of a row."""
         labels, texts, pictures = self.beside.labels, self.beside.texts, self.beside.pictures
         return {

@@ -1,10 +1,11 @@
 """What a page is told: about the rows and columns as far as they are measured, about one item, about found items."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.pipeline.left_side import find_ids
 from nearkin.web.explore.collection import Answer, Collection
 from nearkin.web.explore.measures import Measures
@@ -20,7 +21,7 @@ class Explorer:
     measures: Measures
     swept: Swept | None = None
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> Record:
         """What the page shows before a click."""
         collection, measures = self.collection, self.measures
         return {
@@ -42,13 +43,13 @@ class Explorer:
             "sweep": None if self.swept is None else self.swept.record(),
         }
 
-    def item(self, row: int) -> dict[str, Any]:
+    def item(self, row: int) -> Record:
         """The neighbours of a row, and what is known of each; ValueError for a row that is none."""
         self.check(row)
         (answer,) = self.collection.answers(self.collection.vectors(np.array([row])))
         return self.answered(row, answer)
 
-    def asked_by(self, name: str) -> dict[str, Any]:
+    def asked_by(self, name: str) -> Record:
         """The list of a left entity: its history, and what the index finds beyond it; ValueError for an unknown one."""
         left = self.collection.left
         if left is None:
@@ -58,15 +59,15 @@ class Explorer:
         (answer,) = self.collection.answers(left.vectors[row : row + 1], frozenset(history))
         return self.answered(-1, answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
 
-    def answered(self, row: int, answer: Answer) -> dict[str, Any]:
+    def answered(self, row: int, answer: Answer) -> Record:
         """An answer with what is known of its rows."""
         return {"row": row, **answer.record(), "about": self.named({*answer.rows(), *([row] if row >= 0 else [])})}
 
-    def named(self, rows: Any) -> dict[int, dict[str, Any]]:
+    def named(self, rows: Iterable[int]) -> dict[int, Record]:
         """What is known of rows."""
         return {row: self.collection.about(row) for row in rows}
 
-    def worst(self) -> list[dict[str, Any]]:
+    def worst(self) -> list[Record]:
         """The worst rows, with what they lose and how far their codes lie."""
         place = {row: at for at, row in enumerate(self.measures.rows.tolist())}
         columns = {name: self.measures.colours.get(f"{name}0") for name in ("lost", "error")}

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.web.explore.collection import Collection
 from nearkin.web.explore.layout import SAMPLE, neighbour_preserving, principal
 
@@ -26,7 +26,7 @@ class Column:
     names: list[str] | None = None
     version: int = 0
 
-    def record(self, name: str) -> dict[str, Any]:
+    def record(self, name: str) -> Record:
         """What a page must know before it reads the values."""
         return {"name": name, "title": self.title, "note": self.note, "names": self.names, "version": self.version}
 
@@ -80,7 +80,7 @@ class Measures:
         keys = [nothing if column is None else np.nan_to_num(column.values, nan=-1) for column in (error, lost)]
         return self.rows[np.lexsort([-key for key in keys])][:WORST].tolist()
 
-    def kept(self) -> list[dict[str, Any]]:
+    def kept(self) -> list[Record]:
         """For each index, the share of neighbours that its codes keep, over how many rows."""
         found = []
         for number in range(len(self.collection.coded)):

@@ -4,10 +4,10 @@ import base64
 import hashlib
 import json
 import re
-from typing import Any
 
 import numpy as np
 
+from nearkin._types import Record
 from nearkin.web.explore.explorer import Explorer
 from nearkin.web.serving import static_text
 
@@ -43,7 +43,7 @@ def _checksum(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _data(explorer: Explorer) -> dict[str, Any]:
+def _data(explorer: Explorer) -> Record:
     measures, collection = explorer.measures, explorer.collection
     answers, rows = {}, measures.rows.tolist()
     for first in range(0, len(rows), _BATCH):

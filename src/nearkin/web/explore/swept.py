@@ -3,9 +3,9 @@
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from nearkin._storage import regular_file
+from nearkin._types import Record
 from nearkin.plots import new_axes, plot_against_bytes
 from nearkin.plots.style import legend, series_style
 from nearkin.web.drawing import png
@@ -17,9 +17,9 @@ class Swept:
 
     k: int
     target: float
-    trials: list[dict[str, Any]]
+    trials: list[Record]
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """The table."""
         keys = ("method", "bytes", "queries_per_second")
         rows = [
@@ -47,7 +47,7 @@ class Swept:
         legend(ax)
         return png(ax, dark)
 
-    def _of(self, method: str) -> list[dict[str, Any]]:
+    def _of(self, method: str) -> list[Record]:
         return [trial for trial in self.trials if trial["method"] == method]
 
 

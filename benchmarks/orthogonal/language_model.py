@@ -1,0 +1,225 @@
+"""Rotations of a language model at 4 bits: loss and perplexity against time, ours beside SGDG, Hadamard and none.
+
+    python -m benchmarks orthogonal language_model                       # a quarter of an hour of one thread
+    python -m benchmarks orthogonal language_model --methods SGDG,none   # these rows anew
+    python -m benchmarks orthogonal language_model --small --device cpu  # seconds
+
+A network of transformer.py is trained once (kept in --cache). Its weights and activations are rounded to 4 bits, and
+the rotations R1 (residual stream) and R2 (each head) are learned through the rounding, from random Hadamard matrices,
+by the loss on the training text. Every method has the same grid of step lengths, judged on seed 0 with a fifth of the
+steps; then five fresh seeds, a cosine down to zero, `STEPS` steps. The clock counts gradient and step and stops while
+the loss on the judging text is taken. Writes results/orthogonal_language_model.json and docs/figures.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from scipy.linalg import hadamard
+from torch import Tensor, nn
+
+from benchmarks.harness import limit_threads, save
+from benchmarks.options import FIGURES, RESULTS, parser
+from benchmarks.orthogonal.figures import draw_language_model
+from benchmarks.orthogonal.sgdg import SGDG
+from benchmarks.orthogonal.transformer import Shape, Weights, characters, loss, rotated, sequences, trained
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
+
+NAME = "orthogonal_language_model"
+BITS = 4
+GRID = tuple(0.001 * 4.0**power for power in range(8))  # step lengths, for every method
+STEPS = 100  # SpinQuant's number
+CACHE = Path(__file__).parents[1] / ".cache"
+SMALL = Shape(d=32, layers=2, heads=2, hidden=64, length=32, steps=30, batch=8)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How R1 and R2 are moved; `steps` is the share of all steps that it takes."""
+
+    name: str
+    build: Callable[[list[nn.Parameter], float], torch.optim.Optimizer]
+    steps: float = 1.0
+
+
+ADAM = Adam((0.9, 0.95))
+METHODS = [
+    Method("SGDG", SGDG),
+    Method("SGDG, momentum 0.9", lambda p, lr: SGDG(p, lr, momentum=0.9)),
+    Method("newton-schulz, momentum 0.9", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=0.9)),
+    Method("newton-schulz, Adam", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=ADAM)),
+    Method("givens greedy, Adam", lambda p, lr: GivensDescent(p, lr, momentum=ADAM)),
+    Method("givens random, Adam", lambda p, lr: GivensDescent(p, lr, "random", momentum=ADAM)),
+    Method("flow s=d/log d, Adam", lambda p, lr: StochasticFlow(p, lr, "d/log d", scale="none", momentum=ADAM)),
+]
+HALVES = ["SGDG", "newton-schulz, Adam"]  # which also run with half the steps
+METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS if m.name in HALVES]
+
+
+class Task:
+    """A trained network, its text, and how rotations of it are judged."""
+
+    def __init__(self, shape: Shape, cache: Path, device: str, batch: int, judged: int) -> None:
+        self.shape, self.device, self.batch = shape, device, batch
+        self.text, self.held_out = characters()
+        self.weights: Weights = trained(shape, self.text, cache, device)
+        source = torch.Generator().manual_seed(12345)
+        self.judge = sequences(self.held_out, judged, shape.length, source, device)
+
+    def hadamard(self, seed: int) -> list[Tensor]:
+        """Random Hadamard matrices R1 (d, d) and R2 (layers, heads, w, w): rows of one with random signs."""
+        generator = torch.Generator().manual_seed(seed)
+        s, width = self.shape, self.shape.d // self.shape.heads
+
+        def draw(*size: int) -> Tensor:
+            signs = torch.randint(2, (*size, 1), generator=generator) * 2.0 - 1
+            return (signs * torch.from_numpy(hadamard(size[-1])).float() / size[-1] ** 0.5).to(self.device)
+
+        return [draw(s.d), draw(s.layers, s.heads, width)]
+
+    def identity(self) -> list[Tensor]:
+        """R1 and R2 that turn nothing."""
+        s, width = self.shape, self.shape.d // self.shape.heads
+        return [
+            torch.eye(n, device=self.device).repeat(*b, 1, 1).squeeze()
+            for n, b in ((s.d, (1,)), (width, (s.layers, s.heads)))
+        ]
+
+    def loss(self, rotations: list[Tensor], tokens: Tensor, bits: int | None = BITS) -> Tensor:
+        return loss(rotated(self.weights, *rotations), tokens, self.shape.heads, bits)
+
+    @torch.no_grad()
+    def judged(self, rotations: list[Tensor], bits: int | None = BITS) -> float:
+        """Loss on the judging text."""
+        parts = self.judge.split(16)
+        return sum(float(self.loss(rotations, part, bits)) * len(part) for part in parts) / len(self.judge)
+
+    def now(self) -> float:
+        """CPU seconds of this process, or the clock's once the device has finished."""
+        if self.device == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+def learn(task: Task, method: Method, lr: float, seed: int, steps: int, every: int) -> dict[str, Any]:
+    """One run from a random Hadamard start: the curve of (seconds, judged loss), the seconds of the steps alone."""
+    rotations = [nn.Parameter(R) for R in task.hadamard(seed)]
+    optimizer = method.build(rotations, lr)
+    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    source = torch.Generator().manual_seed(1000 + seed)
+    curve, spent, stepping = [(0.0, task.judged(rotations))], 0.0, 0.0
+    for step in range(1, steps + 1):
+        tokens = sequences(task.text, task.batch, task.shape.length, source, task.device)
+        start = task.now()
+        optimizer.zero_grad()
+        task.loss(rotations, tokens).backward()
+        middle = task.now()
+        optimizer.step()
+        end = task.now()
+        spent, stepping = spent + end - start, stepping + end - middle
+        rates.step()
+        if step % every == 0 or step == steps:
+            curve.append((spent, task.judged(rotations)))
+            if not curve[-1][1] < 3 * curve[0][1]:
+                break
+    error = max(orthogonality_error(R.detach().double()) for R in rotations)
+    return {"curve": curve, "loss": curve[-1][1], "seconds": spent, "stepping": stepping, "orthogonality": error}
+
+
+def choose(task: Task, method: Method, steps: int) -> tuple[float, dict[str, float]]:
+    """The step length of the grid with the least loss on seed 0 after a fifth of the steps, and all losses."""
+    losses = {}
+    for lr in GRID:
+        try:
+            losses[lr] = learn(task, method, lr, 0, steps, steps)["loss"]
+        except ValueError:  # diverged: the gradient is not finite
+            losses[lr] = math.inf
+        losses[lr] = losses[lr] if math.isfinite(losses[lr]) else math.inf
+    return min(losses, key=lambda lr: losses[lr]), {f"{lr:.4g}": value for lr, value in losses.items()}
+
+
+def compete(task: Task, method: Method, chosen: dict[str, Any], steps: int, seeds: int) -> dict[str, Any]:
+    """The method's row: step length by `choose`, then fresh seeds. A row of half the steps takes the whole one's."""
+    base = method.name.removesuffix(", half the steps")
+    if base in chosen:
+        lr, grid = chosen[base]["lr"], chosen[base]["grid"]
+    else:
+        lr, grid = choose(task, method, max(1, steps // 5))
+    count = round(method.steps * steps)
+    runs = [learn(task, method, lr, seed, count, max(1, steps // 10)) for seed in range(1, seeds + 1)]
+    return {"lr": lr, "grid": grid, "steps": count, "runs": runs}
+
+
+def fixed(task: Task, seeds: int) -> dict[str, Any]:
+    """What is not learned: the network as it is, rounded as it is, and turned by random Hadamard matrices."""
+    turned = [task.judged(task.hadamard(seed)) for seed in range(1, seeds + 1)]
+    none = task.identity()
+    rows = {"not rounded": [task.judged(none, None)], "none": [task.judged(none)], "random Hadamard": turned}
+    return {name: {"runs": [{"loss": value} for value in values]} for name, values in rows.items()}
+
+
+def line(name: str, row: dict[str, Any]) -> str:
+    losses = [run["loss"] for run in row["runs"]]
+    mean, sd = statistics.mean(losses), statistics.stdev(losses) if len(losses) > 1 else 0.0
+    text = f"{name:36}{mean:8.4f}{sd:8.4f}{math.exp(mean):11.4f}"
+    if "lr" not in row:
+        return text
+    seconds, stepping = (statistics.mean(run[key] for run in row["runs"]) for key in ("seconds", "stepping"))
+    error = max(run["orthogonality"] for run in row["runs"])
+    return f"{text}{seconds:9.2f}{stepping:9.3f}{row['lr']:8.3g}{error:10.1e}"
+
+
+def parse() -> argparse.Namespace:
+    options = parser(__doc__)
+    options.add_argument("--methods", help="only those whose name is one of these words, separated by semicolons")
+    options.add_argument("--steps", type=int, default=STEPS)
+    options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--small", action="store_true", help="a tiny network and few steps")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--cache", type=Path, default=CACHE, help="where the trained network is kept")
+    options.add_argument("--figures", type=Path, default=FIGURES)
+    return options.parse_args()
+
+
+def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
+    """Fill `found` with the rows asked for, naming each."""
+    small = arguments.small or arguments.quick
+    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 4, 48)
+    steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
+    task = Task(shape, arguments.cache, arguments.device, batch, judged)
+    for name, row in fixed(task, seeds).items():
+        found[name] = row
+        yield name
+    asked = arguments.methods.split(";") if arguments.methods else None
+    for method in METHODS:
+        if asked is None or method.name in asked:
+            found[method.name] = compete(task, method, found, steps, seeds)
+            yield method.name
+
+
+def main() -> None:
+    arguments = parse()
+    limit_threads(arguments.threads)
+    arguments.figures.mkdir(parents=True, exist_ok=True)
+    name = NAME if not (arguments.small or arguments.quick) else f"{NAME}_quick"
+    file = RESULTS / f"{name}.json"
+    found: dict[str, Any] = json.loads(file.read_text())["results"] if file.exists() else {}
+    settings = {"bits": BITS, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}
+    print(f"{'':36}{'loss':>8}{'sd':>8}{'perplexity':>11}{'seconds':>9}{'stepping':>9}{'lr':>8}{'|RtR-I|':>10}")
+    for row in measure(arguments, found):
+        save(name, found, **settings)
+        print(line(row, found[row]), flush=True)
+    draw_language_model(found, arguments.figures / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main()

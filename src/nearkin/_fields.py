@@ -1,0 +1,10 @@
+"""Records of named values, as types; nothing is loaded for them, so the command line can name them."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Record: TypeAlias = dict[str, Any]
+"""Named values of any kind: what a callback hears, what a file of JSON holds, a function's options by name."""
+
+Fields: TypeAlias = Mapping[str, Any]
+"""A record that is only read."""

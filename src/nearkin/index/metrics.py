@@ -1,0 +1,3 @@
+"""What an index compares rows by."""
+
+METRICS = ("l2", "ip", "cosine", "hamming")

@@ -1,0 +1,75 @@
+"""How often gradients are looked at: always, every so many steps, never."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
+from nearkin.orthogonal.gradients import check_finite_option, is_due
+
+FAMILIES = {
+    "riemannian": lambda p, when: RiemannianDescent(p, 0.1, "newton-schulz", check_finite=when),
+    "flow": lambda p, when: StochasticFlow(p, 0.1, 3, scale="none", check_finite=when),
+    "givens": lambda p, when: GivensDescent([{"params": p, "check_finite": when}], 0.1),
+    "chosen": lambda p, when: orthogonal_optimizer(p, 0.1, check_finite=when),
+    "chosen givens": lambda p, when: orthogonal_optimizer(p, 0.1, method="givens", check_finite=when),
+}
+
+
+@pytest.mark.parametrize(("when", "seen"), [(True, 1), ("every 3", 3), ("every 1", 1)])
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_bad_gradient_is_seen_when_it_is_looked_at(name: str, when: Any, seen: int, count: int) -> None:
+    params = [nn.Parameter(torch.eye(6)) for _ in range(count)]
+    optimizer = FAMILIES[name](params, when)
+    for p in params:
+        p.grad = torch.ones(6, 6)
+    for _ in range(seen - 1):
+        optimizer.step()
+    before = params[-1].detach().clone()
+    params[-1].grad = torch.full((6, 6), torch.nan)
+    with pytest.raises(ValueError, match=f"gradient of parameter {count - 1}.*NaN"):
+        optimizer.step()
+    assert torch.equal(params[-1].detach(), before)
+
+
+def test_without_looks_a_nan_goes_into_the_parameters_or_is_a_step_that_is_not_finite() -> None:
+    p = nn.Parameter(torch.eye(6))
+    optimizer = RiemannianDescent([p], 0.1, "newton-schulz", check_finite=False)
+    p.grad = torch.full((6, 6), torch.nan)
+    with pytest.raises(ValueError, match="step is not finite"):
+        optimizer.step()
+    assert torch.equal(p.detach(), torch.eye(6))
+
+
+def test_a_sparse_gradient_is_refused_without_looks_too() -> None:
+    p = nn.Parameter(torch.eye(4))
+    optimizer = RiemannianDescent([p], 0.1, check_finite=False)
+    p.grad = torch.eye(4).to_sparse()
+    with pytest.raises(TypeError, match=r"parameter 0 is sparse.*dense"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("value", ["every 0", "every", "every x", "always", 3, None, "every -1"])
+def test_what_is_no_option(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"check_finite is .*'every 100'"):
+        check_finite_option(value)
+    with pytest.raises(ValueError, match="check_finite is"):
+        RiemannianDescent([nn.Parameter(torch.eye(3))], 0.1, check_finite=value)
+
+
+def test_steps_are_counted_from_one() -> None:
+    assert [is_due("every 3", step) for step in range(1, 7)] == [False, False, True, False, False, True]
+
+
+def test_state_of_an_optimizer_without_the_option_loads() -> None:
+    p = nn.Parameter(torch.eye(4))
+    optimizer = RiemannianDescent([p], 0.1)
+    saved = optimizer.state_dict()
+    del saved["param_groups"][0]["check_finite"]
+    optimizer.load_state_dict(saved)
+    p.grad = torch.full((4, 4), torch.nan)
+    with pytest.raises(ValueError, match="NaN"):
+        optimizer.step()

@@ -1,0 +1,77 @@
+"""The compiled step of small matrices is the step of products."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.orthogonal import Adam, RiemannianDescent, riemannian_descent
+from nearkin.orthogonal.retraction import TOLERANCE
+from nearkin.orthogonal.small_matrices import LARGEST, Rates, descend_small, is_small, orthonormalize_small
+
+SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (9, 4), (40, 3), (3, 6, 6), (2, 9, 4)]
+
+
+def trained(shape: tuple[int, ...], dtype: torch.dtype, momentum: Any, lr: float) -> tuple[Tensor, list[Tensor]]:
+    p = nn.Parameter(haar_orthogonal(*shape, random_state=1, dtype=dtype))
+    optimizer = RiemannianDescent([p], lr, "newton-schulz", momentum=momentum)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(5):
+        p.grad = torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
+        optimizer.step()
+    return p.detach(), [value for value in optimizer.state[p].values() if isinstance(value, Tensor)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("momentum", [0.0, 0.7, Adam((0.8, 0.95))], ids=["plain", "momentum", "adam"])
+@pytest.mark.parametrize("lr", [1e-3, 0.05, 30.0], ids=["short", "usual", "too long"])
+def test_it_is_the_step_of_products(
+    shape: tuple[int, ...], dtype: torch.dtype, momentum: Any, lr: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled, moments = trained(shape, dtype, momentum, lr)
+    monkeypatch.setattr(riemannian_descent, "is_small", lambda M: False)
+    slow, slow_moments = trained(shape, dtype, momentum, lr)
+    bound = 40 * TOLERANCE[dtype]  # of the iteration; moments are those of gradients at points so near
+    torch.testing.assert_close(compiled, slow, rtol=0, atol=bound)
+    for ours, theirs in zip(moments, slow_moments, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e3 * bound)
+    assert orthogonality_error(compiled) <= TOLERANCE[dtype]
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 5), (2, 7, 3)], ids=str)
+def test_a_step_too_long_leaves_the_point(shape: tuple[int, ...]) -> None:
+    X = haar_orthogonal(*shape, random_state=0)
+    start, G = X.clone(), torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    moved, done = descend_small(X, G, (None, None), Rates(100.0), 3e-5)
+    assert not done
+    assert torch.equal(X, start)
+    assert not torch.equal(moved, start)
+    moved, done = descend_small(X, G, (None, None), Rates(0.01), 3e-5)
+    assert done
+    assert moved is X
+
+
+def test_far_and_near_matrices_need_several_steps_or_one() -> None:
+    X = haar_orthogonal(12, 12, random_state=0, dtype=torch.float64)
+    for size in (1e-9, 1e-5, 1e-3, 0.05, 0.2):
+        M = X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
+        assert orthonormalize_small(M, 1e-11)
+        assert orthogonality_error(M) <= 1e-11
+        U, _, Vt = torch.linalg.svd(
+            X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
+        )
+        torch.testing.assert_close(M, U @ Vt, rtol=0, atol=1e-10)  # the polar factor
+
+
+def test_what_is_small() -> None:
+    side = int(LARGEST**0.5)
+    assert is_small(torch.eye(side))
+    assert not is_small(torch.eye(side + 1))
+    assert not is_small(torch.eye(4, dtype=torch.bfloat16))
+    assert not is_small(torch.eye(6)[:, ::2])
+    with pytest.raises(ValueError, match="at most"):
+        orthonormalize_small(torch.eye(side + 1), 1e-5)

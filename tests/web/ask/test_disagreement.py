@@ -1,0 +1,39 @@
+"""Where answers disagree: over one question, and with the map."""
+
+import numpy as np
+import pytest
+
+from nearkin.web.ask.disagreement import pairs_against_map, said, split_questions, votes_by_question
+from nearkin.web.ask.questions import FORMS, Question
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def answered(form, *given):
+    """Questions with their answers: (rater, items shown, choice)."""
+    return [Question(n, rater, "random", shown, choice) for n, (rater, shown, choice) in enumerate(given)]
+
+
+def test_a_question_that_people_answer_differently_is_named_with_its_counts():
+    form = FORMS["triplet"]
+    asked = answered(
+        form, ("x", (0, 1, 2), 0), ("y", (0, 2, 1), 1), ("z", (0, 1, 2), 1), ("x", (0, 1, 3), 0), ("y", (0, 1, 3), 0)
+    )
+    (row,) = split_questions(form, votes_by_question(form, asked), NAMES)
+    assert row == {"items": ["a", "b", "c"], "said": [["b", 2], ["c", 1]]}
+
+
+@pytest.mark.parametrize(("name", "words"), [("triplet", "b"), ("odd-one-out", "a"), ("pairs", "a and b")])
+def test_answers_are_told_in_words(name, words):
+    form = FORMS[name]
+    shown = (0, 1, 2, 3)[: form.n_items]
+    assert form.in_words(said(form, Question(0, "x", "random", shown, 0)), NAMES) == words
+
+
+def test_the_pair_that_the_map_places_otherwise_comes_first():
+    form, places = FORMS["triplet"], np.array([[0.0], [1.0], [3.0], [7.0]])
+    right = [("x", (0, 1, 3), 0), ("x", (1, 0, 3), 0), ("x", (2, 1, 3), 0), ("x", (0, 2, 3), 0)] * 3
+    wrong = [("x", (0, 1, 2), 1)] * 5
+    found = pairs_against_map(form, answered(form, *right, *wrong), places, NAMES)
+    assert found[0] == {"items": ["a", "c"], "answers": 8, "against": 5 / 8}
+    assert pairs_against_map(form, [], places, NAMES) == []
