@@ -1,7 +1,7 @@
 """ScaNN's codes alone, run by the peers' own Python: `python peer_scann.py FOLDER COLUMNS`, COLUMNS of a 4-bit code.
 
-FOLDER/data.npz holds searched and queries. Writes FOLDER/found.npy, and prints one line of JSON. The loss is the plain one,
-not the anisotropic one, which is for inner products.
+FOLDER/data.npz holds searched and queries. Writes FOLDER/found.npy, and prints one line of JSON. The loss is the plain
+one, not the anisotropic one, which is for inner products.
 """
 
 import json
@@ -18,8 +18,6 @@ start = time.process_time()
 builder = scann.scann_ops_pybind.builder(X, 10, "squared_l2").set_n_training_threads(1)
 builder = builder.score_ah(columns, anisotropic_quantization_threshold=float("nan"), training_sample_size=len(X))
 searcher = builder.build()
-    columns, anisotropic_quantization_threshold=float("nan"), training_sample_size=len(X)
-).build()
 seconds = time.process_time() - start
 searcher.search_batched(Q[:10], final_num_neighbors=10)
 start = time.process_time()
