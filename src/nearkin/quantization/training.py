@@ -8,6 +8,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
+from nearkin.linalg.threads import calm_products
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import outliers
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -91,7 +92,8 @@ def learn(rows: Rows, numbers: np.ndarray, plan: Plan, generator: np.random.Gene
     def heard(step: int, record: Fields) -> None:
         callback(step, {**record, "distortion": record["distortion"] / scale**2})
 
-    learned = _learn(rows, apart, plan, generator, heard)
+    with calm_products(len(rows.X) * rows.X.shape[1] ** 2):
+        learned = _learn(rows, apart, plan, generator, heard)
     coarse = None if learned.coarse is None else learned.coarse[:, places] / np.float32(scale)
     codebooks = learned.codebooks / np.float32(scale)
     return replace(learned, rotation=learned.rotation[places], codebooks=codebooks, coarse=coarse)
