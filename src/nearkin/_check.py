@@ -1,15 +1,24 @@
 """Checks of what users pass in: every message says what was given, what is needed and what to type instead."""
 
+from __future__ import annotations  # scikit-learn is named, not loaded
+
 import math
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from nearkin._types import ArrayLike
 
-def check_choice(value: Any, name: str, choices: Iterable[Any]) -> Any:
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+T = TypeVar("T")
+
+
+def check_choice(value: T, name: str, choices: Iterable[object]) -> T:
     """Return `value` if it is one of `choices`; ValueError otherwise."""
     choices = tuple(choices)
     if value not in choices:
@@ -17,7 +26,7 @@ def check_choice(value: Any, name: str, choices: Iterable[Any]) -> Any:
     return value
 
 
-def check_integer(value: Any, name: str, *, low: int | None = None, high: int | None = None) -> int:
+def check_integer(value: object, name: str, *, low: int | None = None, high: int | None = None) -> int:
     """Return `value` as an int within [low, high]; TypeError if it is no integer, ValueError if it is out of range."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} is {value!r} of type {type(value).__name__}; it must be an integer")
@@ -26,7 +35,7 @@ def check_integer(value: Any, name: str, *, low: int | None = None, high: int | 
 
 
 def check_real(
-    value: Any, name: str, *, low: float | None = None, high: float | None = None, above: float | None = None
+    value: object, name: str, *, low: float | None = None, high: float | None = None, above: float | None = None
 ) -> float:
     """Return `value` as a finite float within [low, high] and, if given, strictly greater than `above`."""
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -43,7 +52,7 @@ def check_real(
     return float(value)
 
 
-def _check_range(value: Any, name: str, low: Any, high: Any, kind: str) -> None:
+def _check_range(value: Any, name: str, low: float | None, high: float | None, kind: str) -> None:
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = " and ".join([f"at least {low}"] * (low is not None) + [f"at most {high}"] * (high is not None))
         raise ValueError(f"{name} is {value!r}; it must be {kind} of {bounds}")
@@ -97,7 +106,7 @@ def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
         )
 
 
-def check_row_weights(weights: Any, n: int, name: str = "weights") -> np.ndarray:
+def check_row_weights(weights: ArrayLike, n: int, name: str = "weights") -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
@@ -116,7 +125,7 @@ def has_unit_rows(X: np.ndarray) -> bool:
     return True
 
 
-def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
+def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
     Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few rows,
@@ -143,14 +152,14 @@ def check_vectors(X: Any, *, name: str = "X", n_features: int | None = None, min
     return check_finite(np.ascontiguousarray(X, dtype=dtype), name)
 
 
-def validate_vectors(estimator: Any, X: Any, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
+def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
     """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
     try:
-        X = validate_data(
+        checked = validate_data(
             estimator,
-            X.detach().cpu().numpy() if hasattr(X, "detach") else X,
+            X.detach().cpu().numpy() if hasattr(X, "detach") else X,  # pyright: ignore[reportArgumentType]
             reset=reset,
             dtype=[np.float32, np.float64],
             order="C",
@@ -159,4 +168,4 @@ def validate_vectors(estimator: Any, X: Any, *, reset: bool = False, min_rows: i
         )
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
-    return check_finite(X)
+    return check_finite(checked)  # pyright: ignore[reportArgumentType]

@@ -20,7 +20,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     import numpy as np
+    from torch._C._distributed_c10d import Store
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
 _GRACE = 2.0  # seconds that survivors wait to hear who is gone
@@ -71,7 +74,7 @@ class Group:
         units = -(-n // unit)
         return tuple(min(n, unit * (units * r // self.size)) for r in (self.rank, self.rank + 1))  # pyright: ignore[reportReturnType]
 
-    def agree(self, value: Any, what: str) -> None:
+    def agree(self, value: object, what: str) -> None:
         """ValueError on all ranks, which names one that differs, unless all were given the same value."""
         values = self.exchange(value)
         for rank, other in enumerate(values):
@@ -102,7 +105,7 @@ def alone() -> Iterator[None]:
 class ProcessGroup(Group):
     """Several processes over gloo; made by `joined`."""
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: float) -> None:
+    def __init__(self, store: Store, rank: int, size: int, timeout: float) -> None:
         self.rank, self.size, self._timeout = rank, size, timeout
         self._store = store
 
@@ -165,7 +168,7 @@ class ProcessGroup(Group):
         """What the other ranks ended with, or which of them no longer answer."""
         with _ignored_sigterm():  # torchrun ends the survivors too; they may say why first
             try:
-                self._store.set(f"here/{self.rank}", b"1")
+                self._store.set(f"here/{self.rank}", "1")
                 time.sleep(_GRACE)
                 others = [rank for rank in range(self.size) if rank != self.rank]
                 told = [rank for rank in others if self._store.check([f"failed/{rank}"])]
@@ -185,7 +188,7 @@ class ProcessGroup(Group):
         """Tell the others why this rank ends; True if rank 0 ends for the same reason, and will say so itself."""
         text = " ".join(str(error).split()) or type(error).__name__
         try:
-            self._store.set(f"failed/{self.rank}", text.encode())
+            self._store.set(f"failed/{self.rank}", text)
             if self.rank == 0:
                 return False
             self._store.wait(["failed/0"], timedelta(seconds=_GRACE / 2))
@@ -253,7 +256,7 @@ def leave(code: int) -> NoReturn:
 def _sigterm_speaks(group: Group) -> Iterator[None]:
     """torchrun ends the survivors of a failure by SIGTERM: then this process says so and ends as by an error."""
 
-    def stop(number: int, frame: Any) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
         raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
 
     with _handled(signal.SIGTERM, stop):

@@ -1,17 +1,20 @@
 """The columns of a table of pairs: ids to numbers, checks, duplicates merged."""
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from nearkin._check import check_finite
+from nearkin._types import ArrayLike
 
 Features = np.ndarray | sp.csr_matrix
 
+MatrixLike: TypeAlias = ArrayLike | sp.spmatrix | sp.sparray
+"""What a matrix of features or of pairs may be given as."""
 
-def number_ids(values: Any, catalogue: Any, side: str) -> tuple[np.ndarray, np.ndarray]:
+
+def number_ids(values: ArrayLike, catalogue: ArrayLike | None, side: str) -> tuple[np.ndarray, np.ndarray]:
     """Numbers (nnz,) of `values` in the catalogue of ids, and the catalogue; ValueError for missing or unknown ids."""
     values = as_ids(values, side)
     if catalogue is None:
@@ -66,7 +69,7 @@ def _type(ids: np.ndarray) -> str:
     return "text" if ids.dtype.kind in "OU" else str(ids.dtype)
 
 
-def as_ids(values: Any, name: str) -> np.ndarray:
+def as_ids(values: ArrayLike, name: str) -> np.ndarray:
     """Ids as a 1-D array of numbers or text (strings or objects of str); ValueError for None, NaN and empty text."""
     ids = np.asarray(values)
     if ids.ndim != 1:
@@ -97,7 +100,7 @@ def as_ids(values: Any, name: str) -> np.ndarray:
     return ids
 
 
-def _plain(cells: list[Any], name: str) -> np.ndarray:
+def _plain(cells: list, name: str) -> np.ndarray:
     """Python values as an array of their type; ValueError for integers that no array holds exactly."""
     ids = np.asarray(cells)
     if ids.dtype.kind in "fO" and any(isinstance(v, int) for v in cells):
@@ -108,7 +111,7 @@ def _plain(cells: list[Any], name: str) -> np.ndarray:
     return ids
 
 
-def check_split(split: Any) -> np.ndarray | None:
+def check_split(split: ArrayLike | None) -> np.ndarray | None:
     """Parts as uint8; ValueError for anything but 0 (train), 1 (validation) and 2 (test)."""
     if split is None:
         return None
@@ -119,7 +122,7 @@ def check_split(split: Any) -> np.ndarray | None:
     return split.astype(np.uint8)
 
 
-def check_weights(weights: Any, count: int) -> np.ndarray:
+def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     if weights is None:
         return np.ones(count, dtype=np.float32)
     weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
@@ -128,7 +131,7 @@ def check_weights(weights: Any, count: int) -> np.ndarray:
     return weights
 
 
-def check_timestamps(timestamps: Any) -> np.ndarray | None:
+def check_timestamps(timestamps: ArrayLike | None) -> np.ndarray | None:
     if timestamps is None:
         return None
     timestamps = np.asarray(timestamps)
@@ -142,20 +145,22 @@ def check_timestamps(timestamps: Any) -> np.ndarray | None:
     return check_finite(timestamps, "timestamps")
 
 
-def check_features(features: Any, name: str, count: int) -> Features | None:
+def check_features(features: MatrixLike | None, name: str, count: int) -> Features | None:
     """Features as a dense float32 array or a float32 CSR matrix; ValueError if the rows do not match the ids."""
     if features is None:
         return None
     if sp.issparse(features):
-        features = sp.csr_matrix(features, dtype=np.float32)
-        check_finite(features.data, f"{name}.data")
+        found = sp.csr_matrix(features, dtype=np.float32)
+        check_finite(found.data, f"{name}.data")
+        shape: tuple[int, ...] = found.get_shape()
     else:
-        features = np.ascontiguousarray(features, dtype=np.float32)
-    if features.ndim != 2 or features.shape[0] != count or features.shape[1] == 0:
+        found = np.ascontiguousarray(features, dtype=np.float32)
+        shape = found.shape
+    if len(shape) != 2 or shape[0] != count or shape[1] == 0:
         raise ValueError(
-            f"{name} has shape {features.shape}; it must be ({count}, d), one row for each id, in the order of the ids"
+            f"{name} has shape {shape}; it must be ({count}, d), one row for each id, in the order of the ids"
         )
-    return features if sp.issparse(features) else check_finite(features, name)
+    return check_finite(found, name) if isinstance(found, np.ndarray) else found
 
 
 def merge_pairs(
@@ -173,7 +178,7 @@ def merge_pairs(
     weights = weights[order]
     first = np.flatnonzero(np.concatenate([[True], ~same]))
     last = np.concatenate([first[1:], [len(key)]]) - 1
-    reduce: dict[str, Sequence[Any] | Any] = {"sum": np.add, "max": np.maximum}
+    reduce = {"sum": np.add, "max": np.maximum}
     merged = weights[last] if duplicates == "last" else reduce[duplicates].reduceat(weights, first)
     return (
         ordered[first],

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer
@@ -16,7 +17,7 @@ Source = str | os.PathLike | Stored  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
-def save_estimator(estimator: Any, path: str | os.PathLike, kind: str, **about: Any) -> None:
+def save_estimator(estimator: BaseEstimator, path: str | os.PathLike, kind: str, **about: object) -> None:
     """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
 
     `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a
@@ -68,11 +69,11 @@ def _try_out(estimator: Any) -> None:
         estimator.transform(np.zeros((1, width), np.float32))
 
 
-def _is_numeric(value: Any) -> bool:
+def _is_numeric(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON can hold it, None where it cannot."""
     if isinstance(value, np.ndarray):
         return value.tolist()

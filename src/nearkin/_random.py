@@ -1,10 +1,15 @@
 """Seeds: one argument, `random_state`, becomes a NumPy or a torch generator; no global state is read or written."""
 
-from typing import Any
+from __future__ import annotations  # torch is named, not loaded
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearkin._types import Seed
+
+if TYPE_CHECKING:
+    import torch
 
 
 def numpy_generator(random_state: Seed = None) -> np.random.Generator:
@@ -24,7 +29,7 @@ def draw_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(2**31 - 1))
 
 
-def torch_generator(random_state: Seed = None, device: Any = "cpu") -> Any:
+def torch_generator(random_state: Seed | torch.Generator = None, device: torch.device | str = "cpu") -> torch.Generator:
     """Return a `torch.Generator` on `device` from None, an int, a NumPy generator or a torch.Generator (as it is)."""
     import torch  # the only torch user at this level
 

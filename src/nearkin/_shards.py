@@ -1,9 +1,9 @@
 """One process's rows among those of all: what a fit needs to know when the data are spread over processes."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from nearkin._check import validate_vectors
 from nearkin._distributed import ALONE, Group, current
@@ -62,7 +62,9 @@ class Shard:
             raise ValueError(f"X is constant: all of its {self.total} rows are equal; give data that vary")
 
 
-def training_rows(estimator: Any, X: ArrayLike, *, min_rows: int = 1, reset: bool = True) -> tuple[np.ndarray, Shard]:
+def training_rows(
+    estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, reset: bool = True
+) -> tuple[np.ndarray, Shard]:
     """`validate_vectors` of what `fit` got, and where it stands; a process may have no rows if the others have enough.
 
     ValueError if all processes together have fewer than `min_rows`.
@@ -75,7 +77,7 @@ def training_rows(estimator: Any, X: ArrayLike, *, min_rows: int = 1, reset: boo
     return X, shard
 
 
-def whole_rows(estimator: Any, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
+def whole_rows(estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1) -> np.ndarray:
     """The rows of all processes on every one of them, for fits whose steps are no sums: each then does all the work."""
     X, shard = training_rows(estimator, X, min_rows=min_rows)
     return shard.whole(X)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from nearkin._check import check_choice
 from nearkin._pairs import (
     Features,
+    MatrixLike,
     check_features,
     check_split,
     check_timestamps,
@@ -100,16 +101,16 @@ class Interactions:
     @classmethod
     def from_pairs(
         cls,
-        left: Any,
-        right: Any,
+        left: ArrayLike,
+        right: ArrayLike,
         weights: ArrayLike | None = None,
-        timestamps: Any = None,
+        timestamps: ArrayLike | None = None,
         *,
-        split: Any = None,
+        split: ArrayLike | None = None,
         left_ids: ArrayLike | None = None,
         right_ids: ArrayLike | None = None,
-        left_features: Any = None,
-        right_features: Any = None,
+        left_features: MatrixLike | None = None,
+        right_features: MatrixLike | None = None,
         duplicates: str = "sum",
     ) -> "Interactions":
         """Build the record from one entry per observation; ids of any sortable type are kept as they are.
@@ -151,10 +152,10 @@ class Interactions:
         )
 
     @classmethod
-    def from_matrix(cls, matrix: Any) -> "Interactions":
+    def from_matrix(cls, matrix: MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
         matrix = sp.coo_matrix(matrix)
-        m, n = matrix.shape
+        m, n = matrix.get_shape()
         return cls.from_pairs(matrix.row, matrix.col, matrix.data, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
@@ -196,7 +197,7 @@ class Interactions:
             split=None if self.split is None else self.split[keep],
         )
 
-    def with_features(self, *, left: Any = None, right: Any = None) -> "Interactions":
+    def with_features(self, *, left: MatrixLike | None = None, right: MatrixLike | None = None) -> "Interactions":
         """Return the same pairs with features (m, d) and (n, d'), rows in the order of the ids; None keeps the old."""
         m, n = self.shape
         return replace(
@@ -277,12 +278,16 @@ class Comparisons:
         return as_quadruplets(self.indices)
 
 
+Answers: TypeAlias = Comparisons | ArrayLike
+"""What an ordinal embedding learns from: the record, or rows of numbers."""
+
+
 def as_quadruplets(rows: np.ndarray) -> np.ndarray:
     """Rows (i, j, k) or (i, j, l, k) as (m, 4) rows (i, j, l, k) in C order, with l = i for triplets."""
     return np.ascontiguousarray(rows[:, [0, 1, 0, 2]] if rows.shape[1] == 3 else rows)
 
 
-def as_indices(array: Any, name: str) -> np.ndarray:
+def as_indices(array: ArrayLike, name: str) -> np.ndarray:
     """`array` as a C-contiguous uint32 (m, 3) or (m, 4); floats are accepted if they are whole numbers.
 
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
@@ -342,7 +347,7 @@ def _check_events(events: np.ndarray, indices: np.ndarray) -> None:
         )
 
 
-def _column(column: Any, name: str, length: int) -> np.ndarray:
+def _column(column: ArrayLike, name: str, length: int) -> np.ndarray:
     column = np.asarray(column)
     if column.shape != (length,):
         raise ValueError(f"{name} has shape {column.shape}; it must be ({length},), one entry per comparison")

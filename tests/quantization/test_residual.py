@@ -140,3 +140,16 @@ def test_an_index_takes_them(vectors):
     X, Q = vectors[0][:1000], vectors[1][:20]
     index = nk.Index.build(X, ResidualQuantizer(4, 16, random_state=0, max_iter=1))
     assert index.search(Q, 5)[1].shape == (20, 5)
+
+
+@pytest.mark.parametrize(("n_codebooks", "n_centroids", "beam"), [(1, 2, 5), (1, 16, 20), (2, 2, 5), (2, 4, 20)])
+def test_a_beam_wider_than_there_are_codes(n_codebooks: int, n_centroids: int, beam: int) -> None:
+    """FAISS then chose among candidates that it never wrote: most codes were not the nearest, and differed by batch."""
+    X = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    model = ResidualQuantizer(n_codebooks, n_centroids, beam_size=beam, max_iter=2, random_state=0).fit(X)
+    every = model.codebooks_[0, 0]
+    for books in model.codebooks_[0, 1:]:
+        every = (every[:, None] + books).reshape(-1, 3)
+    best = ((X[:, None] - every) ** 2).sum(-1).min(axis=1)
+    found = ((X - model.decode(model.encode(X))) ** 2).sum(-1)
+    np.testing.assert_allclose(found, best, rtol=1e-4, atol=1e-6)

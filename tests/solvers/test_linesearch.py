@@ -11,13 +11,13 @@ def test_the_step_satisfies_the_rule() -> None:
         return (t - 0.01) ** 2
 
     found = armijo(f, f(0), -0.02)
-    assert found.value == f(found.step) <= f(0) - 1e-4 * found.step * 0.02
-    assert f(2 * found.step) > f(0) - 1e-4 * 2 * found.step * 0.02, "twice the step would have broken it"
+    assert found.value == f(found.step_size) <= f(0) - 1e-4 * found.step_size * 0.02
+    assert f(2 * found.step_size) > f(0) - 1e-4 * 2 * found.step_size * 0.02, "twice the step would have broken it"
 
 
 def test_no_descent_gives_step_zero_and_overflow_is_too_large() -> None:
-    assert armijo(lambda t: 1 + t, 1.0, -1.0).step == 0
-    assert armijo(lambda t: np.inf if t > 0.1 else -t, 0.0, -1.0).step == 0.0625
+    assert armijo(lambda t: 1 + t, 1.0, -1.0).step_size == 0
+    assert armijo(lambda t: np.inf if t > 0.1 else -t, 0.0, -1.0).step_size == 0.0625
 
 
 def test_ascent_is_refused() -> None:

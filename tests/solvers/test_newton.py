@@ -16,16 +16,16 @@ def system(rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_it_solves_a_linear_system(system: tuple) -> None:
     A, b = system
-    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-10, max_steps=200)
+    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-10, max_iter=200)
     torch.testing.assert_close(A @ solved.x, b, rtol=1e-6, atol=1e-8)
     assert solved.residual <= 1e-10
 
 
 def test_a_preconditioner_saves_steps(system: tuple) -> None:
     A, b = system
-    plain = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-6, max_steps=500)
+    plain = conjugate_gradient(lambda x: A @ x, b, tolerance=1e-6, max_iter=500)
     better = conjugate_gradient(
-        lambda x: A @ x, b, preconditioner=lambda r: r / A.diagonal(), tolerance=1e-6, max_steps=500
+        lambda x: A @ x, b, preconditioner=lambda r: r / A.diagonal(), tolerance=1e-6, max_iter=500
     )
     assert better.steps < 0.6 * plain.steps, f"{better.steps} preconditioned, {plain.steps} plain"
 
@@ -44,7 +44,7 @@ def test_one_step_minimises_a_quadratic_and_less_damping_follows(system: tuple) 
 
     x = torch.zeros(12, dtype=torch.float64)
     step = newton_step(
-        value, A @ x - b, lambda d: A @ d, x, start_value=0.0, damping=1e-12, tolerance=1e-12, max_cg_steps=300
+        value, A @ x - b, lambda d: A @ d, x, start_value=0.0, damping=1e-12, tolerance=1e-12, max_iter=300
     )
     torch.testing.assert_close(A @ step.x, b, rtol=1e-4, atol=1e-5)
     assert step.damping < 1e-12
@@ -64,7 +64,7 @@ def test_a_wrong_model_raises_the_damping() -> None:
 def test_the_residual_is_relative_and_the_step_begins_at_x(system: tuple) -> None:
     A, b = system
     b = 100 * b
-    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=0.3, max_steps=200)
+    solved = conjugate_gradient(lambda x: A @ x, b, tolerance=0.3, max_iter=200)
     assert 0 < solved.residual <= 0.3
     assert solved.residual == pytest.approx(float((b - A @ solved.x).norm() / b.norm()), rel=1e-6)
 
@@ -73,11 +73,11 @@ def test_the_residual_is_relative_and_the_step_begins_at_x(system: tuple) -> Non
 
     x = torch.linspace(1, 2, 12, dtype=torch.float64)
     step = newton_step(
-        value, A @ x - b, lambda d: A @ d, x, start_value=value(x), damping=1e-12, tolerance=1e-12, max_cg_steps=300
+        value, A @ x - b, lambda d: A @ d, x, start_value=value(x), damping=1e-12, tolerance=1e-12, max_iter=300
     )
     torch.testing.assert_close(A @ step.x, b, rtol=1e-4, atol=1e-3)
 
 
 def test_it_stops_after_so_many_steps(system: tuple) -> None:
     A, b = system
-    assert conjugate_gradient(lambda x: A @ x, b, tolerance=0.0, max_steps=3).steps == 3
+    assert conjugate_gradient(lambda x: A @ x, b, tolerance=0.0, max_iter=3).steps == 3

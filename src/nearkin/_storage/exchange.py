@@ -3,10 +3,10 @@
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 _CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old kernel, or a file system without it
@@ -26,7 +26,7 @@ def exchange(one: Path, other: Path) -> bool:
 
 
 @cache
-def _renameat2() -> Any:
+def _renameat2() -> Callable[..., int] | None:
     """The C library's renameat2, or None: it is Linux's, from glibc 2.28 on."""
     try:
         found = ctypes.CDLL(None, use_errno=True).renameat2

@@ -2,8 +2,6 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -15,9 +13,9 @@ from nearkin.linalg.orthonormal import unique_q
 def haar_orthogonal(
     *shape: int,
     special: bool = False,
-    random_state: Seed = None,
+    random_state: Seed | torch.Generator = None,
     dtype: torch.dtype = torch.float32,
-    device: Any = "cpu",
+    device: torch.device | str = "cpu",
 ) -> Tensor:
     """Return uniform random orthonormal matrices of `shape` = (..., d, k), k <= d: the Haar law on O(d), St(d, k).
 

@@ -2,17 +2,15 @@
 
 # pyright: reportConstantRedefinition=false
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from nearkin import _check
 from nearkin._types import ArrayLike
-from nearkin.records import Comparisons, as_indices, as_quadruplets
+from nearkin.records import Answers, Comparisons, as_indices, as_quadruplets
 
 
-def triplet_error(X: ArrayLike, comparisons: Any) -> float:
+def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
     """The share of comparisons that X (n, p) violates: those without d(i, j) < d(l, k); ties and NaN are violations.
 
     `comparisons` is a `Comparisons` whose object r is row r of X, or an integer array (m, 3) / (m, 4). Votes weigh.
@@ -28,7 +26,7 @@ def triplet_error(X: ArrayLike, comparisons: Any) -> float:
     return float(1.0 - (good.mean() if weights is None else np.average(good, weights=weights)))
 
 
-def satisfied(X: ArrayLike, comparisons: Any) -> np.ndarray:
+def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     """(m,) bool: whether X (n, p) satisfies each comparison; arguments as in `triplet_error`.
 
     Distances are summed in float64 and without fast-math, under which a comparison with NaN may come out true.

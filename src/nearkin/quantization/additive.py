@@ -53,7 +53,8 @@ def learn(
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
     """FAISS's codebooks (M, K, w) of rows X (n, w): k-means of what the ones before leave."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
-    quantizer.train_type, quantizer.max_beam_size = faiss.ResidualQuantizer.Train_default, TRAIN_BEAM
+    quantizer.train_type = faiss.ResidualQuantizer.Train_default
+    quantizer.max_beam_size = min(TRAIN_BEAM, n_centroids**n_codebooks)
     quantizer.cp.seed, quantizer.cp.min_points_per_centroid = seed & 0x7FFFFFFF, 1
     quantizer.train(np.ascontiguousarray(X))
     return faiss.vector_to_array(quantizer.codebooks).reshape(n_codebooks, n_centroids, X.shape[1]).copy()
@@ -115,10 +116,14 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
 
 
 def fill(quantizer: faiss.ResidualQuantizer, codebooks: np.ndarray, beam: int) -> None:
-    """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam."""
+    """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam.
+
+    The beam is no wider than there are codes: FAISS would choose among what it never wrote.
+    """
+    M, K, _ = codebooks.shape
     faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
-    quantizer.max_beam_size, quantizer.is_trained = beam, True
-    if codebooks.shape[0] * codebooks.shape[1] <= _TABLES:
+    quantizer.max_beam_size, quantizer.is_trained = min(beam, K**M), True
+    if M * K <= _TABLES:
         quantizer.use_beam_LUT = 1
         quantizer.compute_codebook_tables()
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 import faiss
 import numpy as np
 from scipy.linalg import hadamard
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, validate_vectors
@@ -30,7 +30,7 @@ _NEIGHBOURS = 10
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
 
 
-class Rotation(TransformerMixin, BaseEstimator):
+class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn vectors so that an engine's own codes keep more of their neighbours; distances stay as they are.
 
     The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
@@ -133,6 +133,10 @@ class Rotation(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         Z = validate_vectors(self, Z)
         return (Z.astype(np.float64) @ self.rotation_.T).astype(Z.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rotation_.shape[1]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a folder; a codec that is an object is not kept, and its folder loads with codec=None."""

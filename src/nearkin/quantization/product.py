@@ -10,7 +10,7 @@ from typing import Any, Self
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
@@ -24,6 +24,7 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
@@ -43,7 +44,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(TransformerMixin, BaseEstimator):
+class ProductQuantizer(NamedColumns, BaseEstimator):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters
@@ -80,7 +81,6 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     n_iter_, n_features_in_.
 
     The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
-
     References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1.
 
     >>> import numpy as np

@@ -33,21 +33,21 @@ class NewtonStep(NamedTuple):
 
 
 def conjugate_gradient(
-    product: Linear, b: Tensor, *, preconditioner: Linear | None = None, tolerance: float = 0.1, max_steps: int = 20
+    matvec: Linear, b: Tensor, *, preconditioner: Linear | None = None, tolerance: float = 0.1, max_iter: int = 20
 ) -> Solved:
-    """Solve A x = b (any shape) for a positive semi-definite A given by `product` (Nocedal and Wright, Alg. 5.3).
+    """Solve A x = b (any shape) for a positive semi-definite A given by `matvec` (Nocedal and Wright, Alg. 5.3).
 
-    Stops at |b - A x| <= tolerance |b|, after `max_steps`, or at a direction of no curvature, where x is the last one:
+    Stops at |b - A x| <= tolerance |b|, after `max_iter`, or at a direction of no curvature, where x is the last one:
     a descent direction for the quadratic in every case.
     """
     check_real(tolerance, "tolerance", low=0)
-    check_integer(max_steps, "max_steps", low=1)
+    check_integer(max_iter, "max_iter", low=1)
     x, r = torch.zeros_like(b), b.clone()
     z = r if preconditioner is None else preconditioner(r)
     p, rz, scale = z.clone(), _dot(r, z), float(b.norm())
     steps = 0
-    while steps < max_steps and scale > 0 and float(r.norm()) > tolerance * scale:
-        Ap = product(p)
+    while steps < max_iter and scale > 0 and float(r.norm()) > tolerance * scale:
+        Ap = matvec(p)
         curvature = _dot(p, Ap)
         if curvature <= 0:
             x = x + p if steps == 0 else x
@@ -62,37 +62,38 @@ def conjugate_gradient(
 def newton_step(
     value: Callable[[Tensor], float],
     gradient: Tensor,
-    product: Linear,
+    matvec: Linear,
     x: Tensor,
     *,
     start_value: float,
     damping: float,
     preconditioner: Linear | None = None,
     tolerance: float = 0.1,
-    max_cg_steps: int = 20,
+    max_iter: int = 20,
 ) -> NewtonStep:
-    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `product`.
+    """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`.
 
-    Solves (G + damping I) d = -gradient, searches along d by Armijo's rule, and adapts the damping by how the model
-    foretold the decrease: less after a ratio above 3/4, more below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
+    Solves (G + damping I) d = -gradient by `max_iter` steps of conjugate gradients at most, searches along d by
+    Armijo's rule, and adapts the damping by how the model foretold the decrease: less after a ratio above 3/4, more
+    below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
     """
 
     def damped(d: Tensor) -> Tensor:
-        return product(d) + damping * d
+        return matvec(d) + damping * d
 
     solved = conjugate_gradient(
-        damped, -gradient, preconditioner=preconditioner, tolerance=tolerance, max_steps=max_cg_steps
+        damped, -gradient, preconditioner=preconditioner, tolerance=tolerance, max_iter=max_iter
     )
     d = solved.x
     slope = _dot(gradient, d)
-    foretold = slope + 0.5 * _dot(d, product(d))
+    foretold = slope + 0.5 * _dot(d, matvec(d))
     found = armijo(lambda t: value(x + t * d), start_value, min(slope, 0.0))
     ratio = (found.value - start_value) / foretold if foretold < 0 else 0.0
-    if found.step < 1 or ratio < 0.25:
+    if found.step_size < 1 or ratio < 0.25:
         damping *= 4
     elif ratio > 0.75:
         damping /= 3
-    return NewtonStep(x + found.step * d, found.value, damping, solved.steps, found.evaluations)
+    return NewtonStep(x + found.step_size * d, found.value, damping, solved.steps, found.evaluations)
 
 
 def _dot(x: Tensor, y: Tensor) -> float:

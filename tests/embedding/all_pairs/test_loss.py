@@ -175,7 +175,7 @@ def test_the_record_and_the_matrix_give_one_loss(rng: np.random.Generator) -> No
 def test_chunks_of_pairs_and_rows_change_nothing(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     p = problem(rng, "logistic")
     whole = p["loss"].value(p["P"], p["Q"]), *p["loss"].gradient(p["P"], p["Q"])
-    monkeypatch.setattr("nearkin.embedding.all_pairs.point.CHUNK", 7)
+    monkeypatch.setattr("nearkin.embedding.all_pairs.loss.CHUNK", 7)
     assert p["loss"].value(p["P"], p["Q"]) == pytest.approx(whole[0], rel=1e-12)
     for found, wanted in zip(p["loss"].gradient(p["P"], p["Q"]), whole[1:], strict=True):
         torch.testing.assert_close(found, wanted)

@@ -29,8 +29,8 @@ class HalfPhased(Passing):
 
 
 def solver_of(loss: object = "all-pairs", solver: object = "auto", pairs: nk.Interactions = PLAIN, **options) -> object:
-    towers = options.pop("left", None), options.pop("right", None)
-    return choose(loss, solver, towers, options.pop("index", None), pairs).solver
+    model = nk.TwoTower(loss=loss, solver=solver, **options)
+    return choose(pairs, **model.get_params(deep=False)).solver
 
 
 def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:

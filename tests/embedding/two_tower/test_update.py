@@ -9,7 +9,7 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding import Adam
-from nearkin.embedding.two_tower.update import joined
+from nearkin.embedding.two_tower.update import join_interactions
 from nearkin.quantization import IndexingLayer
 
 PLANTED = nk.data.planted_interactions(300, 120, random_state=0).interactions
@@ -57,7 +57,7 @@ def test_an_update_ranks_as_a_refit(pairs: nk.Interactions) -> None:
 def test_pairs_ids_weights_and_features_are_joined() -> None:
     seen = nk.Interactions.from_pairs(["b", "a"], [10, 20], [1.0, 2.0], left_features=np.eye(2))
     new = nk.Interactions.from_pairs(["c", "b"], [5, 10], [3.0, 4.0], left_features=np.full((2, 2), 7.0))
-    both = joined(seen, new)
+    both = join_interactions(seen, new)
     assert both.left_ids.tolist() == ["a", "b", "c"]
     assert both.right_ids.tolist() == [10, 20, 5]
     np.testing.assert_array_equal(both.matrix().toarray(), [[0, 2, 0], [5, 0, 0], [0, 0, 3]])

@@ -17,7 +17,7 @@ from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.delimited import DELIMITERS
 from nearkin.data.tables import Table, read_table
-from nearkin.records import Comparisons, Reading, as_indices, describe_invalid, invalid_rows
+from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 
 _KEYS = ("triplets", "quadruplets", "comparisons", "indices")  # of an archive's array of comparisons
 
@@ -33,7 +33,7 @@ def read_comparisons(
     header: bool | str | None = None,
     delimiter: str | None = None,
     on_invalid: str = "raise",
-    objects: Sequence[Any] | None = None,
+    objects: Sequence[object] | None = None,
 ) -> Comparisons:
     """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
 
@@ -99,7 +99,7 @@ def _names(column: Column) -> np.ndarray:
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequence[Any] | None) -> Comparisons:
+def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
     held = [key for key in _KEYS if key in table.matrices]
     if len(held) != 1:
         names = sorted({*table.matrices, *table.columns})
@@ -165,11 +165,11 @@ def comparisons_from_names(
     rows: ArrayLike,
     *,
     weights: ArrayLike | None = None,
-    annotators: Any = None,
-    responses: Any = None,
+    annotators: ArrayLike | None = None,
+    responses: ArrayLike | None = None,
     form: str = "ordered",
     on_invalid: str = "raise",
-    objects: Sequence[Any] | None = None,
+    objects: Sequence[object] | None = None,
 ) -> Comparisons:
     """Comparisons from rows (m, 3) or (m, 4) of names of any one type; arguments as in `read_comparisons`.
 
@@ -204,12 +204,12 @@ def comparisons_from_names(
 
 
 def comparisons_from_array(
-    indices: Any,
+    indices: ArrayLike,
     *,
-    objects: Any = None,
+    objects: ArrayLike | Sequence[object] | None = None,
     weights: ArrayLike | None = None,
-    annotators: Any = None,
-    responses: Any = None,
+    annotators: ArrayLike | None = None,
+    responses: ArrayLike | None = None,
     form: str = "ordered",
     on_invalid: str = "raise",
 ) -> Comparisons:
@@ -243,7 +243,7 @@ def comparisons_from_array(
     )
 
 
-def as_comparisons(comparisons: Any, y: object = None) -> Comparisons:
+def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
 
     With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)

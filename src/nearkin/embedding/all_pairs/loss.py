@@ -1,20 +1,22 @@
 """The loss over all m x n pairs at the cost of m + n: value, gradient and Gauss-Newton product (ESL, section 3)."""
 
 from copy import copy
-from typing import Any
+from functools import cached_property
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
-from nearkin._check import check_finite, check_real
+from nearkin._check import check_real
 from nearkin._distributed import ALONE, Group, current
+from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
+from nearkin.embedding.all_pairs.constants import Constants, Prior, make_constants
 from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss, check_convex, pair_loss
-from nearkin.embedding.all_pairs.point import AllPairsPoint, Constants, check_embedding
-from nearkin.embedding.all_pairs.products import PairProducts, gathered
-from nearkin.records import ColumnOrder, Interactions
+from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs
+from nearkin.records import Interactions
+
+CHUNK = 8192  # rows of a Gramian, or pairs, worked on at a time: what lies between stays in the cache
 
 
 class AllPairsLoss:
@@ -47,43 +49,30 @@ class AllPairsLoss:
 
     def __init__(
         self,
-        observed: Interactions | Any,
+        observed: Interactions | MatrixLike,
         *,
         loss: str | AbstractPairLoss = "squared",
         omega: float = 1.0,
         labels: ArrayLike | None = None,
         weights: ArrayLike | None = None,
-        a: Any = None,
-        b: Any = None,
-        prior: Any = None,
+        a: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        prior: Prior = None,
         regularization: float = 0.0,
-        ridge: tuple[Any, Any] | None = None,
+        ridge: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        indptr, indices, columns, stored = _structure(observed)
-        self.pairs = PairProducts(indptr, indices, columns)
-        self.loss = pair_loss(loss)
+        self.pairs, values = observed_pairs(observed)
         self.omega = check_real(omega, "omega", low=0)
         strength = check_real(regularization, "regularization", low=0)
-        (m, n), nnz = self.pairs.shape, len(indices)
-        a, b = (_vector(1.0 if v is None else v, name, size) for v, name, size in ((a, "a", m), (b, "b", n)))
-        r, s = (1.0, 1.0) if ridge is None else ridge
-        prior_left, prior_right = _check_prior(prior, m, n)
-        rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(indptr)))
-        self._exact = Constants(
-            labels=_short(_vector(stored if labels is None else labels, "labels", nnz, low=None)),
-            weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
-            pair_cost=_short(self.omega * a[rows] * b[torch.from_numpy(indices).long()]),
-            imputed=_short(self.pairs.dots(prior_left, prior_right)),
-            a=a[:, None],
-            b=b[:, None],
-            ridge_left=strength * _vector(r, "ridge[0]", m)[:, None],
-            ridge_right=strength * _vector(s, "ridge[1]", n)[:, None],
-            prior_left=prior_left,
-            prior_right=prior_right,
-        )
+        labels = values if labels is None else labels
+        self._exact = make_constants(
+            self.pairs, omega=self.omega, labels=labels, weights=weights, costs=(a, b), prior=prior, strength=strength,
+            ridge=ridge,
+        )  # fmt: skip
+        self.loss = pair_loss(loss)
         check_convex(self.loss, self._exact.labels.reshape(-1))
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
-        self.group, self.rows, self._part = ALONE, slice(0, m), None
+        self.group, self.rows, self._part = ALONE, slice(0, self.shape[0]), None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,15 +118,9 @@ class AllPairsLoss:
 
     def transposed(self) -> "AllPairsLoss":
         """The same loss with the sides exchanged: value(P, Q) = transposed().value(Q, P)."""
-        order, c = self.pairs.order, self._exact
         turned = copy(self)
         turned.pairs, turned._cast, turned._part = self.pairs.transposed(), {}, None
-        turned.rows = slice(0, turned.pairs.shape[0])
-        labels, weights, cost, imputed = (v[order] if v.ndim else v for v in c[:4])
-        turned._exact = Constants(
-            *(labels, weights, cost, imputed, c.b, c.a),
-            *(c.ridge_right, c.ridge_left, c.prior_right, c.prior_left),
-        )
+        turned.rows, turned._exact = slice(0, turned.shape[0]), self._exact.transposed(self.pairs.order)
         return turned
 
     def part(self, group: Group) -> "AllPairsLoss":
@@ -163,11 +146,122 @@ class AllPairsLoss:
         return self._cast[key]
 
 
+class AllPairsPoint:
+    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for.
+
+    In a group P and the pairs are a process's own, Q is whole, and what sums over left rows is merged.
+    """
+
+    def __init__(
+        self,
+        pairs: PairProducts,
+        loss: AbstractPairLoss,
+        omega: float,
+        constants: Constants,
+        P: Tensor,
+        Q: Tensor,
+        group: Group = ALONE,
+    ) -> None:
+        self.pairs, self.loss, self.omega, self.constants, self.P, self.Q = pairs, loss, omega, constants, P, Q
+        self.group = group
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """(nnz,) p_i . q_j of the observed pairs."""
+        return self.pairs.dots(self.P, self.Q)
+
+    @cached_property
+    def left_gram(self) -> Tensor:
+        """P_c = P^T A P (k, k), float64 (ESL, eq. 14)."""
+        return self._merged(gram(self.P, self.P, self.constants.a))
+
+    @cached_property
+    def right_gram(self) -> Tensor:
+        """Q_c = Q^T B Q (k, k), float64 (ESL, eq. 14)."""
+        rows = slice(*self.group.share(len(self.Q), CHUNK))
+        return self._merged(gram(self.Q[rows], self.Q[rows], self.constants.b[rows]))
+
+    @cached_property
+    def _crossed(self) -> tuple[Tensor, Tensor]:
+        """Ph_c = Pt^T A P and Qh_c = Qt^T B Q, both (k', k), float64 (ESL, eq. 14)."""
+        c = self.constants
+        return self._merged(gram(c.prior_left, self.P, c.a)), gram(c.prior_right, self.Q, c.b)
+
+    @cached_property
+    def curvature(self) -> Tensor:
+        """(nnz,) or (): the second derivative of l+ on the observed pairs, w l'' - omega a_i b_j."""
+        c = self.constants
+        return _filled(c.weights * self.loss.second(c.labels, self.scores) - c.pair_cost, self.scores)
+
+    @cached_property
+    def slopes(self) -> Tensor:
+        """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
+        c, slopes = self.constants, torch.empty_like(self.scores)
+        for part in range(0, len(slopes), CHUNK):
+            labels, weights, cost, imputed, scores, out = (
+                v[part : part + CHUNK] if v.ndim else v for v in (*c[:4], self.scores, slopes)
+            )
+            torch.sub(weights * self.loss.first(labels, scores), cost * (scores - imputed), out=out)
+        return slopes
+
+    def value(self) -> float:
+        c = self.constants
+        observed = c.weights * self.loss.value(c.labels, self.scores)
+        observed -= 0.5 * c.pair_cost * (self.scores - c.imputed).square()
+        mine = observed.sum(dtype=torch.float64) + _penalty(self.P, c.ridge_left)
+        total = self._merged(mine.reshape(1))[0] + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
+        if c.prior_left.shape[1]:
+            Ph_c, Qh_c = self._crossed
+            Pt_c, Qt_c = gram(c.prior_left, c.prior_left, c.a), gram(c.prior_right, c.prior_right, c.b)
+            Pt_c = self._merged(Pt_c)
+            total += self.omega * (0.5 * (Pt_c * Qt_c).sum() - (Ph_c * Qh_c).sum())
+        return float(total + _penalty(self.Q, c.ridge_right))
+
+    def gradient(self) -> tuple[Tensor, Tensor]:
+        return self.left_gradient(), self.right_gradient()
+
+    def left_gradient(self) -> Tensor:
+        """dL/dP (m, k) = X Q + omega (A P Q_c - A Pt Qh_c) + lambda R P."""
+        c = self.constants
+        smooth = self.P @ self.right_gram.to(self.P)
+        if c.prior_left.shape[1]:
+            smooth -= c.prior_left @ self._crossed[1].to(self.P)
+        smooth *= self.omega * c.a
+        return smooth.addcmul_(c.ridge_left, self.P).add_(self.pairs.times_right(self.slopes, self.Q))
+
+    def right_gradient(self) -> Tensor:
+        """dL/dQ (n, k) = X^T P + omega (B Q P_c - B Qt Ph_c) + lambda S Q."""
+        c = self.constants
+        smooth = self.Q @ self.left_gram.to(self.Q)
+        if c.prior_right.shape[1]:
+            smooth -= c.prior_right @ self._crossed[0].to(self.Q)
+        smooth *= self.omega * c.b
+        observed = self._merged(self.pairs.times_left(self.slopes, self.P))
+        return smooth.addcmul_(c.ridge_right, self.Q).add_(observed)
+
+    def gauss_newton_product(self, W: Tensor, H: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AllPairsLoss.gauss_newton_product`."""
+        check_embedding(W, "W", self.pairs.shape[0], self.P)
+        check_embedding(H, "H", self.pairs.shape[1], self.P)
+        P, Q, c = self.P, self.Q, self.constants
+        Z = self.pairs.cross_dots(P, Q, W.detach(), H.detach()).mul_(self.curvature)
+        HQ, WP = gram(H, Q, c.b).to(P), gram(W, P, c.a).to(P)  # H^T B Q and W^T A P
+        left = (W @ self.right_gram.to(P)).addmm_(P, HQ).mul_(self.omega * c.a).addcmul_(c.ridge_left, W)
+        right = (H @ self.left_gram.to(P)).addmm_(Q, WP).mul_(self.omega * c.b).addcmul_(c.ridge_right, H)
+        return left.add_(self.pairs.times_right(Z, Q)), right.add_(self.pairs.times_left(Z, P))
+
+    def _merged(self, total: Tensor) -> Tensor:
+        """The sum over the processes' rows."""
+        if self.group.size > 1:
+            self.group.all_reduce(total.numpy())
+        return total
+
+
 class _Differentiable(torch.autograd.Function):
     """The scalar loss with its hand-written gradient."""
 
     @staticmethod
-    def forward(ctx: Any, P: Tensor, Q: Tensor, loss: AllPairsLoss, group: Group) -> Tensor:
+    def forward(ctx: FunctionCtx, P: Tensor, Q: Tensor, loss: AllPairsLoss, group: Group) -> Tensor:
         part = loss.part(group)
         point = part.at(P[part.rows], Q)
         dP, dQ = point.gradient()
@@ -175,57 +269,33 @@ class _Differentiable(torch.autograd.Function):
         return P.new_tensor(point.value())
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: FunctionCtx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dP, dQ = ctx.saved_tensors
         return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
 
 
-def _structure(observed: Any) -> tuple[np.ndarray, np.ndarray, ColumnOrder, np.ndarray]:
-    """CSR structure, its column order, and the stored values, of a record or a sparse matrix."""
-    if sp.issparse(observed):
-        matrix = sp.csr_matrix(observed)
-        matrix.sum_duplicates()
-        if not matrix.nnz:
-            raise ValueError("observed has no stored entry; it must hold at least one observed pair")
-        by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
-        columns = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns, matrix.data
-    if not isinstance(observed, Interactions):
-        raise TypeError(
-            f"observed is of type {type(observed).__name__}; it must be Interactions or a scipy sparse matrix, "
-            "pass scipy.sparse.csr_matrix(observed)"
-        )
-    return observed.indptr, observed.indices, observed.columns, observed.weights
+def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:
+    """X^T diag(weights) Y in float64; chunks of rows are widened one at a time, so no wide copy of X exists."""
+    total = torch.zeros((X.shape[1], Y.shape[1]), dtype=torch.float64, device=X.device)
+    for x, y, w in zip(X.split(CHUNK), Y.split(CHUNK), weights.split(CHUNK), strict=True):
+        total.addmm_((x.double() * w.double()).T, y.double())
+    return total
 
 
-def _vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
-    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    array = array.astype(np.float64)
-    if array.shape not in ((), (size,)):
-        raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
-    check_finite(array.reshape(-1), name)
-    if low is not None and (array < low).any():
-        raise ValueError(f"{name} has {int((array < low).sum())} entries below {low}; each must be at least {low}")
-    return torch.from_numpy(array).expand(size).contiguous()
+def _penalty(X: Tensor, ridge: Tensor) -> Tensor:
+    return 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
 
 
-def _short(values: Tensor) -> Tensor:
-    """One number where all entries are equal."""
-    return values[0].clone() if len(values) and bool((values == values[0]).all()) else values
+def _filled(values: Tensor, like: Tensor) -> Tensor:
+    return values if values.ndim else values.expand_as(like).contiguous()
 
 
-def _check_prior(prior: Any, m: int, n: int) -> tuple[Tensor, Tensor]:
-    """Pt (m, k') and Qt (n, k') in float64: k' = 0 for no prior, 1 for one number."""
-    if prior is None:
-        return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)
-    if isinstance(prior, int | float):
-        number = check_real(prior, "prior")
-        return torch.full((m, 1), number, dtype=torch.float64), torch.ones((n, 1), dtype=torch.float64)
-    left, right = (torch.as_tensor(part, dtype=torch.float64) for part in prior)
-    if left.ndim != 2 or right.ndim != 2 or left.shape != (m, right.shape[1]) or right.shape[0] != n:
-        raise ValueError(
-            f"prior has shapes {tuple(left.shape)} and {tuple(right.shape)}; it must be (Pt ({m}, k'), Qt ({n}, k')) "
-            "or one number"
-        )
-    return left, right
+def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> None:
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise TypeError(f"{name} is {kind}; it must be a float32 or float64 tensor, pass torch.as_tensor({name}, ...)")
+    if X.ndim != 2 or X.shape[0] != rows or X.shape[1] < 1 or (like is not None and X.shape[1] != like.shape[1]):
+        width = "k >= 1" if like is None else like.shape[1]
+        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be ({rows}, {width})")
+    if like is not None and (X.dtype, X.device) != (like.dtype, like.device):
+        raise TypeError(f"{name} is {X.dtype} on {X.device}; it must be {like.dtype} on {like.device}, as P")

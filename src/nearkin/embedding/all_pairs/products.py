@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,8 +11,9 @@ import torch
 from torch import Tensor
 
 from nearkin._distributed import Group
+from nearkin._pairs import MatrixLike
 from nearkin.embedding.all_pairs import kernels
-from nearkin.records import ColumnOrder
+from nearkin.records import ColumnOrder, Interactions
 
 SMALL = 200_000  # fewer entries than this are done before threads have started
 
@@ -86,8 +86,26 @@ class PairProducts:
         by_blocks(kernels.gather_rows, columns.indptr, *arguments)
         return out
 
-    def _by_rows(self, kernel: Callable, *arguments: Any) -> None:
+    def _by_rows(self, kernel: Callable, *arguments: object) -> None:
         by_blocks(kernel, self.indptr, self.indices, *arguments)
+
+
+def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, np.ndarray]:
+    """The places of the observed pairs of a record or a sparse matrix, and the stored values (nnz,)."""
+    if sp.issparse(observed):
+        matrix = sp.csr_matrix(observed)
+        matrix.sum_duplicates()
+        if not matrix.nnz:
+            raise ValueError("observed has no stored entry; it must hold at least one observed pair")
+        by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
+        columns = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+        return PairProducts(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns), matrix.data
+    if not isinstance(observed, Interactions):
+        raise TypeError(
+            f"observed is of type {type(observed).__name__}; it must be Interactions or a scipy sparse matrix, "
+            "pass scipy.sparse.csr_matrix(observed)"
+        )
+    return PairProducts(observed.indptr, observed.indices, observed.columns), observed.weights
 
 
 def gathered(X: Tensor, group: Group) -> Tensor:
@@ -95,7 +113,7 @@ def gathered(X: Tensor, group: Group) -> Tensor:
     return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().numpy())))
 
 
-def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: Any) -> None:
+def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
     """Run kernel(start, stop, indptr, *arguments) on blocks of rows with equal shares of the pairs, a thread each."""
     rows, threads = len(indptr) - 1, torch.get_num_threads()
     if threads == 1 or indptr[-1] < SMALL:

@@ -8,17 +8,15 @@ from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
 from nearkin.embedding.all_pairs import kernels
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.pair_losses import Squared
-from nearkin.embedding.all_pairs.point import AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, gathered
 from nearkin.solvers.linesearch import armijo
 
 
 def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
     """(m, k) the exact minimiser of a squared loss over P for fixed Q; of another loss one Newton step from P."""
-    part = loss.part(group)
-    return gathered(improve_left(part, P, Q, block_size=P.shape[1])[1], part.group)
+    return improve_left(loss.part(group), P, Q, block_size=P.shape[1])[1]
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -41,7 +39,7 @@ def improve_left(
     block_size: int | None = None,
     mean: Tensor | None = None,
 ) -> tuple[AllPairsPoint, Tensor]:
-    """A Newton step on every row of P (m, k): the point before it, and the rows of `loss` after it.
+    """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
 
     With `spectrum`, of tables that were turned into the `eigenbasis`, by `cg_steps` preconditioned steps of conjugate
     gradients at a cost of O(nnz_i k) a row; with `block_size` exactly, in blocks of that many columns, as in iALS++
@@ -57,7 +55,7 @@ def improve_left(
             before.right_gram = torch.diag(spectrum.double()) / loss.omega  # known, so not summed again
     for columns in blocks:
         point = loss.at(_improved(loss, point, solve, columns, mean), Q)
-    return before, point.P
+    return before, gathered(point.P, loss.group)
 
 
 def _improved(
@@ -82,7 +80,7 @@ def _improved(
         return loss.value(point.P + t * direction, point.Q) - t * float(sums[0])
 
     slope = min(float(sums[1]), 0.0)
-    return P.add_(direction, alpha=armijo(along, point.value(), slope).step)
+    return P.add_(direction, alpha=armijo(along, point.value(), slope).step_size)
 
 
 def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:

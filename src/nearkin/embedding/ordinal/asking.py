@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from nearkin import _check
 from nearkin._random import numpy_generator
-from nearkin._types import Seed
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.records import Comparisons
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,11 @@ class Asked:
 
 
 def ask_function(
-    items: Sequence[Any],
-    rater: Callable[[Any, Any, Any], int | None],
+    items: Sequence[Item],
+    rater: Callable[[Item, Item, Item], int | None],
     n: int = 100,
     *,
-    questions: Any = None,
+    questions: ArrayLike | None = None,
     callback: Callback = ignore,
     random_state: Seed = None,
 ) -> Asked:
@@ -94,7 +96,9 @@ def ask_function(
     )
 
 
-def _rows(items: Sequence[Any], names: np.ndarray, n: int, questions: Any, rng: np.random.Generator) -> np.ndarray:
+def _rows(
+    items: Sequence[Item], names: np.ndarray, n: int, questions: ArrayLike | None, rng: np.random.Generator
+) -> np.ndarray:
     """(k, 3) numbers of items."""
     if questions is None:
         return distinct_rows(len(names), _check.check_integer(n, "n", low=1), 3, rng)
@@ -108,7 +112,7 @@ def _rows(items: Sequence[Any], names: np.ndarray, n: int, questions: Any, rng: 
     return np.array([[place[name] for name in row] for row in asked.tolist()])
 
 
-def _answer(rater: Callable[[Any, Any, Any], int | None], anchor: Any, first: Any, second: Any) -> int:
+def _answer(rater: Callable[[Item, Item, Item], int | None], anchor: Item, first: Item, second: Item) -> int:
     """0 or 1, the place of the item chosen, or -1 for no answer."""
     said = rater(anchor, first, second)
     if said is None:

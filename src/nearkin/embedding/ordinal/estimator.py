@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +32,7 @@ from nearkin.embedding.ordinal.report import count_per_object, describe
 from nearkin.embedding.ordinal.solving import Task, principal_axes
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
-from nearkin.records import Comparisons
+from nearkin.records import Answers, Comparisons
 
 
 class OrdinalEmbedding(BaseEstimator):
@@ -91,11 +92,11 @@ class OrdinalEmbedding(BaseEstimator):
 
     def fit(
         self,
-        comparisons: Any,
+        comparisons: Answers,
         y: object = None,
         *,
         features: ArrayLike | None = None,
-        validation: Any = None,
+        validation: Answers | float | None = None,
         choices: str = "auto",
         raters: str = "equal",
         callback: Callback | None = None,
@@ -119,9 +120,9 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_choice(choices, "choices", ("auto", "separate", "joint"))
         _check.check_choice(raters, "raters", ("equal", "estimated"))
         comparisons = as_comparisons(comparisons, y)
-        joint = self._takes_events(comparisons, choices)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
+        joint = self._takes_events(comparisons, choices)
         rng = self._generator()
         if isinstance(validation, float):
             comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
@@ -130,7 +131,7 @@ class OrdinalEmbedding(BaseEstimator):
             self.n_components_, self.dimension_curve_ = choose_dimension(comparisons, self._embed_quickly(rng), rng)
         else:
             self.n_components_ = int(self.n_components)
-        self.rater_reliability_: dict[Any, float] | None = None
+        self.rater_reliability_: dict[object, float] | None = None
         if raters == "estimated":
             embed, p = self._embed_quickly(rng), self.n_components_
             self.rater_reliability_ = rater_reliability(comparisons, lambda train: embed(train, p), rng)
@@ -143,11 +144,11 @@ class OrdinalEmbedding(BaseEstimator):
             self.fit_feature_map(features)
         return self
 
-    def fit_transform(self, comparisons: Any, y: object = None, **options: Any) -> np.ndarray:
+    def fit_transform(self, comparisons: Answers, y: object = None, **options: Any) -> np.ndarray:
         """`fit`, with the same arguments, and the embedding (n, p): a row an object, as scikit-learn's embeddings."""
         return self.fit(comparisons, y, **options).embedding_
 
-    def partial_fit(self, comparisons: Any, y: object = None, *, callback: Callback | None = None) -> Self:
+    def partial_fit(self, comparisons: Answers, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
 
         Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
@@ -205,12 +206,12 @@ class OrdinalEmbedding(BaseEstimator):
         width = self.feature_map_.landmarks.shape[1]
         return self.feature_map_(_check.check_vectors(features, name="features", n_features=width))
 
-    def predict(self, comparisons: Any) -> np.ndarray:
+    def predict(self, comparisons: Answers) -> np.ndarray:
         """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
         check_is_fitted(self, "embedding_")
         return satisfied(self.embedding_, match(comparisons, self.objects_))
 
-    def predict_proba(self, comparisons: Any) -> np.ndarray:
+    def predict_proba(self, comparisons: Answers) -> np.ndarray:
         """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
         check_is_fitted(self, "embedding_")
         loss = self._loss(self.n_components_)
@@ -221,7 +222,7 @@ class OrdinalEmbedding(BaseEstimator):
         near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
         return answer_probability(loss, near, far)
 
-    def score(self, comparisons: Any, y: object = None) -> float:
+    def score(self, comparisons: Answers, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
         return 1.0 - triplet_error(self.embedding_, match(as_comparisons(comparisons, y), self.objects_))
@@ -260,9 +261,7 @@ class OrdinalEmbedding(BaseEstimator):
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
         def embed(answers: Comparisons) -> np.ndarray:
-            loss = self._loss(self.n_components_)
-            task = Task(answers, self.n_components_, loss, self.solver, self._options(), rng)
-            return task.solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+            return self._task(answers, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
 
         return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
@@ -271,19 +270,19 @@ class OrdinalEmbedding(BaseEstimator):
         check_is_fitted(self, "embedding_")
         return describe(self.comparisons_, few=self.n_components_ + 1)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | PathLike) -> None:
         """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
         check_is_fitted(self, "embedding_")
         with saving_folder(path, KIND, embedding_config(self)) as folder:
             write_embedding(self, folder)
 
-    def write_coordinates(self, path: Any) -> None:
+    def write_coordinates(self, path: str | PathLike) -> None:
         """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and the number of answers it is in."""
         check_is_fitted(self, "embedding_")
         write_coordinates(self, path)
 
     @classmethod
-    def load(cls, path: Any) -> "OrdinalEmbedding":
+    def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
 
         def load(folder: Path) -> OrdinalEmbedding:
@@ -305,9 +304,6 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
-    def _options(self) -> Record:
-        return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-
     def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:
         """Whether an answer of several comparisons is one event; ValueError if it is to be and cannot."""
         if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
@@ -322,6 +318,11 @@ class OrdinalEmbedding(BaseEstimator):
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)
+
+    def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
+        """These comparisons, made ready for the solver."""
+        options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
+        return Task(comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng)
 
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
@@ -345,16 +346,14 @@ class OrdinalEmbedding(BaseEstimator):
         starts: list[np.ndarray],
         rng: np.random.Generator,
         *,
-        validation: Any = None,
+        validation: Answers | float | None = None,
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and keep what was found."""
-        loss = self._loss(self.n_components_)
-        task = Task(comparisons, self.n_components_, loss, self.solver, self._options(), rng)
         judge = None
         if validation is not None:
             judge = partial(triplet_error, comparisons=match(validation, comparisons.objects))
-        X, solution = task.solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
+        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact look below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(

@@ -1,15 +1,14 @@
 """Comparisons of the same objects from different sources: matched and joined by the objects' names."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from nearkin.data.comparisons import as_comparisons
-from nearkin.records import Comparisons
+from nearkin.records import Answers, Comparisons
 
 
-def match(comparisons: Any, objects: np.ndarray) -> Comparisons:
+def match(comparisons: Answers, objects: np.ndarray) -> Comparisons:
     """`comparisons` with indices into `objects`. Raises ValueError for an object that is not among them.
 
     An integer array is taken to index `objects` already.

@@ -1,7 +1,6 @@
 """How far each rater can be trusted: by answers that the embedding has not learnt from."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ def rater_reliability(
     rng: np.random.Generator,
     *,
     n_folds: int = 4,
-) -> dict[Any, float]:
+) -> dict[object, float]:
     """Rater -> weight, the best one's 1.
 
     `embed(train)` gives points (n, p). Every question is held out once with all its answers, and a rater's error e is
@@ -57,7 +56,7 @@ def shrunk(wrong: np.ndarray, total: np.ndarray) -> np.ndarray:
     return mean + between / (between + chance) * (share - mean)
 
 
-def weigh(comparisons: Comparisons, reliability: dict[Any, float]) -> np.ndarray:
+def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndarray:
     """(m,) the answers' weights times those of their raters."""
     names, who = np.unique(np.asarray(comparisons.annotators), return_inverse=True)
     weights = np.array([reliability[name] for name in names.tolist()])[who]

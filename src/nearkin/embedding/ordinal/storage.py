@@ -2,6 +2,7 @@
 
 import csv
 import json
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def write_embedding(model: Any, folder: Path) -> None:
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
 
 
-def write_coordinates(model: Any, path: Any) -> None:
+def write_coordinates(model: Any, path: str | PathLike) -> None:
     """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, the number it stands in.
 
     Raises ValueError for another ending, ImportError for .parquet without pyarrow.
@@ -66,7 +67,7 @@ def write_coordinates(model: Any, path: Any) -> None:
         writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
-def read_embedding(path: Any) -> tuple[Record, Record]:
+def read_embedding(path: str | PathLike) -> tuple[Record, Record]:
     """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
     path = Path(path)
     config = read_config(path, KIND)
@@ -114,9 +115,9 @@ def _feature_map(arrays: dict[str, np.ndarray], config: Record) -> FeatureMap | 
     return found
 
 
-def _reliability(pairs: Any) -> dict[Any, float] | None:
+def _reliability(pairs: list | None) -> dict[object, float] | None:
     return None if pairs is None else {name: float(weight) for name, weight in pairs}
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float)

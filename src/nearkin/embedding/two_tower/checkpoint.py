@@ -99,7 +99,7 @@ def current_record(record: Fields) -> Record:
     return new | {"step": record["step"] + 1}
 
 
-def described(value: Any) -> Any:
+def described(value: object) -> object:
     """`value` as a checkpoint names it: numbers and text as they are, everything else by a digest."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -120,7 +120,7 @@ def described(value: Any) -> Any:
     return type(value).__name__
 
 
-def digest(*parts: Any) -> str:
+def digest(*parts: object) -> str:
     """A short digest of arrays, sparse matrices and text."""
     made = blake2b(digest_size=_LENGTH)
     for part in parts:
@@ -135,7 +135,7 @@ def digest(*parts: Any) -> str:
     return made.hexdigest()
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     return value.tolist() if isinstance(value, np.ndarray) else str(value)
 
 

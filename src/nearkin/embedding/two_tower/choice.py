@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from nearkin._check import check_choice, check_real
+from nearkin._check import check_choice, check_integer, check_real
+from nearkin._types import Seed
 from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.batch_losses.in_batch_hinge import InBatchHinge
 from nearkin.embedding.two_tower.batch_losses.in_batch_softmax import InBatchSoftmax
@@ -25,6 +26,7 @@ from nearkin.embedding.two_tower.towers import HIDDEN, Tower
 from nearkin.embedding.two_tower.training import Limits
 from nearkin.records import Interactions
 
+Made = TypeVar("Made")
 STARTS = ("auto", "als", "random")
 _INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")
 _PHASED = ("phase", "rotation_parameters", "rotation_optimizer")
@@ -45,11 +47,6 @@ class Auto(BaseEstimator):
 
     name: ClassVar[str] = "auto"
 
-    def become(self, kind: type) -> Any:
-        """A solver of this kind with these limits."""
-        steps = {} if self.max_iter is None else {"max_iter": self.max_iter}
-        return kind(max_seconds=self.max_seconds, patience=self.patience, **steps)
-
 
 @dataclass(eq=False, repr=False)
 class Indexed(BaseEstimator):
@@ -63,8 +60,13 @@ class Indexed(BaseEstimator):
     distortion_weight: float = 1.0
 
 
-LOSSES = {kind.name: kind for kind in (AllPairs, InBatchSoftmax, InBatchHinge, SampledBCE)}
-SOLVERS: dict[str, Callable[[], Any]] = {
+Loss: TypeAlias = AllPairs | InBatchSoftmax | InBatchHinge | SampledBCE
+Solver: TypeAlias = ALS | Adam | GradientDescent | LBFGS | GaussNewton | SubBlocks | SOGram | Joint
+
+LOSSES: dict[str, Callable[[], Loss]] = {
+    kind.name: kind for kind in (AllPairs, InBatchSoftmax, InBatchHinge, SampledBCE)
+}
+SOLVERS: dict[str, Callable[[], Solver | Auto]] = {
     "auto": Auto,
     "als": ALS,
     "ials++": partial(ALS, block_size=16),
@@ -79,41 +81,73 @@ SOLVERS: dict[str, Callable[[], Any]] = {
 }
 
 
-class Choices(NamedTuple):
-    """What a fit is made of, every default filled in."""
+@dataclass(frozen=True)
+class Choices:
+    """What a fit is made of beside its pairs: every parameter checked, every default filled in."""
 
-    loss: Any  # one of LOSSES
-    solver: Any  # what one of SOLVERS makes, but never `Auto`
+    n_components: int
+    loss: Loss
+    solver: Solver
     limits: Limits
+    regularization: float | str  # a number, or "auto"
     towers: tuple[nn.Module | Tower, nn.Module | Tower]
     index: Indexed | None
     from_als: bool  # whether tables begin where ALS ends
-
-    @property
-    def sampled(self) -> Any:
-        """The loss if it is one of batches, else None."""
-        return None if isinstance(self.loss, AllPairs) else self.loss
+    validation_fraction: float
+    random_state: Seed
 
 
-def choose(loss: Any, solver: Any, towers: tuple[Any, Any], index: Any, interactions: Interactions) -> Choices:
-    """The settings that `TwoTower`'s parameters stand for; ValueError or TypeError where they do not go together."""
-    loss = settings(loss, "loss", LOSSES)
-    wrapped = _checked_index(index)
-    featured = [features is not None for features in (interactions.left_features, interactions.right_features)]
-    kinds = tuple(_checked_tower(tower, name) for tower, name in zip(towers, ("left", "right"), strict=True))
-    _check_widths_are_used(towers, featured)
-    own = any(isinstance(tower, nn.Module) for tower in kinds)
-    solver = settings(solver, "solver", SOLVERS)
-    solver = _choose_solver(loss, solver, own or (any(featured) and wrapped is not None), wrapped)
-    limits = solver.limits(not isinstance(loss, AllPairs)) if isinstance(solver, Adam) else solver.limits()
-    from_als = False
-    if not solver.tables_only:
-        start = check_choice(solver.start, "start", STARTS)
-        from_als = start == "als" or (start == "auto" and isinstance(loss, AllPairs) and not own)
-    return Choices(loss, solver, limits, kinds, wrapped, from_als)  # pyright: ignore[reportArgumentType]
+def choose(
+    interactions: Interactions,
+    validation: Interactions | None = None,
+    *,
+    n_components: int,
+    loss: object,
+    solver: object,
+    regularization: float | str,
+    left: object,
+    right: object,
+    index: object,
+    validation_fraction: float,
+    random_state: Seed,
+) -> Choices:
+    """What `TwoTower`'s parameters stand for on these pairs; ValueError or TypeError where they do not go together."""
+    check_pairs(interactions, validation)
+    check_integer(n_components, "n_components", low=1)
+    check_real(validation_fraction, "validation_fraction", above=0, high=0.5)
+    if regularization != "auto":
+        check_real(regularization, "regularization", low=0)
+    kind = settings(loss, "loss", LOSSES)
+    through = None if index is None else _checked_index(index)
+    featured = interactions.left_features is not None or interactions.right_features is not None
+    towers = _checked_tower(left, "left", featured), _checked_tower(right, "right", featured)
+    own = any(isinstance(tower, nn.Module) for tower in towers)
+    way = _choose_solver(kind, settings(solver, "solver", SOLVERS), own or (featured and through is not None), through)
+    all_pairs = isinstance(kind, AllPairs)
+    limits = way.limits(sampled=not all_pairs) if isinstance(way, Adam) else way.limits()
+    start = check_choice(way.start, "start", STARTS)
+    from_als = start == "als" or (start == "auto" and all_pairs and not own)
+    return Choices(
+        n_components, kind, way, limits, regularization, towers, through, from_als, validation_fraction, random_state
+    )
 
 
-def settings(given: Any, name: str, known: Mapping[str, Callable[[], Any]]) -> Any:
+def check_pairs(interactions: object, validation: object = None) -> None:
+    """TypeError unless both are `Interactions`, of which the second may be None; ValueError unless of one shape."""
+    for name, pairs in (("interactions", interactions), ("validation", validation)):
+        if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
+            raise TypeError(
+                f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
+                "use nk.read_interactions(path) or Interactions.from_matrix(matrix)"
+            )
+    if validation is not None and validation.shape != interactions.shape:
+        raise ValueError(
+            f"validation has shape {validation.shape}; it must be {interactions.shape}, as interactions. "
+            "Split one record, for example with nk.data.split_random"
+        )
+
+
+def settings(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
     """The object that a string stands for, or the object itself; ValueError or TypeError if it is neither."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
@@ -123,22 +157,25 @@ def settings(given: Any, name: str, known: Mapping[str, Callable[[], Any]]) -> A
             f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "
             f"objects {', '.join(sorted({kind.__name__ for kind in kinds}))} of nearkin.embedding"  # pyright: ignore[reportAttributeAccessIssue]
         )
-    return given
+    return given  # pyright: ignore[reportReturnType]
 
 
-def _choose_solver(loss: Any, solver: Any, custom: bool, index: Indexed | None) -> Any:
+def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Indexed | None) -> Solver:
     """What "auto" becomes; ValueError for a solver that cannot train these towers, this loss or this index.
 
     `custom`: the towers are more than id tables.
     """
     name, module = solver.name, None if index is None else index.module
-    if not isinstance(loss, AllPairs):
-        if not isinstance(solver, Auto | Adam):
-            raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
-        return solver.become(Adam) if isinstance(solver, Auto) else solver
     if isinstance(solver, Auto):
-        joint = isinstance(module, JointIndex) and module.can_descend()
-        return solver.become(ALS if module is None and not custom else Joint if joint and not custom else Adam)
+        kind: type[ALS | Adam | Joint] = Adam
+        if isinstance(loss, AllPairs) and not custom:
+            joint = isinstance(module, JointIndex) and module.can_descend()
+            kind = ALS if module is None else Joint if joint else Adam
+        chosen = kind(max_seconds=solver.max_seconds, patience=solver.patience)
+        chosen.max_iter = chosen.max_iter if solver.max_iter is None else solver.max_iter
+        return chosen
+    if not isinstance(loss, AllPairs) and not isinstance(solver, Adam):
+        raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
     if isinstance(solver, Joint):
         _check_joint(module)
     if module is not None and not solver.through_index:
@@ -159,11 +196,9 @@ def _check_joint(module: TrainableIndex | None) -> None:
         raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
 
 
-def _checked_index(index: Any) -> Indexed | None:
+def _checked_index(index: object) -> Indexed:
     """The index as an `Indexed`; TypeError that names what the module lacks."""
-    if index is None:
-        return None
-    wrapped = index if isinstance(index, Indexed) else Indexed(index)
+    wrapped = index if isinstance(index, Indexed) else Indexed(index)  # pyright: ignore[reportArgumentType]
     check_real(wrapped.distortion_weight, "distortion_weight", low=0)
     module, kind = wrapped.module, type(wrapped.module).__name__
     if not isinstance(module, TrainableIndex):
@@ -179,12 +214,13 @@ def _checked_index(index: Any) -> Indexed | None:
     return wrapped
 
 
-def _lacking(thing: Any, names: tuple[str, ...]) -> str:
+def _lacking(thing: object, names: tuple[str, ...]) -> str:
     present = set(dir(thing))
     return ", ".join(name for name in names if name not in present)
 
 
-def _checked_tower(tower: Any, side: str) -> nn.Module | Tower:
+def _checked_tower(tower: object, side: str, featured: bool) -> nn.Module | Tower:
+    """The tower of a side; ValueError for widths of hidden layers where no side is `featured`."""
     if tower is None:
         return Tower()
     if not isinstance(tower, nn.Module | Tower):
@@ -192,14 +228,9 @@ def _checked_tower(tower: Any, side: str) -> nn.Module | Tower:
             f"{side} is of type {type(tower).__name__}; it must be None, nk.embedding.Tower(hidden=...) or a "
             "torch.nn.Module"
         )
+    if isinstance(tower, Tower) and tuple(tower.hidden) != HIDDEN and not featured:
+        raise ValueError(
+            f"{side} is Tower(hidden={tower.hidden!r}), but the interactions have no features to put through it; "
+            "leave it out, or pass interactions.with_features(left=..., right=...)"
+        )
     return tower
-
-
-def _check_widths_are_used(towers: tuple[Any, Any], featured: list[bool]) -> None:
-    """ValueError for widths of hidden layers that no side has features for."""
-    for side, tower in zip(("left", "right"), towers, strict=True):
-        if isinstance(tower, Tower) and tuple(tower.hidden) != HIDDEN and not any(featured):
-            raise ValueError(
-                f"{side} is Tower(hidden={tower.hidden!r}), but the interactions have no features to put through it; "
-                "leave it out, or pass interactions.with_features(left=..., right=...)"
-            )

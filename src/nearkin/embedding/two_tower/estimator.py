@@ -1,5 +1,6 @@
 """The estimator: from interactions to embeddings of both sides."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -10,20 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from nearkin._check import check_integer, check_real, check_vectors
+from nearkin._check import check_integer, check_vectors
 from nearkin._distributed import current
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
-from nearkin.embedding.two_tower.checkpoint import Checkpoint
-from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed, choose, settings
-from nearkin.embedding.two_tower.fitting import Fit, Fitted, fit_towers, made_from
-from nearkin.embedding.two_tower.fold_in import Known, Solved, fold_in
+from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Choices, Indexed, check_pairs, choose, settings
+from nearkin.embedding.two_tower.fitting import Fitted, fit_towers
+from nearkin.embedding.two_tower.fold_in import History, Known, Solved, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
-from nearkin.embedding.two_tower.update import Before, joined, update_towers
+from nearkin.embedding.two_tower.update import Before, join_interactions, update_towers
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
@@ -119,11 +119,11 @@ class TwoTower(BaseEstimator):
         if it was begun with other data or settings (how long to train may differ).
         """
         del y
-        fit = self._request(interactions, validation, callback)
-        saved = None if checkpoint is None else Checkpoint(checkpoint)
-        if saved is not None:
-            saved.check(made_from(fit, interactions, validation))
-        return self._keep(interactions, fit, fit_towers(fit, interactions, validation, saved))
+        choices = choose(interactions, validation, **self.get_params(deep=False))
+        fitted = fit_towers(
+            choices, interactions, validation, callback=callback, checkpoint=checkpoint, group=current()
+        )
+        return self._keep(interactions, choices, fitted)
 
     def partial_fit(
         self,
@@ -143,38 +143,15 @@ class TwoTower(BaseEstimator):
             return self.fit(interactions, y, callback=callback)
         if max_iter is not None:
             check_integer(max_iter, "max_iter", low=1)
-        self._request(interactions, None, callback)
-        pairs = joined(self.seen_, interactions)
-        fit = self._request(pairs, None, callback)
-        encoders = (self.left_encoder_, self.right_encoder_)
+        check_pairs(interactions)
+        pairs = join_interactions(self.seen_, interactions)
+        choices = choose(pairs, **self.get_params(deep=False))
         P, Q = self.exact_embeddings_
-        before = Before(P, Q, encoders, self.regularization_)
-        return self._keep(pairs, fit, update_towers(fit, pairs, before, max_iter))
+        before = Before(P, Q, (self.left_encoder_, self.right_encoder_), self.regularization_)
+        fitted = update_towers(choices, pairs, before, max_iter, callback=callback, group=current())
+        return self._keep(pairs, choices, fitted)
 
-    def _request(self, interactions: Interactions, validation: Interactions | None, callback: Callback | None) -> Fit:
-        """The parameters and the data, checked; ValueError or TypeError that names what does not fit."""
-        for name, pairs in (("interactions", interactions), ("validation", validation)):
-            if not isinstance(pairs, Interactions) and (name == "interactions" or pairs is not None):
-                raise TypeError(
-                    f"{name} is of type {type(pairs).__name__}; it must be Interactions, "
-                    "use nk.read_interactions(path) or Interactions.from_matrix(matrix)"
-                )
-        if validation is not None and validation.shape != interactions.shape:
-            raise ValueError(
-                f"validation has shape {validation.shape}; it must be {interactions.shape}, as interactions. "
-                "Split one record, for example with nk.data.split_random"
-            )
-        check_integer(self.n_components, "n_components", low=1)
-        check_real(self.validation_fraction, "validation_fraction", above=0, high=0.5)
-        if self.regularization != "auto":
-            check_real(self.regularization, "regularization", low=0)
-        choices = choose(self.loss, self.solver, (self.left, self.right), self.index, interactions)
-        return Fit(
-            self.n_components, self.regularization, self.validation_fraction, choices, self.random_state, callback,
-            current(),
-        )  # fmt: skip
-
-    def _keep(self, interactions: Interactions, fit: Fit, fitted: Fitted) -> "TwoTower":
+    def _keep(self, interactions: Interactions, choices: Choices, fitted: Fitted) -> "TwoTower":
         """Set the fitted attributes."""
         plan, solver = fitted.plan, fitted.solver
         self.left_ids_, self.right_ids_, self.seen_ = interactions.left_ids, interactions.right_ids, interactions
@@ -184,7 +161,7 @@ class TwoTower(BaseEstimator):
             (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
         )
         self.left_encoder_, self.right_encoder_ = encoder(plan.left), encoder(plan.right)
-        self.index_, self.solver_, self.history_ = plan.index, fit.choices.solver.name, fitted.history
+        self.index_, self.solver_, self.history_ = plan.index, choices.solver.name, fitted.history
         self.regularization_, self.omega_ = plan.strength, plan.objective.omega
         self.costs_ = plan.objective.a, plan.objective.b
         return self
@@ -199,7 +176,7 @@ class TwoTower(BaseEstimator):
         """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
-    def embed_left(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
+    def embed_left(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new left entities from what each of them met, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
@@ -210,7 +187,7 @@ class TwoTower(BaseEstimator):
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
         return fold_in(history, known, self._solved(), self.left_encoder_, features)
 
-    def embed_right(self, history: Any, features: ArrayLike | None = None) -> np.ndarray:
+    def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
 
         An index does not quantize them: that is done when they are added to it.
@@ -234,7 +211,7 @@ class TwoTower(BaseEstimator):
         k: int = 10,
         *,
         exclude_seen: bool = True,
-        candidates: Any = None,
+        candidates: ArrayLike | None = None,
         index: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rights that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
@@ -267,7 +244,7 @@ class TwoTower(BaseEstimator):
         del y
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]
 
-    def evaluate(self, interactions: Interactions, *, k: Any = (20, 100)) -> dict[str, float]:
+    def evaluate(self, interactions: Interactions, *, k: int | Sequence[int] = (20, 100)) -> dict[str, float]:
         """Recall, precision, NDCG and MRR at each k, as `nk.metrics.ranking_metrics` counts them."""
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)

@@ -2,41 +2,35 @@
 
 from copy import deepcopy
 from dataclasses import dataclass
+from os import PathLike
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
-from nearkin._distributed import Group
+from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
-from nearkin._types import Record, Seed
+from nearkin._types import Record
 from nearkin.contracts import Callback
+from nearkin.data.interaction_split import split_random
 from nearkin.embedding.two_tower.checkpoint import Checkpoint, described
-from nearkin.embedding.two_tower.choice import Choices, Indexed
-from nearkin.embedding.two_tower.objective import Objective, initial_tables
+from nearkin.embedding.two_tower.choice import Choices
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.regularization import SAMPLED, choose_regularization, start_tables
 from nearkin.embedding.two_tower.towers import Side, Tower
 from nearkin.embedding.two_tower.training import AbstractSolver, train
-from nearkin.embedding.two_tower.validation import ValidationRanking, split_for_validation, validation_ranking
+from nearkin.embedding.two_tower.validation import (
+    SAMPLED,
+    ValidationRanking,
+    choose_regularization,
+    start_tables,
+    validation_ranking,
+)
 from nearkin.records import Interactions
 
 UNWATCHED = ("max_iter", "max_seconds", "patience")  # what may change when an interrupted fit goes on
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What a fit needs to know beside its pairs."""
-
-    n_components: int
-    regularization: float | str
-    validation_fraction: float
-    choices: Choices
-    random_state: Seed
-    callback: Callback | None
-    group: Group
 
 
 @dataclass(frozen=True)
@@ -49,82 +43,101 @@ class Fitted:
 
 
 def fit_towers(
-    fit: Fit, interactions: Interactions, validation: Interactions | None, checkpoint: Checkpoint | None
+    choices: Choices,
+    interactions: Interactions,
+    validation: Interactions | None = None,
+    *,
+    callback: Callback | None = None,
+    checkpoint: str | PathLike | None = None,
+    group: Group = ALONE,
 ) -> Fitted:
-    """Hold pairs out where something must be chosen, choose it, and train."""
-    seed = fit.random_state if checkpoint is None else checkpoint.seed(fit.random_state, fit.group)
-    rng = shared_generator(seed, fit.group)
+    """Hold pairs out where something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
+    saved, seed = None, choices.random_state
+    if checkpoint is not None:
+        saved = Checkpoint(checkpoint)
+        saved.check(made_from(choices, interactions, validation))
+        seed = saved.seed(seed, group)
+    rng = shared_generator(seed, group)
     generator = torch.Generator().manual_seed(draw_seed(rng))
-    pairs, ranking = interactions, None
-    tables_only = fit.choices.solver.tables_only
+
+    pairs, ranking, tables_only = interactions, None, choices.solver.tables_only
     if validation is not None:
         ranking = validation_ranking(validation, interactions, rng)
-    elif fit.regularization == "auto" or not tables_only:
-        pairs, ranking = split_for_validation(interactions, fit.validation_fraction, rng)
-    objective = fit.choices.loss.objective(pairs)
-    strength, start = _strength_and_start(fit, objective, ranking, rng, generator)
+    elif choices.regularization == "auto" or not tables_only:
+        parts = split_random(interactions, valid=choices.validation_fraction, test=0, random_state=rng)
+        ranking = validation_ranking(parts.valid, parts.train, rng)
+        pairs = interactions if ranking is None else parts.train
+    objective = choices.loss.objective(pairs)
+    start = initial_tables(pairs, choices.n_components, generator)
+    strength, start = _strength_and_start(choices, objective, start, ranking, rng, callback, group)
     if tables_only and validation is None:  # what was held out for the choice is fitted too
-        objective, ranking = fit.choices.loss.objective(interactions), None
-    plan = make_plan(fit, objective, strength, start, generator)
-    solver = fit.choices.solver.from_plan(plan)
+        objective, ranking = choices.loss.objective(interactions), None
+
+    plan = make_plan(choices, objective, strength, start, generator, group)
+    solver = choices.solver.from_plan(plan)
     history = train(
-        solver, fit.choices.limits, evaluate=None if ranking is None else ranking.metric, callback=fit.callback,
-        checkpoint=checkpoint, group=fit.group,
+        solver, choices.limits, evaluate=None if ranking is None else ranking.metric, callback=callback,
+        checkpoint=saved, group=group,
     )  # fmt: skip
     return Fitted(solver, plan, history)
 
 
 def _strength_and_start(
-    fit: Fit,
+    choices: Choices,
     objective: Objective,
+    random_start: tuple[Tensor, Tensor],
     ranking: ValidationRanking | None,
     rng: np.random.Generator,
-    generator: torch.Generator,
+    callback: Callback | None,
+    group: Group,
 ) -> tuple[float, tuple[Tensor, Tensor]]:
     """lambda, and the tables that training begins with."""
-    P, Q = random_start = initial_tables(objective.interactions, fit.n_components, generator)
-    strength, from_als = fit.regularization, fit.choices.from_als
-    if fit.choices.sampled is not None:
+    strength, start = choices.regularization, random_start
+    if not isinstance(choices.loss, AllPairs):
         strength = SAMPLED * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
-        strength, P, Q = choose_regularization(
-            objective, P, Q, ranking, random_state=rng, callback=fit.callback, group=fit.group
+        strength, *start = choose_regularization(
+            objective, *random_start, ranking, random_state=rng, callback=callback, group=group
         )
-    elif from_als:
-        P, Q = start_tables(objective, float(strength), P, Q, fit.group)
-    if not from_als:  # a fresh ALS of few sweeps ranks better than one that has gone down the whole path
-        P, Q = random_start
-    return float(strength), (P, Q)
+    elif choices.from_als:
+        start = start_tables(objective, float(strength), *random_start, group)
+    if not choices.from_als:  # a fresh ALS of few sweeps ranks better than one that has gone down the whole path
+        start = random_start
+    return float(strength), (start[0], start[1])
 
 
 def make_plan(
-    fit: Fit, objective: Objective, strength: float, start: tuple[Tensor, Tensor], generator: torch.Generator
+    choices: Choices,
+    objective: Objective,
+    strength: float,
+    start: tuple[Tensor, Tensor],
+    generator: torch.Generator,
+    group: Group,
 ) -> Plan:
-    """The plan with towers of its own: modules that the user gave are copied."""
-    pairs, k, choices = objective.interactions, fit.n_components, fit.choices
+    """The plan with towers and an index of its own: modules that the user gave are copied."""
+    pairs, k = objective.interactions, choices.n_components
     left, right = (
         Side(
             tower.build(size, k, features, generator) if isinstance(tower, Tower) else deepcopy(tower),
-            *(size, features, fit.group),
+            *(size, features, group),
         )
         for tower, size, features in zip(
             choices.towers, pairs.shape, (pairs.left_features, pairs.right_features), strict=True
         )
     )
-    index = choices.index or Indexed(None)  # pyright: ignore[reportArgumentType]
-    return Plan(
-        objective, strength, left, right, start, choices.sampled, deepcopy(index.module), index.distortion_weight,
-        generator, fit.group,
-    )  # fmt: skip
+    module, weight = None, 1.0
+    if choices.index is not None:
+        module, weight = deepcopy(choices.index.module), choices.index.distortion_weight
+    sampled = None if isinstance(choices.loss, AllPairs) else choices.loss
+    return Plan(objective, strength, left, right, start, sampled, module, weight, generator, group)
 
 
-def made_from(fit: Fit, interactions: Interactions, validation: Interactions | None) -> Record:
+def made_from(choices: Choices, interactions: Interactions, validation: Interactions | None) -> Record:
     """Everything that decides the result of a fit, by name, but for how long it runs."""
-    choices = fit.choices
     named: Record = {
-        "interactions": interactions, "validation": validation, "n_components": fit.n_components,
-        "regularization": fit.regularization, "validation_fraction": fit.validation_fraction,
-        "random_state": fit.random_state,
+        "interactions": interactions, "validation": validation, "n_components": choices.n_components,
+        "regularization": choices.regularization, "validation_fraction": choices.validation_fraction,
+        "random_state": choices.random_state,
     }  # fmt: skip
     named |= _parameters("loss", choices.loss) | _parameters("solver", choices.solver)
     left, right = choices.towers

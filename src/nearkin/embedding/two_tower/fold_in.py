@@ -1,7 +1,7 @@
 """The embedding of a new entity from its history: the model's own loss solved for its row, the other side fixed."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,9 @@ from nearkin.embedding.all_pairs.row_solves import improve_left
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import as_tensor
 from nearkin.records import Interactions
+
+History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequence
+"""What new entities met: pairs, a matrix of weights, or ids, of one or of each."""
 
 NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
 
@@ -39,7 +42,7 @@ class Known(NamedTuple):
 
 
 def fold_in(
-    history: Any, known: Known, model: Solved, encoder: nn.Module | None, features: ArrayLike | None
+    history: History, known: Known, model: Solved, encoder: nn.Module | None, features: ArrayLike | None
 ) -> np.ndarray:
     """(b, k) float32, the minimisers of the loss over the new rows p_i for the fixed embeddings q_j,
 
@@ -77,7 +80,7 @@ def _counts(fitted: Interactions, side: str) -> np.ndarray:
     return np.diff(fitted.columns.indptr if side == "right" else fitted.indptr)
 
 
-def _matrix(history: Any, known: Known) -> sp.csr_matrix:
+def _matrix(history: History, known: Known) -> sp.csr_matrix:
     """One row an entity, one column an entity of the known side, the weights as values."""
     n, side = len(known.ids), known.side
     if isinstance(history, Interactions):
@@ -87,13 +90,13 @@ def _matrix(history: Any, known: Known) -> sp.csr_matrix:
         coo = sp.coo_matrix(matrix)
         count = history.shape[0] if side == "right" else history.shape[1]
         return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
-    if sp.issparse(history):
+    if isinstance(history, sp.spmatrix | sp.sparray):
         matrix = sp.csr_matrix(history)
         if matrix.get_shape()[1] != n:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
         return matrix
-    rows = list(history) if _is_nested(history) else [history]
+    rows: list[np.ndarray | Sequence] = list(history) if _is_nested(history) else [history]
     parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
     lengths = [len(row) for row in rows]
     columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
@@ -102,7 +105,7 @@ def _matrix(history: Any, known: Known) -> sp.csr_matrix:
     return matrix
 
 
-def _is_nested(history: Any) -> bool:
+def _is_nested(history: Sequence | np.ndarray) -> bool:
     """Whether it holds one sequence of ids an entity, rather than the ids of one."""
     if isinstance(history, np.ndarray):
         return history.ndim == 2

@@ -1,7 +1,7 @@
 """From observed pairs to an `AllPairsLoss`: weights, costs and penalties whose defaults fit any table of pairs."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_choice, check_real
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin._types import ArrayLike
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, Prior
 from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss
 from nearkin.records import Interactions
 
@@ -33,7 +34,7 @@ class Objective:
     weights: np.ndarray
     a: np.ndarray
     b: np.ndarray
-    prior: Any
+    prior: Prior
     ridge: tuple[np.ndarray, np.ndarray]
 
     def loss(self, regularization: float) -> AllPairsLoss:
@@ -91,9 +92,9 @@ class AllPairs(BaseEstimator):
     weight_power: float = 0.0
     cost_power: float = 0.0
     labels: str = "ones"
-    left_costs: Any = None
-    right_costs: Any = None
-    prior: Any = None
+    left_costs: ArrayLike | None = None
+    right_costs: ArrayLike | None = None
+    prior: Prior = None
 
     name: ClassVar[str] = "all-pairs"
 
@@ -124,7 +125,9 @@ class AllPairs(BaseEstimator):
         weights = self.importance(interactions.weights, degrees, interactions)
         a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
         b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
-        b = b * popularity_cost(right_counts, self.cost_power)
+        if check_real(self.cost_power, "cost_power"):
+            popularity = np.maximum(right_counts, 1.0) ** self.cost_power
+            b = b * (popularity / popularity.mean())
         omega = _weight_of_unobserved(self.omega, weights, a, b)
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)
@@ -142,14 +145,6 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
         table[torch.from_numpy(counts == 0)] = 0
         tables.append(table)
     return tables[0], tables[1]
-
-
-def popularity_cost(counts: np.ndarray, power: float) -> np.ndarray:
-    """(n,) d_j^power, of mean 1; ones for the power 0."""
-    if not check_real(power, "cost_power"):
-        return np.ones(len(counts))
-    costs = np.maximum(counts, 1.0) ** power
-    return costs / costs.mean()
 
 
 def _damped(left: np.ndarray, right: np.ndarray, power: float) -> np.ndarray:
@@ -174,7 +169,7 @@ def _weight_of_unobserved(omega: float | str, weights: np.ndarray, a: np.ndarray
     return check_real(omega, "omega", low=0)
 
 
-def _costs(costs: Any, name: str, counts: np.ndarray, has_features: bool) -> np.ndarray:
+def _costs(costs: ArrayLike | None, name: str, counts: np.ndarray, has_features: bool) -> np.ndarray:
     if costs is not None:
         costs = np.asarray(costs, dtype=np.float64)
         if costs.shape != counts.shape or not (np.isfinite(costs) & (costs >= 0)).all():

@@ -8,10 +8,13 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
-from nearkin.embedding.two_tower.fitting import Fit, Fitted, make_plan
+from nearkin.contracts import Callback
+from nearkin.embedding.two_tower.choice import Choices
+from nearkin.embedding.two_tower.fitting import Fitted, make_plan
 from nearkin.embedding.two_tower.objective import initial_tables
 from nearkin.embedding.two_tower.solvers.als import ALS
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side
@@ -31,29 +34,35 @@ class Before(NamedTuple):
     strength: float  # lambda
 
 
-def update_towers(fit: Fit, interactions: Interactions, before: Before, max_iter: int | None) -> Fitted:
+def update_towers(
+    choices: Choices,
+    interactions: Interactions,
+    before: Before,
+    max_iter: int | None,
+    *,
+    callback: Callback | None = None,
+    group: Group = ALONE,
+) -> Fitted:
     """Train on from the embeddings `before`, whose ids come first in `interactions`, with the same lambda."""
-    rng = shared_generator(fit.random_state, fit.group)
+    rng = shared_generator(choices.random_state, group)
     generator = torch.Generator().manual_seed(draw_seed(rng))
-    objective = fit.choices.loss.objective(interactions)
-    start = initial_tables(interactions, fit.n_components, generator)
+    objective = choices.loss.objective(interactions)
+    start = initial_tables(interactions, choices.n_components, generator)
     for table, known in zip(start, (before.left, before.right), strict=True):
         table[: len(known)] = torch.from_numpy(known)
-    plan = make_plan(fit, objective, before.strength, start, generator)
+    plan = make_plan(choices, objective, before.strength, start, generator, group)
     for side, encoder in zip((plan.left, plan.right), before.encoders, strict=True):
         _go_on_from(side, encoder)
-    if not fit.choices.solver.tables_only:
+    steps = SWEEPS if isinstance(choices.solver, ALS) else choices.limits.max_iter
+    if not choices.solver.tables_only:
         plan = replace(plan, start=_without_branches(start, (plan.left, plan.right)))
-    limits = fit.choices.limits
-    steps = SWEEPS if isinstance(fit.choices.solver, ALS) else limits.max_iter
-    if not fit.choices.solver.tables_only:
-        steps = max(1, round(SHARE * limits.max_iter))
-    limits = replace(limits, max_iter=steps if max_iter is None else max_iter)
-    solver = fit.choices.solver.from_plan(plan)
-    return Fitted(solver, plan, train(solver, limits, callback=fit.callback, group=fit.group))
+        steps = max(1, round(SHARE * steps))
+    solver = choices.solver.from_plan(plan)
+    limits = replace(choices.limits, max_iter=steps if max_iter is None else max_iter)
+    return Fitted(solver, plan, train(solver, limits, callback=callback, group=group))
 
 
-def joined(seen: Interactions, new: Interactions) -> Interactions:
+def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
     """The pairs of both; ids that only `new` has come after those of `seen`, and a pair of both adds up its weights.
 
     ValueError if one has features of a side and the other lacks them.

@@ -39,7 +39,7 @@ class Fitted:
     n_answers: int
     error: float | None
     questions: list[tuple[int, ...]]
-    weights: dict[int, float] = field(default_factory=dict)
+    weights: dict[object, float] = field(default_factory=dict)
 
 
 def fit(job: Job) -> Fitted:

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from nearkin._check import check_integer, check_real
 from nearkin._distributed import ALONE
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.point import AllPairsPoint
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
 from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
@@ -120,7 +119,7 @@ class NewtonSteps(AbstractTowerSolver):
         preconditioner = self._preconditioner(point, active, product, damping)
         step = newton_step(
             value, gradient, product, x, start_value=before, damping=damping, preconditioner=preconditioner,
-            max_cg_steps=self.cg_steps,
+            max_iter=self.cg_steps,
         )  # fmt: skip
         _write(parameters, step.x)
         self.damping[number] = min(max(step.damping, 1e-9), 1e9)

@@ -51,6 +51,7 @@ class Joint(BaseEstimator):
     patience: int = 10
 
     name: ClassVar[str] = "joint"
+    start: ClassVar[str] = "random"
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = True
 

@@ -1,0 +1,111 @@
+"""What does not change while an all-pairs loss is minimised: labels, weights, costs, penalties and imputed factors."""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearkin._check import check_finite, check_real
+from nearkin._types import ArrayLike
+from nearkin.embedding.all_pairs.products import PairProducts
+
+Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
+"""What imputes the labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
+
+
+class Constants(NamedTuple):
+    """What does not change in training; a vector whose entries are all equal is kept as a scalar."""
+
+    labels: Tensor  # (nnz,) or () Y_ij
+    weights: Tensor  # (nnz,) or () w_ij
+    pair_cost: Tensor  # (nnz,) or () omega a_i b_j
+    imputed: Tensor  # (nnz,) or () Yt_ij of the observed pairs
+    a: Tensor  # (m, 1)
+    b: Tensor  # (n, 1)
+    ridge_left: Tensor  # (m, 1) lambda r_i
+    ridge_right: Tensor  # (n, 1) lambda s_j
+    prior_left: Tensor  # (m, k'), k' = 0 if nothing is imputed
+    prior_right: Tensor  # (n, k')
+
+    def part(self, pairs: slice, rows: slice) -> "Constants":
+        """Those of some left rows and of their pairs."""
+        by_pair = ("labels", "weights", "pair_cost", "imputed")
+        return self._replace(
+            **{name: getattr(self, name)[pairs] for name in by_pair if getattr(self, name).ndim},
+            a=self.a[rows],
+            ridge_left=self.ridge_left[rows],
+            prior_left=self.prior_left[rows],
+        )
+
+    def transposed(self, order: Tensor) -> "Constants":
+        """Those of the same pairs with the sides exchanged, which come in this order then."""
+        labels, weights, cost, imputed = (v[order] if v.ndim else v for v in self[:4])
+        return Constants(
+            *(labels, weights, cost, imputed, self.b, self.a),
+            *(self.ridge_right, self.ridge_left, self.prior_right, self.prior_left),
+        )
+
+
+def make_constants(
+    pairs: PairProducts,
+    *,
+    omega: float,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    costs: tuple[ArrayLike | None, ArrayLike | None],
+    prior: Prior,
+    strength: float,
+    ridge: tuple[ArrayLike, ArrayLike] | None,
+) -> Constants:
+    """The constants in float64; ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit."""
+    (m, n), nnz = pairs.shape, len(pairs.indices)
+    a, b = (_vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
+    r, s = (1.0, 1.0) if ridge is None else ridge
+    prior_left, prior_right = _factors(prior, m, n)
+    rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(pairs.indptr)))
+    return Constants(
+        labels=_short(_vector(labels, "labels", nnz, low=None)),
+        weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
+        pair_cost=_short(omega * a[rows] * b[torch.from_numpy(pairs.indices).long()]),
+        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
+        a=a[:, None],
+        b=b[:, None],
+        ridge_left=strength * _vector(r, "ridge[0]", m)[:, None],
+        ridge_right=strength * _vector(s, "ridge[1]", n)[:, None],
+        prior_left=prior_left,
+        prior_right=prior_right,
+    )
+
+
+def _vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
+    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    array = array.astype(np.float64)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
+    check_finite(array.reshape(-1), name)
+    if low is not None and (array < low).any():
+        raise ValueError(f"{name} has {int((array < low).sum())} entries below {low}; each must be at least {low}")
+    return torch.from_numpy(array).expand(size).contiguous()
+
+
+def _short(values: Tensor) -> Tensor:
+    """One number where all entries are equal."""
+    return values[0].clone() if len(values) and bool((values == values[0]).all()) else values
+
+
+def _factors(prior: Prior, m: int, n: int) -> tuple[Tensor, Tensor]:
+    """Pt (m, k') and Qt (n, k') in float64: k' = 0 for no prior, 1 for one number."""
+    if prior is None:
+        return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)
+    if isinstance(prior, int | float):
+        number = check_real(prior, "prior")
+        return torch.full((m, 1), number, dtype=torch.float64), torch.ones((n, 1), dtype=torch.float64)
+    left, right = (torch.as_tensor(part, dtype=torch.float64) for part in prior)
+    if left.ndim != 2 or right.ndim != 2 or left.shape != (m, right.shape[1]) or right.shape[0] != n:
+        raise ValueError(
+            f"prior has shapes {tuple(left.shape)} and {tuple(right.shape)}; it must be (Pt ({m}, k'), Qt ({n}, k')) "
+            "or one number"
+        )
+    return left, right
