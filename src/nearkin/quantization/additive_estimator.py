@@ -17,6 +17,7 @@ from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
+from nearkin.linalg.threads import calm_products
 from nearkin.quantization.additive import steady_codes
 from nearkin.quantization.faiss_bridge import METRICS, behind_rotation
 
@@ -70,7 +71,8 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
-        self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
+        with calm_products(X.shape[0] * X.shape[1] ** 2):
+            self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
