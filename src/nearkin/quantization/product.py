@@ -10,7 +10,7 @@ from typing import Any, Self
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
@@ -24,6 +24,7 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
@@ -43,7 +44,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(TransformerMixin, BaseEstimator):
+class ProductQuantizer(NamedColumns, BaseEstimator):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters
@@ -54,8 +55,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-2opt" |
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
-    init: "auto" races the starts "identity", "pca" and "random" on a subsample and keeps the one whose codes keep most
-        neighbours.
+    init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
         `n_lists` coarse centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
