@@ -74,11 +74,11 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return total
 
 
-def fill(quantizer: faiss.ResidualQuantizer, codebooks: np.ndarray, beam: int) -> None:
+def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
     """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam."""
     faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
     quantizer.max_beam_size, quantizer.is_trained = beam, True
-    if codebooks.shape[0] * codebooks.shape[1] <= _TABLES:
+    if isinstance(quantizer, faiss.ResidualQuantizer) and codebooks.shape[0] * codebooks.shape[1] <= _TABLES:
         quantizer.use_beam_LUT = 1
         quantizer.compute_codebook_tables()
 
