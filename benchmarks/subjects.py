@@ -57,7 +57,7 @@ _SUBJECTS = (
             "tasks --quick --tasks procrustes,pca --methods riemannian,POGO,Landing,geoopt",
             "drift --quick",
         ),
-        ("run", "tasks", "drift"),
+        ("run", "tasks", "language_model", "drift"),
     ),
     Subject("hashing", "Hashing", ("--quick --part table",)),
     Subject(
@@ -74,6 +74,7 @@ _SUBJECTS = (
     ),
     Subject("end_to_end", "End to end", ("--quick --sets ml100k --parts quality --seeds 1",)),
     Subject("scale", "Beyond one machine", ("--quick --only rates",), ("", "export")),
+    Subject("gpu", "On a GPU", ("--device cpu --small",), ()),
     Subject("papers", "The papers' tables and figures", (), ("--run",)),  # last: it reads what the others wrote
 )
 SUBJECTS = {subject.name: subject for subject in _SUBJECTS}

@@ -49,6 +49,39 @@ def procrustes(seed: int, data: Path, d: int = 256, batch: int = 64) -> Problem:
     return Problem(seed, [start], batch_loss, full_loss, 0.01, lr=0.5, check_every=5)
 
 
+def _many(seed: int, count: int, d: int, *, joined: bool) -> Problem:
+    """`procrustes` for `count` small rotations at once, given as one batch or as parameters of their own."""
+    generator, rows = torch.Generator().manual_seed(seed), 2 * d
+    R = haar_orthogonal(count, d, d, special=True, random_state=seed)
+    start = haar_orthogonal(count, d, d, special=True, random_state=seed + 100)
+
+    def whole(weights: list[Tensor]) -> Tensor:
+        return weights[0] if joined else torch.stack(weights)
+
+    def batch_loss(weights: list[Tensor]) -> Tensor:
+        A = torch.randn(count, rows, d, generator=generator)
+        B = A @ R + 0.01 * torch.randn(count, rows, d, generator=generator)
+        return ((A @ whole(weights) - B) ** 2).sum() / (2 * rows)
+
+    def full_loss(weights: list[Tensor]) -> float:
+        return float(((whole(weights) - R) ** 2).sum()) / 2 / d / count
+
+    starts = [start] if joined else [X.contiguous() for X in start]
+    return Problem(seed, starts, batch_loss, full_loss, 0.01, lr=0.25, check_every=2)
+
+
+def heads(seed: int, data: Path) -> Problem:
+    """64 rotations of side 32, as the heads of a network have them: 64 parameters."""
+    del data
+    return _many(seed, 64, 32, joined=False)
+
+
+def batch(seed: int, data: Path) -> Problem:
+    """256 rotations of side 16 as one batch."""
+    del data
+    return _many(seed, 256, 16, joined=True)
+
+
 def pca(seed: int, data: Path, d: int = 1024, k: int = 64, batch: int = 64) -> Problem:
     """The leading k directions of a spectrum with a gap, from minibatches; the loss is the share of variance missed."""
     generator = torch.Generator().manual_seed(seed)

@@ -36,8 +36,8 @@ class Shape:
     heads: int = 4
     hidden: int = 512
     length: int = 128  # of a training sequence, in characters
-    steps: int = 600
-    batch: int = 16
+    steps: int = 300
+    batch: int = 8
 
 
 def characters() -> tuple[Tensor, Tensor]:

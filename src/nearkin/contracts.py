@@ -109,6 +109,15 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
+class Reconstructing(Protocol):
+    """A quantizer whose codes stand for rows again, so that what they lose can be measured; bits do not."""
+
+    def distortion(self, X: ArrayLike) -> float:
+        """The mean squared distance of rows X (n, d) from what their codes stand for."""
+        ...
+
+
+@runtime_checkable
 class BitCodes(Quantizer, Protocol):
     """A quantizer to packed bits, which are compared by the number of those that differ: the metric "hamming"."""
 

@@ -1,6 +1,7 @@
 """`nearkin recommend` and `nearkin similar`, and compress, search and report on what `nearkin embed` wrote."""
 
 import csv
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,46 @@ def test_newcomers(shop: Path, tmp_path: Path) -> None:
     assert set(found[0]["ids"]) == {"a3", "a4", "a5", "a6", "a7"}
 
 
+def test_newcomers_of_a_trained_index(shop: Path, tmp_path: Path) -> None:
+    """`nearkin train`'s loss, solved against what the codes stand for; also after rows have left the index."""
+    (tmp_path / "new.csv").write_text("user_id,artist\nnew,a0\nnew,a1\nnew,a2\n")
+    found = run_json("recommend", shop / "idx", "--history", tmp_path / "new.csv", "-k", 5)["answers"][0]
+    assert len(set(found["ids"]) & {"a3", "a4", "a5", "a6", "a7"}) >= 4
+    shutil.copytree(shop / "idx", tmp_path / "less")
+    run_json("remove", tmp_path / "less", "a47")
+    again = run_json("recommend", tmp_path / "less", "--history", tmp_path / "new.csv", "-k", 5)["answers"][0]
+    assert len(set(again["ids"]) & {"a3", "a4", "a5", "a6", "a7"}) >= 4
+
+
+def test_the_likes_of_newcomers(shop: Path, tmp_path: Path) -> None:
+    """A new artist is known by who listens; a new listener by what they listen to."""
+    with (shop / "pairs.csv").open() as file:
+        fans = [row["user_id"] for row in csv.DictReader(file) if row["artist"] == "a0"]
+    (tmp_path / "new.csv").write_text("user_id,artist\n" + "".join(f"{fan},fresh\n" for fan in fans))
+    found = run_json("similar", shop / "emb", "--history", tmp_path / "new.csv", "-k", 8)["answers"][0]
+    assert found["artist"] == "fresh"
+    assert set(found["ids"]) == {f"a{i}" for i in range(8)}
+    (tmp_path / "who.csv").write_text("user_id,artist\nwho,a0\nwho,a1\n")
+    found = run_json("similar", shop / "emb", "--side", "left", "--history", tmp_path / "who.csv", "-k", 1)["answers"][
+        0
+    ]
+    assert found["user_id"] == "who"
+
+
+def test_formulas_are_made_text_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["=1+1", *(f"b{i}" for i in range(5))]
+    lines = [f"u{u},{name}" for u in range(8) for i, name in enumerate(names) if (u + i) % 2]
+    Path("pairs.csv").write_text("\n".join(["user,item", *lines]) + "\n")
+    run_json("embed", "pairs.csv", "--dim", 2, "--out", "emb")
+    for command in (("recommend", "--with-seen"), ("similar",)):
+        for said in ((), ("--formulas-as-text",)):
+            run_json(command[0], "emb", "--all", *command[1:], *said, "--out", "out.csv")
+            written = Path("out.csv").read_text()
+            assert ("'=1+1" in written) == bool(said)
+            assert "=1+1" in written
+
+
 def test_likes(shop: Path) -> None:
     found = run_json("similar", shop / "emb", "a0", "-k", 7)["answers"][0]
     assert set(found["ids"]) == {f"a{i}" for i in range(1, 8)}
@@ -119,7 +160,9 @@ def test_tomorrow_goes_on_from_today(shop: Path, tmp_path: Path) -> None:
         (("recommend", "emb"), "say who to recommend to"),
         (("recommend", "emb", "u1", "--all"), "say who to recommend to"),
         (("recommend", "emb", "nobody"), "user_id 'nobody' is not among the 60 known; they are such as u0"),
-        (("recommend", "idx", "--history", "pairs.csv"), "--history needs a folder of `nearkin embed`"),
+        (("similar", "idx", "--history", "pairs.csv"), "newcomers are placed in a folder of `nearkin embed`"),
+        (("recommend", "nowhere", "--all"), "nowhere does not exist"),
+        (("compress", "emb", "--bytes", "2", "--out", "x"), "has 48 rows, and 256 centroids"),
         (("similar", "emb"), "say whose likes to find"),
         (("similar", "emb", "--all", "--side", "up"), "--side is 'up'"),
         (("compress", "pairs.csv", "--side", "left", "--out", "x"), "--side is for a folder"),

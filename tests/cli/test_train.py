@@ -67,3 +67,8 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
         result = run(*arguments)
         assert result.exit_code == 2
         assert said in result.stderr
+
+
+def test_it_says_how_the_table_was_read(table: Path, tmp_path: Path) -> None:
+    result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", tmp_path / "idx")
+    assert "left = user, right = item" in " ".join(result.stdout.split())

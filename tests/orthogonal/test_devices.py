@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import (
     Adam,
     GivensDescent,
@@ -70,3 +73,61 @@ def test_the_mix_and_the_parametrization(device: str) -> None:
     assert losses[-1] < losses[0]
     assert is_orthogonal(net[0].weight, 1e-4)
     assert is_orthogonal(net[2].weight, 1e-5)
+
+
+UNSEEN = {
+    "newton-schulz": lambda p: RiemannianDescent(p, 0.05, "newton-schulz", capturable=True, momentum=0.9),
+    "givens random": lambda p: GivensDescent(p, 0.05, "random"),
+    "givens random, 3 matchings": lambda p: GivensDescent(p, 0.05, "random", n_matchings=3, momentum=0.5),
+    "givens random, Adam": lambda p: GivensDescent(p, 0.05, "random", momentum=Adam()),
+    "flow pairs": lambda p: StochasticFlow(p, 0.01, 2, scale="none", momentum=Adam()),
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_steps_that_never_wait_for_the_device(name: str) -> None:
+    """torch's simulated CUDA device, which knows shapes and devices but no values: to read a number is an error."""
+    optimizer = UNSEEN[name]([nn.Parameter(torch.eye(6))])
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        X, G = (torch.empty(3, 6, 6, device="cuda") for _ in range(2))
+        for step in range(1, 3):
+            optimizer._steps = step
+            moved = optimizer._move(X, G, optimizer.param_groups[0], {"step": step})
+            assert moved.device.type == "cuda"
+            assert moved.shape == X.shape
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (3, 6, 6), (40, 40)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_capturable_steps_are_the_usual_ones_while_they_are_short(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    ends = []
+    for capturable in (True, False):
+        p = nn.Parameter(haar_orthogonal(*shape, random_state=1, dtype=dtype))
+        optimizer = RiemannianDescent([p], 0.01, "newton-schulz", momentum=0.5, capturable=capturable)
+        for seed in range(5):
+            p.grad = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+            optimizer.step()
+        ends.append(p.detach())
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-4 if dtype == torch.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("lr", [1.0, 1e3, 1e10])
+@pytest.mark.parametrize("shape", [(6, 6), (9, 4), (64, 64)], ids=str)
+def test_capturable_steps_stay_on_the_manifold_and_descend(shape: tuple[int, ...], lr: float) -> None:
+    p = nn.Parameter(haar_orthogonal(*shape, random_state=1))
+    target, optimizer = (
+        haar_orthogonal(*shape, random_state=2),
+        RiemannianDescent([p], lr, "newton-schulz", capturable=True, check_finite=False),
+    )
+    for _ in range(5):
+        p.grad = p.detach() - target
+        optimizer.step()
+        assert orthogonality_error(p) < 3e-5
+
+
+def test_what_is_not_capturable() -> None:
+    p = nn.Parameter(torch.eye(4))
+    with pytest.raises(ValueError, match=r"capturable is True with retraction='qr'"):
+        RiemannianDescent([p], 0.1, "qr", capturable=True)
+    with pytest.raises(ValueError, match=r"capturable is True.*betas"):
+        RiemannianDescent([p], 0.1, "newton-schulz", capturable=True, momentum=Adam())

@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin._fields import Fields
 from nearkin.cli.options import Folder, Json, Side, Threads
-from nearkin.cli.screen import Screen
+from nearkin.cli.screen import Screen, read_line
 
 Vectors = Annotated[
     str, typer.Argument(help="The vectors: a file as `nearkin compress` takes it, or a folder of vectors.")
@@ -39,10 +39,9 @@ def add(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
-    screen.say(given.file.about)
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     made = nk.pipeline.add_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
-    _finish(screen, made)
+    _finish(screen, made, given.file.about)
 
 
 def remove(
@@ -91,13 +90,13 @@ def update(
     del threads  # its callback has set them
     screen = Screen(as_json)
     given = nk.pipeline.open_given(vectors, side)
-    screen.say(given.file.about)
     names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
     if names is None:
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
-    _finish(screen, nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch)))
+    made = nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
+    _finish(screen, made, given.file.about)
 
 
-def _finish(screen: Screen, made: Fields) -> None:
+def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
-    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now")
+    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))

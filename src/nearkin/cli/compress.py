@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Side, Threads
-from nearkin.cli.screen import Screen, pairs
+from nearkin.cli.screen import Screen, pairs, read_line
 
 
 def compress(
@@ -107,7 +107,6 @@ def compress(
     chosen = pipeline.find_method(method)
     quantizer = chosen.make(size, seed)
     given = pipeline.open_given(vectors, side)
-    screen.say(given.file.about)
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     made = pipeline.compress_file(
@@ -124,7 +123,8 @@ def compress(
         about={"method": method, "seed": seed, "threads": threads, "train": train},
         checkpoint=checkpoint,
     )
-    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), f"Next: nearkin search {out} QUERIES -k 10")
+    shown = pairs(f"{out}: {method}", _for_people(made))
+    screen.finish(made, shown, read_line(given.file.about), f"Next: nearkin search {out} QUERIES -k 10")
 
 
 def _for_people(record: dict) -> dict[str, object]:

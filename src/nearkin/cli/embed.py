@@ -8,7 +8,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin._fields import Record
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
-from nearkin.cli.screen import Screen, pairs, table
+from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
 def embed(
@@ -148,7 +148,7 @@ def embed(
             start=start,
             tables=tables,
         )
-    notes = [f"Read {record['understood']}"] if "understood" in record else []
+    notes = [read_line(record.get("understood"))]
     notes += [f"Note: {note}" for note in record.get("notes", [])]
     shown, judged = (_of_pairs if record["signals"] == "pairs" else _of_comparisons)(record)
     report = f"nearkin report {out}"

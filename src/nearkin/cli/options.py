@@ -56,6 +56,13 @@ Hits = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
 ]
+FormulasAsText = Annotated[
+    bool,
+    typer.Option(
+        "--formulas-as-text",
+        help="In .csv and .tsv, a ' before ids that a spreadsheet would compute (=, +, -, @).",
+    ),
+]
 Side = Annotated[
     str | None,
     typer.Option(

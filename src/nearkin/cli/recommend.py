@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Embedding, Hits, Json, Threads
-from nearkin.cli.screen import Screen
+from nearkin.cli.options import Embedding, FormulasAsText, Hits, Json, Threads
+from nearkin.cli.screen import Screen, read_line
 
 
 def recommend(
@@ -35,6 +35,7 @@ def recommend(
         typer.Option(metavar="INDEX", help="Rank by an index of `nearkin compress EMB --metric ip` instead."),
     ] = None,
     out: Hits = None,
+    formulas_as_text: FormulasAsText = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -58,8 +59,7 @@ def recommend(
     words = nk.pipeline.words_of(folder)
     newcomers = None
     if history is not None:
-        sides = {} if words == ("left", "right") else {"left": words.left, "right": words.right}
-        newcomers = nk.read_interactions(history, **sides)
+        newcomers = nk.pipeline.read_history(history, words)
     record, answers = nk.pipeline.recommend_folder(
         folder,
         out=out,
@@ -69,8 +69,9 @@ def recommend(
         candidates=None if candidates is None else nk.pipeline.read_ids(candidates, word=words.right),
         with_seen=with_seen,
         index=index,
+        formulas_as_text=formulas_as_text,
         steps=nk.pipeline.Steps(screen.watch),
     )
     from nearkin.cli.answers import present  # it loads NumPy, and help does not
 
-    present(screen, record, answers, k)
+    present(screen, record, answers, k, read_line(newcomers and newcomers.source))

@@ -109,9 +109,7 @@ class Screen:
         self.say(f"{_clock(time.time())} {text}")
 
     def say(self, text: str) -> None:
-        """A line for people, on stderr; none where there is nothing to say."""
-        if not text:
-            return
+        """A line for people, on stderr."""
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Fields, *tables: Table | str) -> None:
@@ -127,6 +125,11 @@ class Screen:
         for part in filter(None, tables):
             is_text = isinstance(part, str)  # the cells of a table are escaped where they are made
             self._out.print(printable(part) if is_text else part, highlight=False, markup=not is_text)
+
+
+def read_line(about: object) -> str:
+    """What a reader understood of a table, as commands print it; nothing where there was nothing to understand."""
+    return f"Read {about}" if about else ""
 
 
 def _clock(seconds: float) -> str:
@@ -165,7 +168,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
 
 def pairs(title: str, values: Fields) -> Table:
     """A two-column table of names and values."""
-    made = Table(title=_literal(title), title_justify="left", title_style="bold", show_header=False, box=box.SIMPLE)
+    made = Table(
+        title=_literal(title),
+        title_justify="left",
+        title_style="bold",
+        show_header=False,
+        box=box.SIMPLE,
+        min_width=min(len(title), 78),
+    )
     for name, value in values.items():
         made.add_row(f"[dim]{_literal(name)}", _literal(show(value)))
     return made

@@ -7,8 +7,8 @@ import typer
 
 import nearkin as nk
 from nearkin._fields import Record
-from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Side, Threads
-from nearkin.cli.screen import Screen, table
+from nearkin.cli.options import QUERIES, Folder, FormulasAsText, Json, Oversample, Side, Threads
+from nearkin.cli.screen import Screen, read_line, table
 
 _SHOWN = 5  # queries in the table when no file takes the hits
 
@@ -46,13 +46,7 @@ def search(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
     ] = None,
-    formulas_as_text: Annotated[
-        bool,
-        typer.Option(
-            "--formulas-as-text",
-            help="In .csv and .tsv, a ' before ids that a spreadsheet would compute (=, +, -, @).",
-        ),
-    ] = False,
+    formulas_as_text: FormulasAsText = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +74,6 @@ def search(
         if n_probe is not None:
             opened.n_probe = n_probe
         asked = None if queries is None else nk.pipeline.open_queries(queries, side, query_ids)
-    screen.say("" if asked is None else asked.about)
     with steps.step("search") as callback:
         if asked is None:
             names = left_id or []
@@ -89,13 +82,14 @@ def search(
             names = asked.ids.tolist()
             scores, ids = nk.pipeline.search_in_batches(opened, asked.vectors, k, oversample, callback)
     seconds = steps.seconds["search"]
+    understood = "" if asked is None else read_line(asked.about)
     record: Record = {
         "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
     if out is not None:
         nk.pipeline.write_hits(out, scores, ids, names, formulas_as_text=formulas_as_text)
-        screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)")
+        screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)", understood)
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
     columns = ["query", *(f"#{place}" for place in range(1, min(k, _SHOWN) + 1))]
@@ -107,7 +101,7 @@ def search(
         if len(names) <= _SHOWN and k <= _SHOWN
         else f"{len(names):,} queries, {k} neighbours each; --out FILE keeps all."
     )
-    screen.finish(record, table("Nearest ids", columns, rows), more)
+    screen.finish(record, table("Nearest ids", columns, rows), more, understood)
 
 
 def _finite(scores: Iterable[float]) -> list[float | None]:

@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Threads
-from nearkin.cli.screen import Screen, table
+from nearkin.cli.screen import Screen, read_line, table
 
 
 def sweep(
@@ -58,7 +58,6 @@ def sweep(
     screen = Screen(as_json)
     pipeline = nk.pipeline
     file = pipeline.open_given(vectors).file
-    screen.say(file.about)
     found = pipeline.sweep.sweep(
         file,
         None if queries is None else nk.read_vectors(queries),
@@ -75,4 +74,5 @@ def sweep(
         pipeline.sweep.sweep_page(found, vectors).write(out)
     for sentence in found.diagnosis.sentences():
         screen.say(sentence)
-    screen.finish(record, table(f"recall {k}@{k}: {found.judged_by()}", *found.rows()), *found.answers(vectors))
+    shown = table(f"recall {k}@{k}: {found.judged_by()}", *found.rows())
+    screen.finish(record, shown, read_line(file.about), *found.answers(vectors))

@@ -7,7 +7,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
-from nearkin.cli.screen import Screen, pairs, table
+from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
 def train(
@@ -76,13 +76,14 @@ def train(
         f"bytes per {words.right}": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in made["seconds"].items() if value >= 0.05),
     }
-    measures = ("recall@10", "recall@100", "precision@100", "ndcg@100")
+    measures = ("recall@10", "recall@100", "ndcg@100")
     rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
     judged = [table("Pairs held out of training", ["search", *measures], rows)] if rows else []
     screen.finish(
         made,
         pairs(out, shown),
         *judged,
+        read_line(record.source),
         f"Report: {report}",
         f"Next: nearkin recommend {out} --all --out recs.csv",
     )

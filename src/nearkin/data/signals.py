@@ -28,8 +28,9 @@ def kind_of(source: Any, *, header: bool | None = None, delimiter: str | None = 
     if len(names) > _WIDE:
         raise ValueError(
             f"{table.name} has {len(names)} columns ({', '.join(names[:3])}, ...): is it a wide table, a column for "
-            "every item? Write it long, a row for every pair: user, item, value. If it is long already, type left=... "
-            "and right=... (on the command line --left and --right), or kind='comparisons' (--kind comparisons)"
+            "every item? Write it long, a row for every pair (user, item, value, or object, object, distance). If it "
+            "is long already, type left=... and right=... (on the command line --left and --right), or "
+            "kind='comparisons' (--kind comparisons)"
         )
     raise ValueError(
         f"{table.name} can hold pairs or comparisons (columns {', '.join(names)}); type kind='pairs' with "

@@ -2,14 +2,15 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
-from nearkin._types import Record, Seed
+from nearkin._types import Seed
+from nearkin.contracts import Callback
 from nearkin.data.formats import Rows, open_rows
 from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
 from nearkin.data.frames import frame_vectors, is_frame
@@ -17,7 +18,6 @@ from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
-Callback = Callable[[int, Record], None]
 Paths = str | os.PathLike | Iterable[str | os.PathLike]
 
 

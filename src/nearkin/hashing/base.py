@@ -7,11 +7,12 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._storage import stored
 from nearkin._types import ArrayLike
@@ -20,7 +21,7 @@ from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
 
 
-class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
+class AbstractHasher(NamedColumns, BaseEstimator, ABC):
     """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in

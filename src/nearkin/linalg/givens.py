@@ -155,7 +155,7 @@ def _rotate_torch(X: torch.Tensor, pairs: torch.Tensor, theta: torch.Tensor, axi
         s = -s  # columns x_i, x_j of X R: cos x_i + sin x_j
         tau = -tau
     shape = (*work.shape[:-2], pairs.shape[-2], rows.shape[-1])
-    i, j = (pairs[..., side].unsqueeze(-1).expand(shape) for side in (0, 1))
+    i, j = (axis.unsqueeze(-1).expand(shape) for axis in pairs.unbind(-1))
     x, y = rows.gather(-2, i).to(dtype), rows.gather(-2, j).to(dtype)
     rows.scatter_(-2, i, (x - s * (y + tau * x)).to(X.dtype))
     rows.scatter_(-2, j, (y + s * (x - tau * y)).to(X.dtype))

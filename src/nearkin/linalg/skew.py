@@ -45,7 +45,7 @@ def left_skew_entries(
         axes = check_groups(pairs, len(X), "pairs", size=2, repeats="allowed")
         return torch.from_numpy(_row_entries(X.detach().numpy(), G.detach().numpy(), axes))
     i, j = pairs.unbind(-1)
-    return (G[i] * X[j] - X[i] * G[j]).sum(-1)
+    return (G.index_select(0, i) * X.index_select(0, j) - X.index_select(0, i) * G.index_select(0, j)).sum(-1)
 
 
 def right_skew_entries(
@@ -59,7 +59,7 @@ def right_skew_entries(
         axes = check_groups(pairs, X.shape[1], "pairs", size=2, repeats="allowed")
         return torch.from_numpy(_column_entries(X.detach().numpy(), G.detach().numpy(), axes))
     i, j = pairs.unbind(-1)
-    return (X[:, i] * G[:, j] - G[:, i] * X[:, j]).sum(0)
+    return (X.index_select(1, i) * G.index_select(1, j) - G.index_select(1, i) * X.index_select(1, j)).sum(0)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through

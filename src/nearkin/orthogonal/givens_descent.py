@@ -138,7 +138,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["angle"] == "exact":
             values = _circle_minimum(values, _LeftFrame.inner(rows, G.view(-1, k)), pairs)
         length = step_length(list(raw.view(b, -1)), group, state)
-        theta = angles(values.view(b, -1), length[:, None] if isinstance(length, Tensor) else length)
+        theta = angles(values.view(b, -1), length.unsqueeze(1) if isinstance(length, Tensor) else length)
         rounds = zip(pairs.view(b, count, -1, 2).unbind(1), theta.view(b, count, -1).unbind(1), strict=True)
         for one, turns in rounds:
             rotate_rows(rows, one.flatten(0, 1), turns.flatten())

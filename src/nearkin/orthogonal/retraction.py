@@ -27,6 +27,7 @@ from nearkin.orthogonal.small_matrices import is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
+UNSEEN = 0.25  # of ||M^T M - I||, for two corrections to be enough
 LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 
 
@@ -218,8 +219,7 @@ def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
         return M if orthonormalize_small(M, enough) else qr_orthonormalize(M)
     probe = _signs(M.shape[-1], M.dtype, M.device)
     while True:
-        E = M.mT @ M
-        E.diagonal(dim1=-2, dim2=-1).sub_(1)
+        E = _deviation(M)
         size = float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
         if not size < 1:
             return qr_orthonormalize(M)
@@ -231,6 +231,34 @@ def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
         M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
         if _rms(E @ w, probe) <= enough:
             return M
+
+
+def newton_schulz_unseen(
+    X: Tensor,  # (..., d, k), orthonormal
+    M: Tensor,  # (..., d, k), X plus a tangent step
+) -> Tensor:
+    """Return M put back onto the manifold without a number that the CPU would have to wait for.
+
+    A step so long that E = M^T M - I could exceed `UNSEEN` in norm is shortened: E is t^2 times a matrix that does not
+    depend on t, and its largest sum of a row bounds the norm. Each correction leaves 5 E^3 / 8 of it, so that two are
+    enough for float32 and three for float64.
+    """
+    E = _deviation(M)
+    size = E.abs().sum(-1, keepdim=True).amax(-2, keepdim=True)
+    share = (UNSEEN / size).clamp_max(1.0)
+    M, E = torch.lerp(X, M, share.sqrt()), E * share
+    M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
+    for _ in range(1 if M.dtype == torch.float32 else 2):
+        E = _deviation(M)
+        M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
+    return M
+
+
+def _deviation(M: Tensor) -> Tensor:
+    """Return M^T M - I."""
+    E = M.mT @ M
+    E.diagonal(dim1=-2, dim2=-1).sub_(1)
+    return E
 
 
 ORTHONORMALIZE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -16,7 +16,14 @@ from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
-from nearkin.orthogonal.retraction import RETRACTIONS, TOLERANCE, left_step, qr_orthonormalize, right_step
+from nearkin.orthogonal.retraction import (
+    RETRACTIONS,
+    TOLERANCE,
+    left_step,
+    newton_schulz_unseen,
+    qr_orthonormalize,
+    right_step,
+)
 from nearkin.orthogonal.small_matrices import Rates, descend_small, is_small
 
 
@@ -56,6 +63,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         many Newton-Schulz steps as the worst of them needs.
     check_finite: whether gradients are looked at before they are used: True, "every N" for every N-th step, or False.
         It is one synchronisation with the device; a NaN that is not seen goes into the parameters.
+    capturable: for "newton-schulz" without Adam: whether steps are made without waiting for the device, as CUDA graphs
+        need it. Steps of a norm above about 1/2 are shortened then; give check_finite=False too.
     maximize, layout, callback: see `GivensDescent`.
 
     Examples
@@ -89,16 +98,25 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         layout: str = "matrix",
         foreach: bool = True,
         check_finite: bool | str = True,
+        capturable: bool = False,
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
         own = {"retraction": retraction, "foreach": foreach, "check_finite": check_finite}
+        own["capturable"] = capturable
         super().__init__(params, {**defaults, **own}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", RETRACTIONS)
+        if group["capturable"] and (group["retraction"] != "newton-schulz" or group.get("betas") is not None):
+            raise ValueError(
+                f"capturable is True with retraction={group['retraction']!r} and betas={group.get('betas')!r}; only "
+                "'newton-schulz' with plain momentum makes its steps without looking at numbers"
+            )
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
+        if group.get("capturable"):
+            return _descend_unseen(X, G, group, state)
         entrywise = X.shape[-2] == X.shape[-1] or group.get("betas") is None
         if entrywise and group["retraction"] == "newton-schulz" and is_small(X) and G.is_contiguous():
             return _descend_small(X, G, group, state)
@@ -118,6 +136,13 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
     return left_step(X, M, length, group["retraction"])
+
+
+def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
+    """`_descend` by "newton-schulz" without a number that the CPU waits for."""
+    M = first_moment(right_skew(X, G) if X.shape[-2] == X.shape[-1] else G, group, state)
+    step = X @ M if X.shape[-2] == X.shape[-1] else M - X @ (M.mT @ X)
+    return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))
 
 
 def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:

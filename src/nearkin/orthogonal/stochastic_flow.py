@@ -19,7 +19,6 @@ from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import FAMILIES, Importance, draw_matching, heavy_colouring, round_robin_colouring
-from nearkin.orthogonal.component_size import measured_component_size
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.tournament import (
@@ -62,8 +61,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
-    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets), or "noise": grown and shrunk
-        so that sampling adds as much variance as the gradients show over the last steps (`component_size`, ours).
+    component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets).
     sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection); "importance"
         or `Importance(...)`: matchings (s = 2) of a non-intersecting family, drawn with the probabilities of least
         variance. All but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained
@@ -112,15 +110,19 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         own["check_finite"] = check_finite
         super().__init__(params, {**defaults, **own}, random_state, callback)
 
+    def add_param_group(self, param_group: Record) -> None:
+        """As in every optimizer; the old component_size="noise", which never paid, is taken as "d/log d"."""
+        if param_group.get("component_size", self.defaults["component_size"]) == "noise":
+            renamed('component_size="noise"', 'component_size="d/log d", which was faster in all measurements')
+            param_group = {**param_group, "component_size": "d/log d"}
+        super().add_param_group(param_group)
+
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)
         check_choice(group["scale"], "scale", ("unbiased", "none"))
         check_choice(group["family"], "family", FAMILIES)
         check_integer(group["rebuild_every"], "rebuild_every", low=1)
-        measured = group["component_size"] == "noise"
-        s = None if measured else resolve_component_size(group["component_size"], X.shape[-2])
-        if measured and X.shape[-2] < 2:
-            raise ValueError("component_size is 'noise' for a matrix of one row; there is nothing to turn")
+        s = resolve_component_size(group["component_size"], X.shape[-2])
         if group["sampling"] == "importance" and s != 2:
             raise ValueError(
                 f"component_size is {group['component_size']!r} with sampling='importance'; it must be 2: a "
@@ -129,10 +131,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
-        if group["component_size"] == "noise":
-            s = measured_component_size(X, G, state)
-        else:
-            s = resolve_component_size(group["component_size"], X.shape[-2])
+        s = resolve_component_size(group["component_size"], X.shape[-2])
         drawn = self._draw(X, M, s, group, state)
         rows, components = stacked_rows(X, [parts for parts, _ in drawn])
         scales = [scale if group["scale"] == "unbiased" else 1.0 for _, scale in drawn]

@@ -31,7 +31,7 @@ def resolve_component_size(component_size: int | str, d: int) -> int:
     if component_size == "d/log d":
         return max(2, min(d, math.ceil(d / math.log(d)))) if d > 1 else 2
     if isinstance(component_size, str):
-        raise ValueError(f"component_size is {component_size!r}; it must be an integer, 'd/log d' or 'noise'")
+        raise ValueError(f"component_size is {component_size!r}; it must be an integer or 'd/log d'")
     check_integer(component_size, "component_size", low=2)
     if component_size > d:
         raise ValueError(

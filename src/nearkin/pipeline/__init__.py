@@ -35,6 +35,7 @@ __getattr__, __dir__, __all__ = lazily(
         "open_given": "nearkin.pipeline.embedding_folder",
         "open_index": "nearkin.pipeline.embedding_folder",
         "open_queries": "nearkin.pipeline.embedding_folder",
+        "read_history": "nearkin.pipeline.embedding_folder",
         "read_ids": "nearkin.pipeline.embedding_folder",
         "recommend_folder": "nearkin.pipeline.recommend",
         "similar_folder": "nearkin.pipeline.recommend",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.embedding_folder import open_given as open_given
     from nearkin.pipeline.embedding_folder import open_index as open_index
     from nearkin.pipeline.embedding_folder import open_queries as open_queries
+    from nearkin.pipeline.embedding_folder import read_history as read_history
     from nearkin.pipeline.embedding_folder import read_ids as read_ids
     from nearkin.pipeline.embedding_folder import words_of as words_of
     from nearkin.pipeline.encode import BatchEncoder as BatchEncoder

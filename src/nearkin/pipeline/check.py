@@ -5,8 +5,8 @@ from pathlib import Path
 
 from nearkin._storage import read_config, read_manifest
 from nearkin._types import Record
+from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
-from nearkin.pipeline.steps import Callback, ignore
 
 
 def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Record:

@@ -127,6 +127,11 @@ def words_of(folder: str | os.PathLike) -> Words:
     return Words(**run.get("words", {}))
 
 
+def read_history(path: str | os.PathLike, words: Words) -> Interactions:
+    """A table of newcomers' pairs, in the columns that the first table had."""
+    return nk.read_interactions(path, **({} if words == Words() else words._asdict()))
+
+
 def words_in(pairs: Interactions) -> Words:
     """The columns' names of both sides; "left" and "right" where the table has none."""
     roles = {} if pairs.source is None else pairs.source.roles

@@ -45,21 +45,21 @@ def write_hits(
     queries that found fewer than k. An .npz has the arrays `ids` and `scores` as they are. A spreadsheet that opens a
     .csv or .tsv computes cells such as "=1+1": with `formulas_as_text`, text that begins as a formula gets a "'" there.
     """
-    with writing_hits(path) as write:
-        if formulas_as_text and Path(path).suffix.lower() in (".csv", ".tsv"):
-            ids = _as_text(ids)
-            queries = None if queries is None else _as_text(np.asarray(queries)).tolist()
+    with writing_hits(path, formulas_as_text=formulas_as_text) as write:
         write(np.arange(len(ids)) if queries is None else np.asarray(queries), scores, ids)
 
 
 @contextmanager
-def writing_hits(path: str | os.PathLike, columns: Sequence[str] = COLUMNS) -> Iterator[Write]:
+def writing_hits(
+    path: str | os.PathLike, columns: Sequence[str] = COLUMNS, *, formulas_as_text: bool = False
+) -> Iterator[Write]:
     """Yield write(queries (b,), scores (b, k), ids (b, k)) for block after block of `write_hits`'s file."""
     path = check_hits_path(path)
+    harmless = _as_text if formulas_as_text and path.suffix.lower() in (".csv", ".tsv") else np.asarray
     with replacing(path) as fresh:
         opened = _WRITERS[path.suffix.lower()](fresh, columns)
         with opened as write:
-            yield write
+            yield lambda queries, scores, ids: write(harmless(queries), scores, harmless(ids))
 
 
 @contextmanager

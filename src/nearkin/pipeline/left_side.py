@@ -16,8 +16,8 @@ LEFT = "left.safetensors"
 
 
 def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
-    """Write the left vectors (m, d), their ids, and the seen pairs by the index's positions."""
-    arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices}
+    """Write the left vectors (m, d), their ids, and the seen pairs by the index's positions, with their weights."""
+    arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
     write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
 
 
@@ -97,8 +97,11 @@ def move_seen(old: Path, new: Path, places: np.ndarray) -> None:
     arrays = read_arrays(old)
     indptr, moved = arrays["indptr"], places[arrays["indices"]]
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    rows, moved = rows[moved >= 0], moved[moved >= 0]
+    there = moved >= 0
+    rows, moved = rows[there], moved[there]
     order = np.lexsort((moved, rows))
     counts = np.bincount(rows, minlength=len(indptr) - 1)
     structure = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
+    if "weights" in arrays:  # not in folders of before
+        structure["weights"] = arrays["weights"][there][order]
     write_arrays(new, arrays | structure)

@@ -4,14 +4,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from nearkin._types import Fields
+from nearkin.contracts import Callback, ignore
 
-Callback = Callable[[int, Fields], None]
 Watch = Callable[[str], AbstractContextManager[Callback]]
-
-
-def ignore(step: int, record: Fields) -> None:
-    """A callback for jobs that nobody watches."""
 
 
 class Steps:

@@ -6,27 +6,30 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
+from nearkin.linalg.threads import calm_products
 from nearkin.quantization.additive import steady_codes
 from nearkin.quantization.faiss_bridge import behind_rotation
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
-class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
+class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for, `normalized_`, `history_`, `n_features_in_`.
+    the largest squared norm that a code may stand for, `normalized_`, `history_`, `n_iter_`,
+    `n_features_in_`.
 
     A subclass has `_learn` and the parameters `n_centroids`, `beam_size`, `norm_bits`, `max_points_per_centroid` and
     `random_state`.
@@ -72,7 +75,9 @@ class AbstractAdditiveQuantizer(TransformerMixin, BaseEstimator):
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
-        self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
+        with calm_products(X.shape[0] * X.shape[1] ** 2):
+            self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
+        self.n_iter_ = len(self.history_)
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)

@@ -10,7 +10,7 @@ from typing import Self
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +26,7 @@ from nearkin._check import (
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
@@ -45,7 +46,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(TransformerMixin, BaseEstimator):
+class ProductQuantizer(NamedColumns, BaseEstimator):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters
@@ -82,7 +83,6 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     n_iter_, n_features_in_.
 
     The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
-
     References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1.
 
     >>> import numpy as np

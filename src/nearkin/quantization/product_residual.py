@@ -14,6 +14,7 @@ from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization import additive
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
+from nearkin.quantization.principal import principal_axes
 from nearkin.quantization.product import ProductQuantizer
 
 
@@ -52,7 +53,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         *,
         beam_size: int = 5,
         norm_bits: int = 0,
-        max_iter: int = 4,
+        max_iter: int = 8,
         max_points_per_centroid: int = 256,
         random_state: Seed = None,
     ) -> None:
@@ -74,13 +75,14 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         K, start = self.n_centroids, "procrustes" if turns else None
         first = ProductQuantizer(self.n_splits, K, start, random_state=seed, max_iter=10 if turns else 1)
         R = first.fit(X).rotation_
-        books = [additive.learn(Z, self.n_codebooks, K, self.beam_size, 0, seed + m) for m, Z in self._parts(X @ R)]
+        books = [additive.start(Z, self.n_codebooks, K, seed + m) for m, Z in self._parts(X @ R)]
         for index in range(self.max_iter):
             decoded, error = [], 0.0
             for m, Z in self._parts(X @ R):
-                codes = additive.encode(Z, books[m], self.beam_size)
+                codes = additive.encode(Z, books[m], additive.TRAIN_BEAM)
                 error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
-                books[m] = additive.refit(Z, codes, books[m])
+                axes = principal_axes(Z)[0]
+                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes) @ axes.T
                 decoded.append(additive.decode(codes, books[m]))
             if turns and index + 1 < self.max_iter:  # the last refit is to the rotation that stays
                 R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)

@@ -50,7 +50,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         *,
         beam_size: int = 5,
         norm_bits: int = 0,
-        max_iter: int = 4,
+        max_iter: int = 8,
         max_points_per_centroid: int = 256,
         random_state: Seed = None,
     ) -> None:
@@ -64,7 +64,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
         check_integer(self.n_codebooks, "n_codebooks", low=1)
-        codebooks = learn(X, self.n_codebooks, self.n_centroids, self.beam_size, self.max_iter, seed, callback)
+        codebooks = learn(X, self.n_codebooks, self.n_centroids, self.max_iter, seed, callback)
         return np.eye(X.shape[1], dtype=np.float32), codebooks[None]
 
     @classmethod

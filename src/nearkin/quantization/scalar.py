@@ -5,12 +5,13 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
@@ -25,7 +26,7 @@ _CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond eith
 _ROWS = 65_536  # rows that ranges are learned from
 
 
-class ScalarQuantizer(TransformerMixin, BaseEstimator):
+class ScalarQuantizer(NamedColumns, BaseEstimator):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
     Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values

@@ -67,8 +67,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
 
 def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -> None:
     np.save(tmp_path / "X.npy", X[:10])
-    with pytest.raises(ValueError, match="fewer than n_centroids=16"):
-        compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx")
+    with pytest.raises(ValueError, match="fewer than n_lists=12"):
+        compress_file(open_vectors(tmp_path / "X.npy"), nk.ProductQuantizer(2, 4, n_lists=12), tmp_path / "idx")
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
 
 

@@ -115,7 +115,7 @@ def test_what_cannot_be_answered_is_said(folders: Path, tmp_path: Path) -> None:
     bits = tmp_path / "l2"
     nk.Index.build(np.eye(3, dtype=np.float32), ids=np.array(["b1", "b2", "b3"])).save(bits)
     cases = [
-        ({"folder": plain}, "holds an index without a side that asks"),
+        ({"folder": plain}, "holds an index, and nobody to recommend to"),
         ({"folder": folders / "emb", "left_ids": ["r1", "nobody"]}, "reader 'nobody' is not among the 60 known"),
         ({"folder": folders / "emb", "candidates": ["x"]}, "book 'x' is not among the 40 known"),
         ({"folder": folders / "emb", "index": bits}, "pairs rank by inner product: compress with --metric ip"),

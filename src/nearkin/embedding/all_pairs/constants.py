@@ -68,7 +68,7 @@ def make_constants(
         labels=_short(_vector(labels, "labels", nnz, low=None)),
         weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
         pair_cost=_short(omega * a[rows] * b[torch.from_numpy(pairs.indices).long()]),
-        imputed=_short(pairs.dots(prior_left, prior_right)),
+        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
         a=a[:, None],
         b=b[:, None],
         ridge_left=strength * _vector(r, "ridge[0]", m)[:, None],

@@ -62,7 +62,6 @@ class AllPairsLoss:
         ridge: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
         self.pairs, values = observed_pairs(observed)
-        self.loss = pair_loss(loss)
         self.omega = check_real(omega, "omega", low=0)
         strength = check_real(regularization, "regularization", low=0)
         labels = values if labels is None else labels
@@ -70,6 +69,7 @@ class AllPairsLoss:
             self.pairs, omega=self.omega, labels=labels, weights=weights, costs=(a, b), prior=prior, strength=strength,
             ridge=ridge,
         )  # fmt: skip
+        self.loss = pair_loss(loss)
         check_convex(self.loss, self._exact.labels.reshape(-1))
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
         self.group, self.rows, self._part = ALONE, slice(0, self.shape[0]), None

@@ -120,9 +120,9 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_choice(choices, "choices", ("auto", "separate", "joint"))
         _check.check_choice(raters, "raters", ("equal", "estimated"))
         comparisons = as_comparisons(comparisons, y)
-        joint = self._takes_events(comparisons, choices)
         if comparisons.n_objects < 3:
             raise ValueError(f"comparisons has {comparisons.n_objects} objects; at least 3 are needed")
+        joint = self._takes_events(comparisons, choices)
         rng = self._generator()
         if isinstance(validation, float):
             comparisons, validation = split_comparisons(comparisons, validation, by="questions", random_state=rng)
@@ -261,9 +261,7 @@ class OrdinalEmbedding(BaseEstimator):
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
         def embed(answers: Comparisons) -> np.ndarray:
-            loss = self._loss(self.n_components_)
-            task = Task(answers, self.n_components_, loss, self.solver, self._options(), rng)
-            return task.solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+            return self._task(answers, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
 
         return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
@@ -306,9 +304,6 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.tol, "tol", low=0.0)
         _check.check_real(self.scale, "scale", above=0.0)
 
-    def _options(self) -> Record:
-        return {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-
     def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:
         """Whether an answer of several comparisons is one event; ValueError if it is to be and cannot."""
         if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
@@ -323,6 +318,11 @@ class OrdinalEmbedding(BaseEstimator):
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)
+
+    def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
+        """These comparisons, made ready for the solver."""
+        options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
+        return Task(comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng)
 
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
@@ -350,12 +350,10 @@ class OrdinalEmbedding(BaseEstimator):
         callback: Callback | None = None,
     ) -> None:
         """Embed from the best of the starts, and keep what was found."""
-        loss = self._loss(self.n_components_)
-        task = Task(comparisons, self.n_components_, loss, self.solver, self._options(), rng)
         judge = None
         if validation is not None:
             judge = partial(triplet_error, comparisons=match(validation, comparisons.objects))
-        X, solution = task.solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
+        X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact look below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(

@@ -96,11 +96,6 @@ class Choices:
     validation_fraction: float
     random_state: Seed
 
-    @property
-    def sampled(self) -> InBatchSoftmax | InBatchHinge | SampledBCE | None:
-        """The loss if it is one of batches, else None."""
-        return None if isinstance(self.loss, AllPairs) else self.loss
-
 
 def choose(
     interactions: Interactions,

@@ -17,7 +17,7 @@ from nearkin.contracts import Callback
 from nearkin.data.interaction_split import split_random
 from nearkin.embedding.two_tower.checkpoint import Checkpoint, described
 from nearkin.embedding.two_tower.choice import Choices
-from nearkin.embedding.two_tower.objective import Objective, initial_tables
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.towers import Side, Tower
 from nearkin.embedding.two_tower.training import AbstractSolver, train
@@ -93,7 +93,7 @@ def _strength_and_start(
 ) -> tuple[float, tuple[Tensor, Tensor]]:
     """lambda, and the tables that training begins with."""
     strength, start = choices.regularization, random_start
-    if choices.sampled is not None:
+    if not isinstance(choices.loss, AllPairs):
         strength = SAMPLED * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
         strength, *start = choose_regularization(
@@ -128,7 +128,8 @@ def make_plan(
     module, weight = None, 1.0
     if choices.index is not None:
         module, weight = deepcopy(choices.index.module), choices.index.distortion_weight
-    return Plan(objective, strength, left, right, start, choices.sampled, module, weight, generator, group)
+    sampled = None if isinstance(choices.loss, AllPairs) else choices.loss
+    return Plan(objective, strength, left, right, start, sampled, module, weight, generator, group)
 
 
 def made_from(choices: Choices, interactions: Interactions, validation: Interactions | None) -> Record:

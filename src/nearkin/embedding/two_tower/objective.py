@@ -125,7 +125,9 @@ class AllPairs(BaseEstimator):
         weights = self.importance(interactions.weights, degrees, interactions)
         a = _costs(self.left_costs, "left_costs", left_counts, interactions.left_features is not None)
         b = _costs(self.right_costs, "right_costs", right_counts, interactions.right_features is not None)
-        b = b * popularity_cost(right_counts, self.cost_power)
+        if check_real(self.cost_power, "cost_power"):
+            popularity = np.maximum(right_counts, 1.0) ** self.cost_power
+            b = b * (popularity / popularity.mean())
         omega = _weight_of_unobserved(self.omega, weights, a, b)
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)
@@ -143,14 +145,6 @@ def initial_tables(interactions: Interactions, k: int, generator: torch.Generato
         table[torch.from_numpy(counts == 0)] = 0
         tables.append(table)
     return tables[0], tables[1]
-
-
-def popularity_cost(counts: np.ndarray, power: float) -> np.ndarray:
-    """(n,) d_j^power, of mean 1; ones for the power 0."""
-    if not check_real(power, "cost_power"):
-        return np.ones(len(counts))
-    costs = np.maximum(counts, 1.0) ** power
-    return costs / costs.mean()
 
 
 def _damped(left: np.ndarray, right: np.ndarray, power: float) -> np.ndarray:

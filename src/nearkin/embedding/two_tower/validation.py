@@ -61,7 +61,7 @@ def start_tables(
     solver = AlternatingLeastSquares(objective.loss(strength), P, Q, group=group)
     for _ in range(FIRST_SWEEPS):
         solver.step()
-    return solver.embeddings()
+    return solver.P, solver.Q
 
 
 def choose_regularization(
@@ -88,7 +88,7 @@ def choose_regularization(
         solver = AlternatingLeastSquares(objective.loss(share * noise), P, Q, group=group)
         for _ in range(FIRST_SWEEPS if best is None else SWEEPS):
             value = solver.step()
-        P, Q = solver.embeddings()
+        P, Q = solver.P, solver.Q
         metric = ranking.metric(P, Q)
         record = {"step": number, "total": len(SHARES), "phase": "regularization", "regularization": share * noise}
         (callback or ignore)(number, record | {"objective": value, "metric": metric})

@@ -19,6 +19,7 @@ from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_target
 from nearkin._types import Fields, Record, Seed
+from nearkin.contracts import Reconstructing
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
 from nearkin.index.rescoring import normalised
@@ -85,6 +86,7 @@ def compress_file(
         for vectors in dict.fromkeys((file, source)):
             vectors.part(*group.share(len(vectors))).check_finite(callback)
         group.barrier()
+    _check_enough(source, getattr(quantizer, "n_centroids", 0) or 0)
     if checkpoint is not None:
         contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
         job["contents"] = contents
@@ -98,11 +100,20 @@ def compress_file(
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
-            record = _record(file, index, min(rows, len(source)), random_state, steps, about or {})
+            record = _record(file, index, fitted, min(rows, len(source)), random_state, steps, about or {})
             with steps.step("save") as callback:
                 run = record | {"seconds": steps.seconds, "history": getattr(fitted, "history_", [])}
                 save_index(index, out, run, file if keep_vectors else None, callback)
         return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def _check_enough(source: VectorFile, n_centroids: int) -> None:
+    if len(source) < n_centroids:
+        fewer = "--centroids 16, or " if len(source) >= 16 else ""
+        raise ValueError(
+            f"{source.name} has {len(source)} rows, and {n_centroids} centroids are learned from at least as many; "
+            f"type {fewer}--method int8, which learns no centroids"
+        )
 
 
 def _train(
@@ -141,14 +152,14 @@ def _encode(
 
 
 def _record(
-    file: VectorFile, index: nk.Index, trained_on: int, random_state: Seed, steps: Steps, about: Fields
+    file: VectorFile, index: nk.Index, fitted: object, trained_on: int, random_state: Seed, steps: Steps, about: Fields
 ) -> Record:
     """What was made, for people and for run.json."""
     distortion = None
-    if hasattr(index.quantizer, "distortion"):  # bits have no reconstruction
+    if isinstance(fitted, Reconstructing):
         with steps.step("judge"):
             judged = file.sample(JUDGED_ROWS, random_state)
-            distortion = index.quantizer.distortion(normalised(judged) if index.metric == "cosine" else judged)
+            distortion = fitted.distortion(normalised(judged) if index.metric == "cosine" else judged)
     return {
         "data": file.name,
         "vectors": len(file),

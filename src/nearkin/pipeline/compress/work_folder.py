@@ -13,11 +13,11 @@ from typing import Any
 from nearkin._distributed import Group
 from nearkin._storage import checksums_of, read_config, replacing, saving_folder, sweep
 from nearkin._types import Record
+from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.saved_quantizer import load_quantizer
-from nearkin.pipeline.steps import Callback
 
 _KIND = "compress checkpoint"
 _FEWEST, _MOST = 4096, 2**20  # rows of a block

@@ -24,11 +24,11 @@ from threadpoolctl import threadpool_limits
 from nearkin._check import check_integer
 from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
 from nearkin._types import Fields, Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data import open_vectors
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.encode.batch_encoder import BatchEncoder, binary_column
 from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
-from nearkin.pipeline.steps import Callback, ignore
 
 SUFFIXES = (".npy", ".parquet")
 _LOCK = ".lock"

@@ -7,8 +7,8 @@ import faiss
 import numpy as np
 
 from nearkin import metrics
+from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.evaluate.neighbours import CUTS
-from nearkin.pipeline.steps import Callback, ignore
 
 FULL_RANKING = 100_000  # rows up to which the whole index is ranked; of a longer one the first FULL_RANKING // 100
 _PLACES = 4_000_000  # ranked in one batch of queries: what bounds memory

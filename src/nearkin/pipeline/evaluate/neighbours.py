@@ -9,8 +9,8 @@ import numpy as np
 from nearkin import metrics
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Fields, Record
+from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
-from nearkin.pipeline.steps import Callback, ignore
 
 CUTS = (1, 10, 100)
 

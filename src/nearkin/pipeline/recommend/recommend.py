@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -20,6 +20,20 @@ BLOCK = 16_384  # lefts answered and written at a time
 Answer = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks (b,), scores (b, k), ids (b, k)
 
 
+class Table(NamedTuple):
+    """Where answers go: a file, None to return them; its columns, and whether formulas in it are made text."""
+
+    out: str | os.PathLike | None
+    columns: tuple[str, ...]
+    formulas_as_text: bool = False
+
+    def writing(self, keep: Write) -> AbstractContextManager[Write]:
+        """What takes block after block: the file, or `keep`."""
+        if self.out is None:
+            return nullcontext(keep)
+        return writing_hits(self.out, self.columns, formulas_as_text=self.formulas_as_text)
+
+
 def recommend_folder(
     folder: str | os.PathLike,
     *,
@@ -30,6 +44,7 @@ def recommend_folder(
     candidates: Any = None,
     with_seen: bool = False,
     index: str | os.PathLike | None = None,
+    formulas_as_text: bool = False,
     steps: Steps | None = None,
 ) -> tuple[Record, Answer | None]:
     """The k best rights for left ids (default: everybody), seen pairs left out; to the table `out`, or returned.
@@ -50,7 +65,8 @@ def recommend_folder(
         allowed = None if candidates is None else sides.right_rows(candidates)
     columns = answer_columns(sides.words.left, sides.words.right)
     ask = _asking(sides, k, allowed, with_seen)
-    answers = answer_blocks(rows, ask, columns, out, steps, "recommend")
+    table = Table(out, columns, formulas_as_text)
+    answers = answer_blocks(rows, ask, table, steps, "recommend")
     record = {
         "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
         "k": k, "with_seen": with_seen, "candidates": None if allowed is None else len(allowed),
@@ -76,19 +92,18 @@ def _asking(sides: Sides, k: int, allowed: np.ndarray | None, with_seen: bool) -
 def answer_blocks(
     rows: np.ndarray,
     ask: Callable[[np.ndarray], Answer],
-    columns: tuple[str, ...],
-    out: str | os.PathLike | None,
+    table: Table,
     steps: Steps,
     step: str,
 ) -> Answer | None:
-    """Ask for block after block of rows and write the answers to `out`; without it, return them all."""
+    """Ask for block after block of rows and write the answers to the table; without a file, return them all."""
     kept: list[Answer] = []
     keep: Write = lambda *block: kept.append(block)  # noqa: E731
-    with steps.step(step) as callback, nullcontext(keep) if out is None else writing_hits(out, columns) as write:
+    with steps.step(step) as callback, table.writing(keep) as write:
         for block, done in _blocks(rows):
             write(*ask(block))
             callback(done, {"total": len(rows)})
-    if out is not None:
+    if table.out is not None:
         return None
     who, scores, ids = (np.concatenate(part) for part in zip(*kept, strict=True))
     return who, scores, ids

@@ -14,9 +14,12 @@ from nearkin._pairs import number_ids
 from nearkin._storage import read_arrays, read_config, unpack_ids
 from nearkin.embedding import saved_towers
 from nearkin.index import identifiers
-from nearkin.pipeline.embedding_folder import Words, words_of
+from nearkin.pipeline.embedding_folder import MAP, Words, words_of
+from nearkin.pipeline.folder import RUN, read_record
 from nearkin.pipeline.left_side import LEFT
 from nearkin.records import Interactions
+
+_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None
         found = _trained(path)
     else:
         raise ValueError(
-            f"{folder} holds {'an index' if kind == 'index' else kind} without a side that asks; give a folder of "
-            "`nearkin embed` made of pairs, or of `nearkin train`"
+            f"{folder} holds {_KINDS.get(kind, kind)}, and nobody to recommend to; give a folder of `nearkin embed` "
+            "made of pairs, or of `nearkin train`. For what is like what: nearkin similar"
         )
     return found if index is None else with_index(found, nk.Index.load(index), str(index))
 
@@ -86,13 +89,29 @@ def with_index(sides: Sides, index: nk.Index, name: str) -> Sides:
 
 def with_histories(sides: Sides, folder: str | os.PathLike, history: Interactions) -> Sides:
     """The same right side, asked by new entities that are known by their pairs alone (fold-in, no training)."""
-    if read_config(folder)["kind"] != saved_towers.KIND:
-        raise ValueError(f"--history needs a folder of `nearkin embed`, whose loss is solved; {folder} is another")
-    left = nk.TwoTower.load(folder).embed_left(history)
+    if read_config(folder)["kind"] == saved_towers.KIND:
+        left = nk.TwoTower.load(folder).embed_left(history)
+    else:
+        left = _folded(sides, Path(folder), history)
     columns = number_ids(history.right_ids, sides.right_ids, "right")[0]
     known = sp.coo_matrix(history.matrix())
     seen = sp.csr_matrix((known.data, (known.row, columns[known.col])), (len(left), len(sides.right_ids)))
     return replace(sides, left=left, left_ids=history.left_ids, seen=seen)
+
+
+def _folded(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
+    """New rows (b, d) for an index of `nearkin train`: its loss solved against the vectors that its codes stand for."""
+    from nearkin.embedding.two_tower.fold_in import Known, Solved, fold_in  # torch: only newcomers need it
+    from nearkin.embedding.two_tower.objective import AllPairs
+
+    arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}
+    if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
+        raise ValueError(
+            f"{path} does not hold what newcomers are placed by: train it again with --loss all-pairs, the default"
+        )
+    pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
+    known = Known(sides.right_ids, sides.vectors(), "right", np.ones(len(sides.right_ids)))
+    return fold_in(history, known, Solved(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
 
 
 def numbers_of(names: Any, ids: np.ndarray, word: str) -> np.ndarray:

@@ -18,6 +18,7 @@ from nearkin.pipeline.steps import Steps
 from nearkin.records import Interactions
 
 _DEPTHS = (10, 100)
+_BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
 _SHOWN = 8  # example rights in the report
 _MEASURES = ("recall", "precision", "ndcg")
 
@@ -44,7 +45,7 @@ def train_index(
     """
     steps = steps or Steps()
     check_target(out)
-    layer = make_layer(pairs.shape[1], n_bytes, dim, random_state)
+    layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
     quality, kept = {}, pairs
     check_choice(split, "split", SPLITS)
@@ -67,7 +68,8 @@ def train_index(
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
-        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "quality": quality,
+        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
+        "quality": quality,
         "words": words_in(pairs)._asdict(),
         **(about or {}),
     }  # fmt: skip
@@ -76,15 +78,23 @@ def train_index(
     return record | {"seconds": steps.seconds}
 
 
-def make_layer(n_rights: int, n_bytes: int, dim: int, random_state: Seed) -> Any:
-    """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights."""
+def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> Any:
+    """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights.
+
+    It starts after 8,192 rows, or what three rounds over a small table show.
+    """
+    n_rights = pairs.shape[1]
     if n_rights < 16:
         raise ValueError(
             f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
         )
     few = n_rights < 256
     return nk.quantization.IndexingLayer(
-        dim, n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state
+        dim,
+        n_bytes * (2 if few else 1),
+        16 if few else 256,
+        buffer_size=min(_BUFFER, 3 * len(pairs)),
+        random_state=random_state,
     )
 
 

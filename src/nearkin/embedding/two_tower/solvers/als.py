@@ -90,16 +90,15 @@ class AlternatingLeastSquares(AbstractSolver):
         block_size: int | None = None,
         group: Group = ALONE,
     ) -> None:
-        self.cg_steps, self.group = check_integer(cg_steps, "cg_steps", low=1), group
-        self.block_size = None if block_size is None else check_integer(block_size, "block_size", low=1)
-        self.loss, self.turned = loss, loss.transposed()
+        self.cg_steps, self.block_size, self.loss = cg_steps, block_size, loss
+        self._own, self._own_turned = loss.part(group), loss.transposed().part(group)  # this process's rows
         self.P, self.Q, self.branches = P.clone(), Q.clone(), branches
 
     def step(self) -> float:
         """One sweep, the left side and then the right; returns the loss between the two, or after it with branches."""
         left, right = self.branches
-        self.P, self.Q, _ = self._solve(self.loss, self.P, self.Q, left, right)
-        self.Q, self.P, between = self._solve(self.turned, self.Q, self.P, right, left)
+        self.P, self.Q, _ = self._solve(self._own, self.P, self.Q, left, right)
+        self.Q, self.P, between = self._solve(self._own_turned, self.Q, self.P, right, left)
         return between.value() if left is None and right is None else self.value()
 
     def value(self) -> float:
@@ -137,7 +136,7 @@ class AlternatingLeastSquares(AbstractSolver):
         self, loss: AllPairsLoss, P: Tensor, Q: Tensor, branch: BranchRegression | None, other: BranchRegression | None
     ) -> tuple[Tensor, Tensor, AllPairsPoint]:
         """Improve P for fixed Q; returns both, as Q may have been turned with P, and the point before."""
-        loss, spectrum = loss.part(self.group), None  # P's own rows from here on
+        spectrum = None
         if self.block_size is None:
             spectrum, turn = eigenbasis(loss, P, Q)
             P, Q = P @ turn, Q @ turn

@@ -80,13 +80,12 @@ class FullBatch(AbstractTowerSolver):
         self, pair: TowerPair, loss: AllPairsLoss, *, method: str = "adam", learning_rate: float = 1e-3
     ) -> None:
         check_choice(method, "method", ("adam", "gd", "l-bfgs"))
-        self.rate = check_real(learning_rate, "learning_rate", above=0)
         if method != "adam" and isinstance(pair.index, PhasedIndex) and pair.index.rotation_parameters():
             raise ValueError(
                 f"solver is {method!r}, which would take the index's rotation off the rotations; use solver='adam', or "
                 "an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
             )
-        self.pair, self.loss, self.method = pair, loss, method
+        self.pair, self.loss, self.method, self.rate = pair, loss, method, learning_rate
         self.scale = 1 / loss.observed_weight
         self.parameters = pair.parameters()
         self.optimizers: list[torch.optim.Optimizer] = (

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor
 
-from nearkin._check import check_integer, check_real
 from nearkin.embedding.two_tower.batch_losses.batch_loss import AbstractBatchLoss, PairBatch
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.optimizer_state import pack_optimizers, unpack_optimizers
@@ -28,7 +27,7 @@ class MiniBatches(AbstractTowerSolver):
         generator: torch.Generator,
     ) -> None:
         self.pair, self.batch_loss, self.generator = pair, batch_loss, generator
-        self.batch_size = check_integer(batch_size, "batch_size", low=2)
+        self.batch_size = batch_size
         pairs = objective.interactions
         self.rows = torch.from_numpy(pairs.rows).long()
         self.columns = torch.from_numpy(pairs.indices).long()
@@ -38,8 +37,7 @@ class MiniBatches(AbstractTowerSolver):
         )
         self.shares = tuple(r.reshape(-1) / c.clamp(min=1) for r, c in zip(pair.ridge, counts, strict=True))
         self.parameters = pair.parameters()
-        rate = check_real(learning_rate, "learning_rate", above=0)
-        self.optimizers = pair.optimizers(rate)
+        self.optimizers = pair.optimizers(learning_rate)
 
     def step(self) -> float:
         total = 0.0

@@ -69,13 +69,13 @@ class CellSteps(AbstractTowerSolver):
         learning_rate: float = 1e-3,
     ) -> None:
         self.pair, self.loss, self.generator = pair, loss, generator
-        self.grid = check_integer(grid, "grid", low=1)
+        self.grid = grid
         pairs = objective.interactions
         numbers = np.arange(len(pairs), dtype=np.int64)
         self.places = sp.csr_matrix((numbers, pairs.indices, pairs.indptr), shape=pairs.shape)
         self.scale = 1 / loss.observed_weight
         self.parameters = pair.parameters()
-        self.optimizers = pair.optimizers(check_real(learning_rate, "learning_rate", above=0))
+        self.optimizers = pair.optimizers(learning_rate)
 
     def step(self) -> float:
         m, n = self.loss.shape

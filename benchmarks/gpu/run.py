@@ -1,0 +1,147 @@
+"""Everything that is to be measured on a GPU, in one command of less than ten minutes.
+
+    python -m benchmarks gpu                        # on the CUDA device
+    python -m benchmarks gpu --device cpu --small   # the same code in seconds, to see that it runs
+
+Four parts: GCD's Figure 4 (a), a step of GCD-R, GCD-G, GCD-S and Cayley by the side n; the step table; the loss over
+all pairs of 10^6 x 10^6, its gradient and its Gauss-Newton product; and the rotations of a language model. A method
+whose step has taken more than `LIMIT` seconds is left out at larger sizes. Writes results/gpu.json.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from benchmarks.harness import save
+from benchmarks.options import parser
+from benchmarks.orthogonal import language_model
+from benchmarks.orthogonal.methods import PogoRule, Step, from_gradient, our_steps
+from benchmarks.orthogonal.sgdg import SGDG
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.orthogonal import GivensDescent, RiemannianDescent
+
+LIMIT = 2.0  # seconds of a step
+FIGURE_4 = ("GCD-R", "GCD-G", "GCD-S", "Cayley")
+Maker = Callable[[Tensor, Tensor], Step]
+
+
+def clock(device: str) -> float:
+    """CPU seconds of this process, or the clock's once the device has finished."""
+    if device == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def step_ms(step: Step, device: str, seconds: float) -> float:
+    """Milliseconds of a step: the mean over as many as fit into `seconds`, after two to warm up."""
+    for _ in range(2):
+        start = clock(device)
+        step()
+        first = clock(device) - start
+        if first > LIMIT:
+            return 1e3 * first
+    count = max(1, min(1000, int(seconds / max(first, 1e-6))))
+    start = clock(device)
+    for _ in range(count):
+        step()
+    return 1e3 * (clock(device) - start) / count
+
+
+def makers(lr: float) -> dict[str, Maker]:
+    """Every method of the two tables that draws from a given gradient."""
+    return {
+        "GCD-R": from_gradient(lambda p: GivensDescent(p, lr, "random")),
+        "GCD-G": from_gradient(lambda p: GivensDescent(p, lr, "greedy")),
+        "GCD-S": from_gradient(lambda p: GivensDescent(p, lr, "steepest")),
+        "Cayley": from_gradient(lambda p: RiemannianDescent(p, lr, "cayley")),
+        **{name: make for name, make in our_steps(lr).items() if name.startswith(("flow", "qr", "newton", "taylor"))},
+        "newton-schulz, capturable": from_gradient(
+            lambda p: RiemannianDescent(p, lr, "newton-schulz", check_finite=False, capturable=True)
+        ),
+        "POGO's rule": from_gradient(lambda p: PogoRule(p, lr)),
+        "SGDG": from_gradient(lambda p: SGDG(p, lr)),
+    }
+
+
+def steps(device: str, sides: list[int], seconds: float) -> dict[str, dict[str, float]]:
+    """Milliseconds of a step by side and method: Figure 4 (a) and the step table."""
+    found: dict[str, dict[str, float]] = {}
+    slow: set[str] = set()
+    for d in sides:
+        X = haar_orthogonal(d, d, random_state=0).to(device)
+        G = torch.randn(d, d, generator=torch.Generator().manual_seed(1)).to(device)
+        row = found[str(d)] = {}
+        for name, make in makers(0.1 / (2 * math.sqrt(2 * d))).items():
+            if name not in slow:
+                row[name] = step_ms(make(X, G), device, seconds)
+                if row[name] > 250 * LIMIT:  # of twice the side it would be beyond
+                    slow.add(name)
+        print(d, {name: round(value, 3) for name, value in row.items()}, flush=True)
+    return found
+
+
+def all_pairs(device: str, size: int, k: int, seconds: float) -> dict[str, float]:
+    """Milliseconds of value, gradient and Gauss-Newton product over size^2 pairs, ten of them observed a row."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.repeat(np.arange(size), 10), rng.integers(size, size=10 * size)
+    observed = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=(size, size))
+    loss = AllPairsLoss(observed, omega=0.1)
+    generator = torch.Generator().manual_seed(0)
+    P, Q, W, H = (0.1 * torch.randn(size, k, generator=generator).to(device) for _ in range(4))
+    calls: dict[str, Callable[[], Any]] = {
+        "value": lambda: loss.value(P, Q),
+        "gradient": lambda: loss.gradient(P, Q),
+        "Gauss-Newton product": lambda: loss.gauss_newton_product(P, Q, W, H),
+    }
+    found = {name: step_ms(call, device, seconds) for name, call in calls.items()}
+    print(f"all pairs, {size:,} x {size:,}, k = {k}:", {name: round(v, 2) for name, v in found.items()}, flush=True)
+    return found
+
+
+def rotations(device: str, small: bool, cache: Path) -> dict[str, Any]:
+    """The language model's rows: what is not learned, SGDG and ours."""
+    arguments = argparse.Namespace(
+        device=device, small=small, quick=False, cache=cache, steps=language_model.STEPS, seeds=5,
+        methods="SGDG;newton-schulz, Adam",
+    )  # fmt: skip
+    found: dict[str, Any] = {}
+    for name in language_model.measure(arguments, found):
+        print(language_model.line(name, found[name]), flush=True)
+    return found
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--device", default="cuda")
+    options.add_argument("--small", action="store_true", help="small sizes and few steps")
+    options.add_argument("--seconds", type=float, default=0.5, help="for each method and size")
+    options.add_argument("--cache", type=Path, default=language_model.CACHE, help="of the trained language model")
+    arguments = options.parse_args()
+    if arguments.device != "cpu" and not torch.cuda.is_available():
+        options.error(f"no {arguments.device} device is there; type --device cpu --small to see that the code runs")
+    small = arguments.small or arguments.quick
+    seconds = min(arguments.seconds, 0.02) if small else arguments.seconds
+    torch.set_num_threads(arguments.threads)
+    start = time.perf_counter()
+    results = {
+        "device": "cpu" if arguments.device == "cpu" else torch.cuda.get_device_name(),
+        "steps": steps(arguments.device, [16, 64] if small else [2**power for power in range(6, 13)], seconds),
+        "all pairs": all_pairs(arguments.device, 1000 if small else 10**6, 8 if small else 64, seconds),
+        "language model": rotations(arguments.device, small, arguments.cache),
+    }
+    print(f"{time.perf_counter() - start:.0f} s")
+    save("gpu", results, small=small, device=arguments.device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""`nearkin train` on small tables: it works, or says before any work why not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.pipeline.train import train_index
+
+
+def shop(n_rights: int) -> nk.Interactions:
+    rng = np.random.default_rng(n_rights)
+    left = rng.integers(12, size=3 * n_rights)
+    return nk.Interactions.from_pairs(left, np.arange(3 * n_rights) % n_rights)
+
+
+@pytest.mark.parametrize("loss", ["all-pairs", "in-batch-softmax"])
+@pytest.mark.parametrize("n_rights", [16, 17, 40, 100])
+def test_every_small_table_gets_an_index(tmp_path: Path, n_rights: int, loss: str) -> None:
+    """A layer waited for 8,192 rows, which so small a table never shows in 30 rounds."""
+    train_index(shop(n_rights), tmp_path / "idx", n_bytes=2, dim=4, loss=loss, holdout=0)
+    assert len(nk.Index.load(tmp_path / "idx")) == n_rights
+
+
+def test_too_few_rights_are_refused_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has 15 rights; an index is learned for at least 16"):
+        train_index(shop(15), tmp_path / "idx")

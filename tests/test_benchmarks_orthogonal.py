@@ -1,0 +1,76 @@
+"""The benchmarks' language model is the same function under rotations; SGDG descends; the GPU's command runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.orthogonal.language_model import SMALL
+from benchmarks.orthogonal.sgdg import SGDG
+from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rotated, rounded
+from benchmarks.table import Results
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.procrustes import orthogonality_error
+
+
+def test_without_rounding_rotations_change_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights = {name: value.double() for name, value in fresh(SMALL, generator).items()}
+    weights["gains"] += 0.3 * torch.randn(weights["gains"].shape, generator=generator)
+    tokens = torch.randint(len(LETTERS), (2, 9), generator=generator)
+    R1 = haar_orthogonal(SMALL.d, SMALL.d, random_state=1, dtype=torch.float64)
+    width = SMALL.d // SMALL.heads
+    R2 = haar_orthogonal(SMALL.layers, SMALL.heads, width, width, random_state=2, dtype=torch.float64)
+    value = loss(weights, tokens, SMALL.heads)
+    turned = rotated(folded(weights), R1, R2)
+    torch.testing.assert_close(loss(folded(weights), tokens, SMALL.heads), value, rtol=1e-12, atol=0)
+    torch.testing.assert_close(loss(turned, tokens, SMALL.heads), value, rtol=1e-10, atol=0)
+    assert abs(float(loss(turned, tokens, SMALL.heads, bits=3) - value)) > 1e-4
+
+
+def test_rounding_has_two_to_the_bits_less_one_levels_and_the_derivative_of_x() -> None:
+    x = torch.linspace(-1, 1, 101, requires_grad=True)
+    values = rounded(x, 4, 0)
+    assert len({round(value, 5) for value in values.tolist()}) == 15
+    values.square().sum().backward()
+    torch.testing.assert_close(x.grad, 2 * values.detach())
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgdg_descends_near_the_manifold(momentum: float) -> None:
+    p = nn.Parameter(haar_orthogonal(8, 8, special=True, random_state=0, dtype=torch.float64))
+    target = haar_orthogonal(8, 8, special=True, random_state=1, dtype=torch.float64)
+    optimizer = SGDG([p], 0.02, momentum)
+    losses = []
+    for _ in range(200):
+        p.grad = p.detach() - target
+        losses.append(float(p.grad.square().sum()))
+        optimizer.step()
+    assert losses[-1] < 0.5 * losses[0]
+    assert orthogonality_error(p) < 1e-4
+
+
+def test_sgdg_solves_the_equation_of_cayley() -> None:
+    X = haar_orthogonal(6, 6, random_state=0, dtype=torch.float64)
+    G = torch.randn(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    p = nn.Parameter(X.clone())
+    p.grad = G
+    SGDG([p], 1e-2).step()
+    W = -(G @ X.T - X @ G.T) / 2  # on square X the projection of Li et al. takes half of the form
+    identity = torch.eye(6, dtype=torch.float64)
+    exact = torch.linalg.solve(identity - 0.005 * W, (identity + 0.005 * W) @ X)
+    torch.testing.assert_close(p.detach(), exact, rtol=0, atol=1e-7)
+
+
+def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.gpu.run", "--device", "cpu", "--small", "--seconds", "0.001"]
+    environment = {**os.environ, "NEARKIN_RESULTS": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    root = Path(__file__).parents[1]
+    subprocess.run([*command, "--cache", str(tmp_path)], cwd=root, env=environment, check=True, capture_output=True)
+    found = Results(tmp_path).read("gpu")
+    assert set(found) == {"device", "steps", "all pairs", "language model"}
+    assert all(value > 0 for row in found["steps"].values() for value in row.values())
