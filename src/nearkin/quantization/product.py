@@ -57,8 +57,7 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
     rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-2opt" |
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
-    init: "auto" races the starts "identity", "pca" and "random" on a subsample and keeps the one whose codes keep most
-        neighbours.
+    init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
         `n_lists` coarse centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
@@ -83,6 +82,7 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
     n_iter_, n_features_in_.
 
     The arithmetic is float32, FAISS's own. A row encodes alone as it does in a batch, on any number of threads.
+
     References: Jégou et al. 2011 (PQ); Ge et al. 2013 (OPQ); GCD, section 3.1.
 
     >>> import numpy as np
