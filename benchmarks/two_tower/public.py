@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,7 @@ def read_public(name: str, folder: Path, seed: int) -> Parts:
 
 def public(
     name: str, folder: Path, seeds: int, only: list[str] | None = None, rival_seconds: float = 0.0
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, Any]]:
     """Recall@20, NDCG@20 and CPU seconds of every way, or of those whose names begin so, means over the seeds."""
     runs: dict[str, list[tuple[float, float, float]]] = {}
     fits = FITS | {"softmax on cosines, k = 64": (64, CosineSoftmax(temperature=TEMPERATURES.get(name, 0.2)))}

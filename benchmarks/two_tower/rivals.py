@@ -152,7 +152,7 @@ def ease(pairs: Interactions, k: int, *, random_state: int) -> np.ndarray:
 
 def _ease(pairs: Interactions, k: int, ridge: float) -> np.ndarray:
     X = (pairs.matrix() > 0).astype(np.float64)
-    inverse = np.linalg.inv((X.T @ X).toarray() + ridge * np.eye(X.shape[1]))
+    inverse = np.linalg.inv((X.T @ X).toarray() + ridge * np.eye(pairs.shape[1]))
     B = -inverse / np.diag(inverse)
     np.fill_diagonal(B, 0)
     scores = X @ B
