@@ -1,16 +1,17 @@
 """Residual quantization: each codebook codes what those before it leave, over all columns."""
 
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.additive import fill, learn
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
-from nearkin.quantization.faiss_bridge import METRICS, code_bits, front_rotation
+from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 
 
 class ResidualQuantizer(AbstractAdditiveQuantizer):
@@ -72,7 +73,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         return np.eye(X.shape[1], dtype=np.float32), codebooks[None]
 
     @classmethod
-    def from_faiss(cls, index: Any) -> Self:
+    def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of residual codes, inverted or not; TypeError for any other."""
         rotation, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
         if not isinstance(inner, faiss.IndexResidualQuantizer | faiss.IndexIVFResidualQuantizer):
@@ -91,7 +92,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
         _, M, K, d = self.codebooks_.shape
-        shape, lists = (M, code_bits(K), METRICS[metric], self._search_type(metric)), self._lists(metric)
+        shape, lists = (M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric)), self._lists(metric)
         if lists is None:
             index = faiss.IndexResidualQuantizer(d, *shape)  # pyright: ignore[reportCallIssue]
         else:
