@@ -144,11 +144,11 @@ def steady_codes(index: faiss.Index, Z: np.ndarray, lists: np.ndarray | None = N
     codes = np.empty((len(padded), index.sa_code_size()), np.uint8)
     for first in range(0, len(padded), _BLOCK):
         rows = slice(first, first + _BLOCK)
-        if lists is None:
-            codes[rows] = index.sa_encode(padded[rows])
+        if lists is not None and isinstance(index, faiss.IndexIVF):
+            own, numbers, into = (faiss.swig_ptr(array[rows]) for array in (padded, lists, codes))
+            index.encode_vectors(_BLOCK, own, numbers, into, True)
         else:
-            points = (faiss.swig_ptr(array[rows]) for array in (padded, lists, codes))
-            index.encode_vectors(_BLOCK, *points, True)
+            codes[rows] = index.sa_encode(padded[rows])
     return codes[:n]
 
 
