@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin._check import (
     check_choice,
+    check_instance,
     check_integer,
     check_magnitude,
     check_real,
@@ -118,6 +119,7 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
+        check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int)
         X = check_magnitude(check_vectors(X))
         if quantizer is not None:
             from nearkin.index.fitting import fitted
