@@ -1,7 +1,5 @@
 """Recommendations that learn nothing or little: what any embedding must beat."""
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
@@ -145,7 +143,7 @@ def _ones(interactions: Interactions) -> sp.csr_matrix:
 
 
 def _unseen(
-    near: Any, found: Any, rows: np.ndarray, seen: Interactions, k: int, exclude_seen: bool
+    near: np.ndarray, found: np.ndarray, rows: np.ndarray, seen: Interactions, k: int, exclude_seen: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """The first k answers of each row, without those seen."""
     scores, numbers = np.full((len(rows), k), -np.inf, np.float32), np.full((len(rows), k), -1)

@@ -63,7 +63,8 @@ def plot_map(
     if ax.get_legend_handles_labels()[0]:
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
     if names is not None:
-        label_points(ax, at, names, np.unique(worst[:5]).tolist())
+        marks = None if reference is None else np.asarray(reference, dtype=np.float64)[:, :2]
+        label_points(ax, at, names, np.unique(worst[:5]).tolist(), marks)
     return ax
 
 
