@@ -11,7 +11,6 @@ import numpy as np
 
 from nearkin._check import (
     check_choice,
-    check_instance,
     check_integer,
     check_magnitude,
     check_real,
@@ -87,7 +86,7 @@ class Index:
         lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, quantizer, KeptVectors() if keep_vectors else None)
+        return cls(inner, d, metric, quantizer, KeptVectors.wanted(keep_vectors))
 
     @classmethod
     def build(
@@ -119,7 +118,6 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int)
         X = check_magnitude(check_vectors(X))
         if quantizer is not None:
             from nearkin.index.fitting import fitted
