@@ -14,7 +14,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "cli/test_export.py": "export/export export/folders export/registry export/target pipeline/export_folder",
     "cli/test_recommend.py": "cli/answers embedding/saved_towers pipeline/recommend/similar",
     "contracts/test_hashers.py": "hashing/base hashing/pca_hash",
-    "contracts/test_optimizers.py": "orthogonal/layout orthogonal/optimizer",
+    "contracts/test_optimizers.py": "orthogonal/optimizer",
     "contracts/test_ordinal_solvers.py": "embedding/ordinal/gram embedding/ordinal/objective embedding/ordinal/solving "
     "solvers/adagrad solvers/finite_sum solvers/monitor",
     "contracts/test_pair_losses.py": "embedding/all_pairs/pair_losses",
@@ -67,7 +67,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "quantization/test_best.py": "quantization/product_residual",
     "quantization/test_engine_rotation.py": "quantization/codecs",
     "quantization/test_product.py": "quantization/coarse quantization/learning quantization/training",
-    "quantization/test_residual.py": "quantization/additive quantization/additive_estimator",
+    "quantization/test_residual.py": "quantization/additive_estimator",
     "reference/test_ordinal_kernels.py": "embedding/ordinal/kernels",
     "report/test_page.py": "report/parts",
     "solvers/test_others.py": "solvers/gradient_descent solvers/lbfgs solvers/relay solvers/sgd",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
+import faiss
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -13,7 +14,7 @@ from torch import nn
 
 from nearkin._check import check_integer, check_vectors
 from nearkin._distributed import current
-from nearkin._pairs import number_ids
+from nearkin._pairs import MatrixLike, number_ids
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
@@ -168,11 +169,11 @@ class TwoTower(BaseEstimator):
 
     # ---- using -----------------------------------------------------------------------------------------------------
 
-    def transform_left(self, left: Any) -> np.ndarray:
+    def transform_left(self, left: MatrixLike) -> np.ndarray:
         """(b, k) embeddings of left entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(left, self._fitted().left_ids_, self.left_embeddings_, self.left_encoder_, "left")
 
-    def transform_right(self, right: Any) -> np.ndarray:
+    def transform_right(self, right: MatrixLike) -> np.ndarray:
         """(b, k) embeddings of right entities, from ids (b,) seen in fit or from features (b, d) of any entities."""
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
@@ -212,7 +213,7 @@ class TwoTower(BaseEstimator):
         *,
         exclude_seen: bool = True,
         candidates: ArrayLike | None = None,
-        index: Any = None,
+        index: faiss.Index | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k rights that rank first for each left id (default all of them): scores and ids, both (b, k), best first.
 
@@ -264,7 +265,7 @@ class TwoTower(BaseEstimator):
         *,
         left: nn.Module | None = None,
         right: nn.Module | None = None,
-        index: Any = None,
+        index: nn.Module | None = None,
     ) -> "TwoTower":
         """Read what `save` wrote. Modules of your own are given again, and an index too, and get their weights."""
         return storage.load(cls, path, left, right, index)
@@ -284,19 +285,19 @@ def encoder(side: Side) -> nn.Module | None:
 
 
 def transform(
-    entities: Any, ids: np.ndarray, embeddings: np.ndarray, module: nn.Module | None, side: str
+    entities: MatrixLike, ids: np.ndarray, embeddings: np.ndarray, module: nn.Module | None, side: str
 ) -> np.ndarray:
     """Embeddings by id where `entities` is 1-D, by features where it is 2-D."""
-    if np.ndim(entities) == 1 and not sp.issparse(entities):
+    sparse = isinstance(entities, sp.spmatrix | sp.sparray)
+    if not sparse and np.ndim(entities) == 1:
         return embeddings[number_ids(entities, ids, side)[0]]
     if module is None:
+        shape = entities.shape if sparse else np.shape(entities)
         raise ValueError(
-            f"{side} has shape {np.shape(entities)}, features, but the model was fitted without features on this side; "
+            f"{side} has shape {shape}, features, but the model was fitted without features on this side; "
             f"give {side} ids (b,), or fit with interactions.with_features({side}=...)"
         )
-    features = (
-        sp.csr_matrix(entities, dtype=np.float32) if sp.issparse(entities) else check_vectors(entities, name=side)
-    )
+    features = sp.csr_matrix(entities, dtype=np.float32) if sparse else check_vectors(entities, name=side)
     with torch.no_grad():
         return module(as_tensor(features)).numpy()
 
