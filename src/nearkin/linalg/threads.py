@@ -1,5 +1,7 @@
 """Threads of matrix products, where waiting for each other costs more than they save."""
 
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 

@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nearkin._check import check_instance
 from nearkin._types import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
@@ -29,6 +30,17 @@ def new_axes(width: float = 4.4, height: float = 3.0) -> Axes:
     """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     return dress(ax)
+
+
+def axes_or_new(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
+    """The axes that were given, or new ones; TypeError for anything else."""
+    return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
+
+
+def check_curves(curves: Mapping[str, Any], name: str, *inner: type) -> None:
+    """TypeError unless `curves` maps names to something of the types `inner`."""
+    for label, values in check_instance(curves, name, Mapping).items():
+        check_instance(values, f"{name}[{label!r}]", *inner)
 
 
 def dress(ax: Axes) -> Axes:

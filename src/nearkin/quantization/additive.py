@@ -115,7 +115,7 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return total
 
 
-def fill(quantizer: faiss.ResidualQuantizer, codebooks: np.ndarray, beam: int) -> None:
+def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
     """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam.
 
     The beam is no wider than there are codes: FAISS would choose among what it never wrote.
@@ -123,7 +123,7 @@ def fill(quantizer: faiss.ResidualQuantizer, codebooks: np.ndarray, beam: int) -
     M, K, _ = codebooks.shape
     faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
     quantizer.max_beam_size, quantizer.is_trained = min(beam, K**M), True
-    if M * K <= _TABLES:
+    if isinstance(quantizer, faiss.ResidualQuantizer) and M * K <= _TABLES:
         quantizer.use_beam_LUT = 1
         quantizer.compute_codebook_tables()
 

@@ -2,24 +2,26 @@
 
 import os
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.linalg.threads import calm_products
 from nearkin.quantization.additive import steady_codes
-from nearkin.quantization.faiss_bridge import METRICS, behind_rotation
+from nearkin.quantization.faiss_bridge import behind_rotation
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
@@ -32,6 +34,8 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
     A subclass has `_learn` and the parameters `n_centroids`, `beam_size`, `norm_bits`, `max_points_per_centroid` and
     `random_state`.
     """
+
+    n_features_in_: int
 
     KIND = ""
     n_centroids: int
@@ -67,7 +71,7 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.history_: list[Record] = []
 
-        def record(_: int, entry: Any) -> None:
+        def record(_: int, entry: Fields) -> None:
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
@@ -127,7 +131,7 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         it adds entries of tables, as for product codes.
         """
         check_is_fitted(self)
-        check_choice(metric, "metric", METRICS)
+        check_choice(metric, "metric", METRIC_TYPES)
         return behind_rotation(self.rotation_, self._inner(metric)) if self._is_rotated() else self._inner(metric)
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
@@ -136,9 +140,7 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
-        inner = faiss.downcast_index(index)
-        if isinstance(inner, faiss.IndexPreTransform):
-            inner = faiss.downcast_index(inner.index)
+        inner = innermost(index)
         inner.add_sa_codes(self.encode(X))
         index.ntotal = inner.ntotal
 
@@ -151,7 +153,7 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are always uint8
         return tags

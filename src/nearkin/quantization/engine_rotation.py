@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
@@ -16,7 +16,7 @@ from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.threads import calm_products
@@ -64,7 +64,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     rotation_: np.ndarray
     _cross: np.ndarray | None = None  # X^T Y (d, d) of the batches seen by partial_fit
 
-    def __init__(self, codec: Any = "sign", *, max_iter: int = 20, random_state: Seed = None) -> None:
+    def __init__(
+        self, codec: str | Codec | faiss.Index = "sign", *, max_iter: int = 20, random_state: Seed = None
+    ) -> None:
         self.codec = codec
         self.max_iter = max_iter
         self.random_state = random_state

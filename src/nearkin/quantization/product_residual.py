@@ -1,18 +1,19 @@
 """Product residual quantization: a rotated row is cut into parts, and each part is coded by a sum of centroids."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization import additive
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
-from nearkin.quantization.faiss_bridge import METRICS, code_bits, front_rotation
+from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 from nearkin.quantization.principal import principal_axes
 from nearkin.quantization.product import ProductQuantizer
 
@@ -93,7 +94,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         return enumerate(map(np.ascontiguousarray, np.split(Z, self.n_splits, axis=1)))
 
     @classmethod
-    def from_faiss(cls, index: Any) -> Self:
+    def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained `faiss.IndexProductResidualQuantizer`, rotated or not; TypeError for another.
 
         `beam_size` and the least and largest norm are those of the index.
@@ -114,7 +115,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     def _inner(self, metric: str = "l2") -> faiss.Index:
         splits, M, K, width = self.codebooks_.shape
         kind, search = faiss.IndexProductResidualQuantizer, self._search_type(metric)
-        index = kind(splits * width, splits, M, code_bits(K), METRICS[metric], search)  # pyright: ignore[reportCallIssue]
+        index = kind(splits * width, splits, M, code_bits(K), METRIC_TYPES[metric], search)  # pyright: ignore[reportCallIssue]
         for m, codebooks in enumerate(self.codebooks_):
             additive.fill(faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(m)), codebooks, self.beam_size)
         whole = np.concatenate([books.ravel() for books in self.codebooks_])

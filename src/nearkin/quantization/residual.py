@@ -1,16 +1,17 @@
 """Residual quantization: each codebook codes what those before it leave, over all columns."""
 
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.additive import fill, learn
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
-from nearkin.quantization.faiss_bridge import METRICS, code_bits
+from nearkin.quantization.faiss_bridge import code_bits
 
 
 class ResidualQuantizer(AbstractAdditiveQuantizer):
@@ -67,7 +68,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         return np.eye(X.shape[1], dtype=np.float32), codebooks[None]
 
     @classmethod
-    def from_faiss(cls, index: Any) -> Self:
+    def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained `faiss.IndexResidualQuantizer`; TypeError for another index."""
         inner = faiss.downcast_index(index)  # `index` stays: it owns what `inner` reads
         if not isinstance(inner, faiss.IndexResidualQuantizer):
@@ -87,7 +88,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
         _, M, K, d = self.codebooks_.shape
-        metric_type, search = METRICS[metric], self._search_type(metric)
+        metric_type, search = METRIC_TYPES[metric], self._search_type(metric)
         index = faiss.IndexResidualQuantizer(d, M, code_bits(K), metric_type, search)  # pyright: ignore[reportCallIssue]
         index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
         fill(index.rq, self.codebooks_[0], self.beam_size)
