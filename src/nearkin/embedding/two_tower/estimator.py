@@ -20,7 +20,7 @@ from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Choices, Indexed, check_pairs, choose, settings
 from nearkin.embedding.two_tower.fitting import Fitted, fit_towers
-from nearkin.embedding.two_tower.fold_in import History, Known, Solved, fold_in
+from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
@@ -186,7 +186,7 @@ class TwoTower(BaseEstimator):
         ValueError for an id that the model does not know, no pair at all, or a model of a sampled loss.
         """
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
-        return fold_in(history, known, self._solved(), self.left_encoder_, features)
+        return fold_in(history, known, self._fitted_loss(), self.left_encoder_, features)
 
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
@@ -194,9 +194,9 @@ class TwoTower(BaseEstimator):
         An index does not quantize them: that is done when they are added to it.
         """
         known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
-        return fold_in(history, known, self._solved(), self.right_encoder_, features)
+        return fold_in(history, known, self._fitted_loss(), self.right_encoder_, features)
 
-    def _solved(self) -> Solved:
+    def _fitted_loss(self) -> FittedLoss:
         """The all-pairs loss of the fit; ValueError for a sampled one, which no row can be solved for."""
         loss = settings(self.loss, "loss", LOSSES)
         if not isinstance(loss, AllPairs):
@@ -204,7 +204,7 @@ class TwoTower(BaseEstimator):
                 f"loss is {loss.name!r}; a new row is solved for the all-pairs loss only. Fit with loss='all-pairs', "
                 "or give transform_left or transform_right the features"
             )
-        return Solved(loss, self.omega_, self.regularization_, self.seen_)
+        return FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
 
     def recommend(
         self,
