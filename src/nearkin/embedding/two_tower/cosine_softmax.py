@@ -11,7 +11,6 @@ from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
 from nearkin.embedding.two_tower.objective import AllPairs, Objective
 from nearkin.records import Interactions
 
-
 LOWEST = 0.03  # exp(2 / temperature) must stay within float32
 
 
@@ -24,8 +23,8 @@ class CosineSoftmax(BaseEstimator):
 
     Parameters
     ----------
-    temperature : what cosines are divided by, at least 0.03; small tables with long histories want more (0.2), choose it on
-        validation pairs
+    temperature : what cosines are divided by, at least 0.03; small tables with long histories want more (0.2), so
+        choose it on validation pairs
     cost_power : a right counts d_j^power in the sums, d_j its number of pairs, so that popular rights are recommended
         less; 0 counts all alike
     weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
