@@ -8,7 +8,7 @@ one parameter that `nearkin.orthogonal` keeps orthogonal while it is learned thr
 transformer, and beside SGDG: `python -m benchmarks orthogonal language_model`.
 """
 
-import argparse
+import inspect
 
 import torch
 from scipy.linalg import hadamard
@@ -17,13 +17,12 @@ from torch.nn import functional as F
 
 import nearkin as nk
 
-D, HIDDEN, LAYERS, CONTEXT, BITS = 64, 128, 2, 8, 3
+D, HIDDEN, LAYERS, CONTEXT, BITS, STEPS = 64, 128, 2, 8, 3, 200
 
 
 def text() -> Tensor:
-    """The source of argparse as numbers of characters."""
-    source = open(argparse.__file__, encoding="utf-8").read()  # noqa: PTH123, SIM115
-    return torch.tensor([min(ord(letter), 127) for letter in source])
+    """The source of a module of Python's as numbers of characters."""
+    return torch.tensor([min(ord(letter), 127) for letter in inspect.getsource(inspect)])
 
 
 def batch(letters: Tensor, count: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -50,14 +49,15 @@ def loss(weights: dict[str, Tensor], x: Tensor, y: Tensor, R: Tensor | None = No
     return F.cross_entropy(stream @ (R.T @ weights["head"]), y)
 
 
-def train(letters: Tensor, steps: int) -> dict[str, Tensor]:
+def train(letters: Tensor) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(0)
     shapes = {"embed": (CONTEXT, 128, D), "up": (LAYERS, D, HIDDEN), "down": (LAYERS, HIDDEN, D), "head": (D, 128)}
     weights = {
-        name: nn.Parameter(torch.randn(shape, generator=generator) * shape[-2] ** -0.5) for name, shape in shapes.items()
+        name: nn.Parameter(torch.randn(shape, generator=generator) * shape[-2] ** -0.5)
+        for name, shape in shapes.items()
     }
     optimizer = torch.optim.AdamW(weights.values(), lr=3e-3)
-    for _ in range(steps):
+    for _ in range(2 * STEPS):
         optimizer.zero_grad()
         loss(weights, *batch(letters, 256, generator)).backward()
         optimizer.step()
@@ -65,11 +65,8 @@ def train(letters: Tensor, steps: int) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--steps", type=int, default=200, help="of the rotation; the network takes twice as many")
-    steps = asked.parse_args().steps
     letters = text()
-    weights = train(letters, 2 * steps)
+    weights = train(letters)
     generator = torch.Generator().manual_seed(1)
     judge = batch(letters, 4000, generator)
 
@@ -77,8 +74,8 @@ def main() -> None:
     R = nn.Parameter(signs * torch.from_numpy(hadamard(D)).float() / D**0.5)  # a random Hadamard matrix to start from
     start = R.detach().clone()
     optimizer = nk.orthogonal.orthogonal_optimizer([R], lr=0.01, momentum=nk.orthogonal.Adam())
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    for _ in range(steps):
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in range(STEPS):
         optimizer.zero_grad()
         loss(weights, *batch(letters, 256, generator), R, round_it=True).backward()
         optimizer.step()

@@ -36,7 +36,7 @@ from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, Stochasti
 NAME = "orthogonal_language_model"
 BITS = 4
 GRID = tuple(0.001 * 4.0**power for power in range(8))  # step lengths, for every method
-STEPS = 60  # SpinQuant: 100
+STEPS = 40  # SpinQuant: 100
 CACHE = Path(__file__).parents[1] / ".cache"
 SMALL = Shape(d=32, layers=2, heads=2, hidden=64, length=32, steps=30, batch=8)
 
@@ -155,7 +155,7 @@ def compete(task: Task, method: Method, chosen: dict[str, Any], steps: int, seed
     else:
         lr, grid = choose(task, method, max(1, steps // 4))
     count = round(method.steps * steps)
-    runs = [learn(task, method, lr, seed, count, max(1, steps // 6)) for seed in range(1, seeds + 1)]
+    runs = [learn(task, method, lr, seed, count, max(1, steps // 4)) for seed in range(1, seeds + 1)]
     return {"lr": lr, "grid": grid, "steps": count, "runs": runs}
 
 
@@ -193,7 +193,7 @@ def parse() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
     """Fill `found` with the rows asked for, naming each."""
     small = arguments.small or arguments.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 2, 32)
+    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 2, 24)
     steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
     task = Task(shape, arguments.cache, arguments.device, batch, judged)
     for name, row in fixed(task, seeds).items():
