@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch,web
 
-.PHONY: demo test check faults bench peers docs clean
+.PHONY: demo test check faults bench peers lowest docs clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
@@ -32,6 +32,22 @@ peers:
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install -qq --requirement benchmarks/peers.txt
 
+# The tests with the lowest versions that pyproject.toml names, apart from it. Torch stays at the version above: older
+# wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours are no failures.
+lowest:
+	$(PYTHON) -m venv .lowest
+	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis
+	PYTHONPATH=src:. .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
+
+LOWEST_PIP := install -qq --disable-pip-version-check
+define LOWEST
+import tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+wanted = [*project["dependencies"], *project["optional-dependencies"]["parquet"]]
+print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswith("torch")))
+endef
+export LOWEST
+
 docs: $(STAMP)
 	$(BIN)/python -m pip $(PIP) --group docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
@@ -45,4 +61,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv .peers demo docs/_build
+	rm -rf .venv .peers .lowest demo docs/_build

@@ -14,19 +14,20 @@ import numpy as np, sys
 import nearkin as nk
 X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
 {fit}
-assert "torch" not in sys.modules, "torch is loaded"
+assert {unwanted!r} not in sys.modules, "{unwanted} is loaded"
 """
 
 
 @pytest.mark.parametrize(
-    "fit",
+    ("fit", "unwanted"),
     [
-        "nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])",
-        "nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])",
+        ("nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])", "torch"),
+        ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch"),
+        ("nk.ProductQuantizer(2, 16, random_state=0).fit(X).encode(X[:2])", "torch._dynamo"),  # a second of its own
     ],
 )
-def test_first_use_loads_no_torch(fit: str) -> None:
-    subprocess.run([sys.executable, "-c", FIRST_FIT.format(fit=fit)], check=True)
+def test_first_use_loads_no_more_than_it_needs(fit: str, unwanted: str) -> None:
+    subprocess.run([sys.executable, "-c", FIRST_FIT.format(fit=fit, unwanted=unwanted)], check=True)
 
 
 SEARCH = """

@@ -1,126 +1,114 @@
-"""Which code keeps most neighbours at which size: ours beside FAISS's, with the processor time of training and search.
+"""Which code keeps most neighbours at which size: ours beside FAISS's and ScaNN's, with the cost of each.
 
     python -m benchmarks codecs --quick
-    python -m benchmarks codecs --sets sift mnist --bits 0.5 1
+    python -m benchmarks codecs --sets sift mnist --bits 0.5 1 --who ours
 
-Recall 10@10 by codes alone (the exact query against decoded rows), 20,000 rows that are learned from and searched,
-1,000 queries: SIFT descriptors, MNIST's test images, and sentences against glosses (unlike the rows). RaBitQ has one
-bit a column and 8 bytes of factors; FAISS leaves its rotation to the user: it gets a random one, and beside it ours.
+Recall 10@10 by codes alone. Codes are learned from 16,384 rows and judged on 20,000 others by 1,000 queries: SIFT
+descriptors, MNIST's images, and sentences against glosses (unlike the rows). `bits` a column of total bytes, rounded to
+a number of bytes that divides the columns. FAISS's codecs are tuned: OPQ from both starts, residual codes with beams
+from 1 to 32, scalar codes and RaBitQ rotated. RaBitQ's own sizes are rows of their own, ours beside them. ScaNN can
+only learn from the rows that it searches. What takes more than `--limit` seconds of one thread is a row that says so.
+Results are one JSON a set; what is run again replaces its rows.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import faiss
 import numpy as np
 
+from benchmarks.codecs import ours, peers
+from benchmarks.codecs.limits import within
+from benchmarks.codecs.problems import LEARNED, NEIGHBOURS, QUERIES, SEARCHED, SETS, Problem, load
 from benchmarks.harness import cpu_seconds, limit_threads, save
-from benchmarks.options import parser
-from nearkin import ProductQuantizer, Rotation
-from nearkin.linalg.haar import haar_orthogonal
+from benchmarks.options import RESULTS, parser, peer_python
+from benchmarks.table import Results
+from nearkin.index.faiss_rows import innermost
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
-from nearkin.quantization.faiss_bridge import behind_rotation
 
-SETS = ("sift", "mnist", "sentences")
-BITS = (0.25, 0.5, 1.0, 2.0, 4.0)  # bits a column
-ROWS, QUERIES = 20_000, 1_000
-LONGEST = 32  # codebooks of a residual code that are still tried
+BITS = (0.25, 0.5, 1.0, 2.0, 4.0)
+WHO = ("faiss", "rabitq", "scann", "ours")
+_TIMED = 100  # queries by which the speed of search is told
 
 
-def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and queries, float32."""
-    if name == "sentences":
-        with np.load(folder / "wordnet_minilm.npz") as z:
-            X, Q = z["X"], z["Q"]
-    elif name == "mnist":
-        with np.load(folder / "mnist.npz") as z:
-            X, Q = z["X_train"], z["X_test"]
-    else:
-        with np.load(folder / "sift_bsds.npz") as z:
-            X, Q = z["base"], z["query"]
-    return X[:ROWS].astype(np.float32), Q[:QUERIES].astype(np.float32)
+def size(d: int, bits: float) -> int:
+    """The number of bytes nearest to `bits` a column that divides d."""
+    return min((m for m in range(1, d + 1) if d % m == 0), key=lambda m: abs(m - bits * d / 8))
 
 
-def codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Callable[[np.ndarray], faiss.Index]]]:
-    """Name -> what makes a trained, empty FAISS index of rows X."""
-    divides = d % n_bytes == 0
-    if divides:
-        yield "FAISS PQ", lambda X: _factory(X, f"PQ{n_bytes}x8")
-        yield "FAISS OPQ", lambda X: _factory(X, f"OPQ{n_bytes},PQ{n_bytes}x8")
-    if n_bytes <= d:
-        yield "ours, product", lambda X: ProductQuantizer(n_bytes, random_state=0).fit(X).to_faiss()
-    for splits in (2, 4, 8):
-        size = n_bytes // splits
-        if n_bytes % splits == 0 and d % splits == 0 and 2 <= size <= 8:
-            yield f"FAISS PRQ {splits} x {size}", lambda X, s=splits, m=size: _factory(X, f"PRQ{s}x{m}x8")
-            yield (
-                f"ours, product residual {splits} x {size}",
-                lambda X, s=splits, m=size: ProductResidualQuantizer(s, m, random_state=0).fit(X).to_faiss(),
-            )
-            break
-    if 2 <= n_bytes <= LONGEST:
-        yield "FAISS RQ", lambda X: _factory(X, f"RQ{n_bytes}x8")
-        yield "ours, residual", lambda X: ResidualQuantizer(n_bytes, random_state=0).fit(X).to_faiss()
+def judge(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
+    """Train, add, search: recall, distortion, and seconds of the processor."""
+    start, X = time.process_time(), problem.searched
+    for name, index, add in make(problem.learned):
+        trained = time.process_time() - start
+        adding, _ = cpu_seconds(lambda add=add: add(X))
+        searching, _ = cpu_seconds(lambda index=index: index.search(problem.queries[:_TIMED], NEIGHBOURS))
+        row = {"codec": name, "bytes": index.sa_code_size(), "train_seconds": trained}
+        yield row | _kept(index, problem) | {
+            "encode_microseconds": 1e6 * adding / len(X), "search_microseconds": 1e6 * searching / _TIMED,
+        }  # fmt: skip
+        index.reset()
+        start = time.process_time() - trained  # a wider beam trains nothing
 
 
-def rabitq(d: int) -> Iterator[tuple[str, Callable[[np.ndarray], faiss.Index]]]:
-    """RaBitQ behind a random rotation, and behind ours."""
-    yield "RaBitQ, random rotation", lambda X: _rabitq(X, haar_orthogonal(d, d, random_state=0).numpy())
-    yield "RaBitQ, nk.Rotation", lambda X: _rabitq(X, Rotation("rabitq", random_state=0).fit(X).rotation_)
+def _kept(index: faiss.Index, problem: Problem) -> dict[str, float]:
+    """Neighbours kept: RaBitQ by its own estimate of distances, all others by the decoded rows, which is the same."""
+    if "RaBitQ" in type(innermost(index)).__name__:
+        found = index.search(problem.queries, NEIGHBOURS)[1]
+        return {"recall": recall_k_at_k(found, problem.truth, NEIGHBOURS)}
+    decoded = index.reconstruct_n(0, len(problem.searched))
+    exact = faiss.IndexFlatL2(problem.d)
+    exact.add(decoded)
+    found = exact.search(problem.queries, NEIGHBOURS)[1]
+    distortion = float(np.square(problem.searched - decoded).sum(axis=1, dtype=np.float64).mean())
+    return {"recall": recall_k_at_k(found, problem.truth, NEIGHBOURS), "distortion": distortion}
 
 
-def _factory(X: np.ndarray, text: str) -> faiss.Index:
-    index = faiss.index_factory(X.shape[1], text)
-    index.train(X)
-    return index
-
-
-def _rabitq(X: np.ndarray, R: np.ndarray) -> faiss.Index:
-    index = behind_rotation(R, faiss.IndexRaBitQ(X.shape[1]))
-    index.train(X)
-    return index
-
-
-def judge(
-    name: str, make: Callable[[np.ndarray], faiss.Index], X: np.ndarray, Q: np.ndarray, truth: np.ndarray
-) -> dict[str, Any]:
-    """Train, add, search: recall and seconds of the processor."""
-    seconds, index = cpu_seconds(lambda: make(X))
-    adding, _ = cpu_seconds(lambda: index.add(X))
-    searching, found = cpu_seconds(lambda: index.search(Q, 10)[1])
-    return {
-        "codec": name, "bytes": index.sa_code_size(), "recall": recall_k_at_k(found, truth, 10),
-        "train_seconds": seconds, "encode_microseconds": 1e6 * adding / len(X),
-        "search_microseconds": 1e6 * searching / len(Q),
-    }  # fmt: skip
+def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, Any]]:
+    """The rows of one set at one size."""
+    d, n_bytes = problem.d, size(problem.d, bits)
+    made: list[tuple[str, peers.Make]] = []
+    if "faiss" in given.who:
+        made += peers.faiss_codecs(d, n_bytes)
+    if "ours" in given.who:
+        made += ours.codecs(n_bytes, d)
+    if bits in (1, 2):  # RaBitQ's bytes are its own: bits and 8 bytes of factors, 12 with more bits
+        if "rabitq" in given.who:
+            made.append((f"FAISS RaBitQ, {bits:g} bits", peers.rabitq(d, int(bits))))
+        if "ours" in given.who:
+            made += ours.beside_rabitq(int(bits), d)
+    for name, make in made:
+        for row in within(given.limit, lambda make=make: judge(make, problem)):
+            yield {"codec": name, **row}
+    if "scann" in given.who and 4 / bits == round(4 / bits) and (bits * d / 4) % 1 == 0:
+        row = peers.scann(peer_python(given.peers), problem, round(4 / bits))
+        if "found" in row:
+            row["recall"] = recall_k_at_k(row.pop("found"), problem.truth, NEIGHBOURS)
+        yield {"codec": "ScaNN", **row}
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     options.add_argument("--bits", nargs="+", type=float, default=BITS, help="bits a column")
-    options.add_argument("--name", default="codecs", help="name of the JSON")
+    options.add_argument("--who", nargs="+", choices=WHO, default=WHO)
+    options.add_argument("--limit", type=int, default=300, help="CPU seconds of one codec at one size")
     given = options.parse_args()
     limit_threads(given.threads)
-    rows: list[dict[str, Any]] = []
+    settings = {"learned": LEARNED, "searched": SEARCHED, "queries": QUERIES, "limit": given.limit}
     for name in ("sift",) if given.quick else given.sets:
-        X, Q = load(name, given.data)
-        exact = faiss.IndexFlatL2(X.shape[1])
-        exact.add(X)
-        truth, d = exact.search(Q, 10)[1], X.shape[1]
-        cases = [
-            (bits, *case)
-            for bits in ((0.25,) if given.quick else given.bits)
-            for case in codecs(d, round(bits * d / 8))
-        ]
-        cases += [(1.0, *case) for case in rabitq(d)]
-        for bits, codec, make in cases:
-            rows.append({"data": name, "bits": bits, **judge(codec, make, X, Q, truth)})
-            save(given.name, rows, rows=ROWS, queries=QUERIES, threads=given.threads, data=given.data)
-            print(time.strftime("%H:%M"), rows[-1], flush=True)
+        problem, file = load(name, given.data), f"codecs_{name}"
+        for bits in (0.25,) if given.quick else given.bits:
+            for row in measured(problem, bits, given):
+                row = {"data": name, "bits": bits, **row}
+                rows = [old for old in Results(RESULTS).read(file) or [] if _key(old) != _key(row)]
+                save(file, [*rows, row], **settings, threads=given.threads, data=given.data)
+                print(time.strftime("%H:%M"), row, flush=True)
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["data"], row["bits"], row["codec"]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 from nearkin._types import ArrayLike, Fields, Record
 
 if TYPE_CHECKING:
+    import faiss
     import torch
     from torch import Tensor
 
@@ -94,7 +95,7 @@ class VectorCodes(Quantizer, Protocol):
     normalized_: bool | None
     """Whether it was fitted on rows of length 1; None where that is not known."""
 
-    def to_faiss(self, metric: str = "l2") -> Any:
+    def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index for its codes; `metric` is "l2" or "ip"."""
         ...
 
@@ -102,7 +103,7 @@ class VectorCodes(Quantizer, Protocol):
         """Codes (n, bytes) uint8 of rows X (n, d) as that index stores them."""
         ...
 
-    def add_to(self, index: Any, X: ArrayLike) -> None:
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to that index, each under the code that `encode` gives it."""
         ...
 
@@ -156,7 +157,7 @@ class TrainableIndex(Protocol):
 
     def state_dict(self) -> Record: ...
 
-    def load_state_dict(self, state: Fields, /) -> Any: ...
+    def load_state_dict(self, state: Fields, /) -> object: ...
 
     def train(self, mode: bool = True, /) -> Self: ...
 

@@ -155,3 +155,20 @@ def test_several_indexes_in_one_report(files: Path, compressed: Callable[..., Pa
     assert small.name in page
     assert large.name in page
     assert run("report", small, large).exit_code == 2
+
+
+def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path, monkeypatch) -> None:
+    """The figures of the old rows would have stood beside the new ones."""
+    X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    nk.Index.build(X).save(tmp_path / "idx")
+    from nearkin.pipeline.evaluate import evaluate as job
+
+    def judged_while_changed(*args):
+        nk.Index.build(X[:20]).save(tmp_path / "idx")
+        return search(*args)
+
+    search = job.search_in_batches
+    monkeypatch.setattr(job, "search_in_batches", judged_while_changed)
+    with pytest.raises(ValueError, match="was changed while it was judged"):
+        nk.pipeline.evaluate_folder(tmp_path / "idx", X[:3])
+    assert not (tmp_path / "idx" / "evaluation.json").exists()

@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any, Protocol
 
 from tests.faults.child import ROOT, Tell, Worker
-from tests.faults.kills import JOBS, KillWorker
+from tests.faults.kills import PARTS, KillWorker
 from tests.faults.table import Row
 
 
@@ -44,7 +44,7 @@ SUITES = {
     "signed": _of("folders_signed", "saved folders, signed anew", 30_000, 1_000),
     "commands": _of("commands", "command line", 2_000, 50),
     "api": _of("api", "Python names", 20_000, 500),
-    "kills": Suite("kill points", KillWorker, len(JOBS), 1),
+    "kills": Suite("kill points", KillWorker, len(PARTS), 1),
 }
 
 

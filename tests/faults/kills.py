@@ -1,4 +1,4 @@
-"""Every kill point of what writes: the old answer or the new one stands, and the next run leaves nothing beside it."""
+"""Kill points and full disks of what writes: the old or the new stands, and the next run leaves nothing beside it."""
 
 import json
 import os
@@ -7,15 +7,23 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.child import ROOT, Tell
+from tests.faults.child import ROOT, SCRATCH, Tell
+from tests.faults.jobs import JOBS
 from tests.faults.table import Row
 
-JOBS = [(job, way) for job in ("save", "encode", "compress", "embed") for way in ("exchange", "renames")]
+WAYS = {  # the exchange of names is one; how the system without it does, and a full disk, are tried where they differ
+    "exchange": tuple(JOBS),
+    "renames": ("save", "encode", "compress", "rotate", "add"),
+    "full": tuple(job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "evaluate")),
+}
+PARTS = [(job, way) for way, jobs in WAYS.items() for job in jobs]
 PROGRAM = Path(__file__).with_name("kill_points.py")
+OUTCOMES = {"old": "same", "new": "other", "refused": "error"}
+SECONDS = 3000  # of a whole part
 
 
 class KillWorker:
-    """Does all points of the jobs `JOBS[first:stop]`; the seed changes nothing."""
+    """Does all points of `PARTS[first:stop]`; the seed changes nothing."""
 
     def __init__(self, seed: int = 0) -> None:
         pass
@@ -29,23 +37,29 @@ class KillWorker:
     def part(self, first: int, stop: int, tell: Tell = lambda outcome: None) -> Row:
         """A row of points; "same": the old answer stood, "other": the new one."""
         row = Row("kill points")
-        for job, way in JOBS[first:stop]:
-            for number, (state, beside) in enumerate(points(job, way)):
-                row.inputs += 1
-                row.outcomes[{"old": "same", "new": "other"}.get(state, "fault")] += 1
-                if state not in ("old", "new"):
-                    row.faults.append(f"{job} by {way}, point {number}: {state}")
-                if beside != ["new", "out"]:
-                    row.faults.append(f"{job} by {way}, point {number}: after the next run {beside}")
+        for job, way in PARTS[first:stop]:
+            row.add(points(job, way))
             tell("other")
         return row
 
 
-def points(job: str, way: str) -> list[tuple[str, list[str]]]:
-    """What stood after each kill, and what after the next run."""
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    with tempfile.TemporaryDirectory() as base:
+def points(job: str, way: str) -> Row:
+    """What stood after each kill or full disk, and what after the next run."""
+    row = Row(f"{job} by {way}")
+    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
         command = [sys.executable, str(PROGRAM), base, job, way]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=SECONDS)
+    if done.returncode:
+        row.faults.append(f"{row.suite}: {done.stderr[-500:]}")
+        return row
     found = json.loads(done.stdout)
-    return list(zip(found["states"], found["beside"], strict=True))
+    for number, (state, beside) in enumerate(zip(found["states"], found["beside"], strict=True)):
+        row.inputs += 1
+        row.outcomes[OUTCOMES.get(state, "fault")] += 1
+        if state not in OUTCOMES:
+            row.faults.append(f"{row.suite}, point {number}: {state}")
+        if beside != found["leaves"]:
+            row.faults.append(f"{row.suite}, point {number}: after the next run {beside}")
+    return row

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.index.faiss_file import inverted_file
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
-from nearkin.quantization.additive import decode, encode, refit
+from nearkin.quantization.additive import decode, encode, refit, start
 
 MADE = {
     "residual": lambda **kw: ResidualQuantizer(4, 16, random_state=0, **kw),
@@ -15,6 +16,10 @@ MADE = {
     "padded": lambda **kw: ProductResidualQuantizer(3, 2, 16, random_state=0, **kw),
     "norms": lambda **kw: ResidualQuantizer(4, 16, norm_bits=8, random_state=0, **kw),
     "product norms": lambda **kw: ProductResidualQuantizer(2, 2, 16, norm_bits=8, random_state=0, **kw),
+    "lists": lambda **kw: ResidualQuantizer(4, 16, n_lists=8, random_state=0, **kw),
+    "lists, norms": lambda **kw: ResidualQuantizer(4, 16, n_lists=8, norm_bits=8, random_state=0, **kw),
+    "product lists": lambda **kw: ProductResidualQuantizer(2, 2, 16, n_lists=8, random_state=0, **kw),
+    "padded lists": lambda **kw: ProductResidualQuantizer(3, 2, 16, n_lists=8, norm_bits=8, random_state=0, **kw),
 }
 
 
@@ -48,6 +53,9 @@ def test_plain_faiss_finds_the_decoded_rows(fitted, vectors, metric):
     index = fitted.to_faiss(metric)
     fitted.add_to(index, X)
     index = faiss.deserialize_index(faiss.serialize_index(index))
+    lists = inverted_file(index)
+    if lists is not None:
+        lists.nprobe = lists.nlist
     exact = faiss.IndexFlat(X.shape[1], faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
     exact.add(fitted.decode(fitted.encode(X)))
     same = nk.metrics.recall_k_at_k(index.search(Q, 10)[1], exact.search(Q, 10)[1], 10)
@@ -84,13 +92,13 @@ def test_refits_lower_the_error_and_history_shows_it(rng):
     for _ in range(3):
         codes = encode(X, C, 4)
         errors.append(np.square(X - decode(codes, C)).sum())
-        C = refit(X, codes, C)
+        C = refit(X, codes, C, shrink=False)
         errors.append(np.square(X - decode(codes, C)).sum())
     assert (np.diff(errors)[::2] <= 1e-3).all()
     assert (C[1, 5] == 100).all()
     seen = []
     model = ResidualQuantizer(3, 8, random_state=0).fit(X, callback=lambda step, record: seen.append((step, record)))
-    assert [step for step, _ in seen] == [1, 2, 3, 4]
+    assert [step for step, _ in seen] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [record["objective"] for _, record in seen] == [entry["distortion"] for entry in model.history_]
     assert model.history_[-1]["distortion"] < model.history_[0]["distortion"]
 
@@ -100,11 +108,25 @@ def test_refit_is_the_least_squares_solution(rng):
     X, codes = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 4, (200, 3))
     C = np.zeros((3, 4, 5), np.float32)
     for _ in range(30):
-        C = refit(X, codes, C)
+        C = refit(X, codes, C, shrink=False)
     B = np.zeros((200, 12))
     B[np.arange(200)[:, None], codes + 4 * np.arange(3)] = 1
     best = X - B @ np.linalg.lstsq(B, X, rcond=None)[0]
     assert np.square(X - decode(codes, C)).sum() == pytest.approx(np.square(best).sum(), rel=1e-5)
+
+
+def test_shrunk_refits_serve_rows_that_were_not_learned_from(rng):
+    """Few rows for each centroid: least squares fits them better and others worse than shrunk centroids do."""
+    X = rng.normal(size=(3000, 24)).astype(np.float32) * np.arange(1, 25, dtype=np.float32) ** -0.7
+    learned, others = X[:600], X[600:]
+    error = {}
+    for shrink in (False, True):
+        C = start(learned, 3, 64, seed=0)
+        for _ in range(4):
+            C = refit(learned, encode(learned, C, 2), C, shrink=shrink)
+        error[shrink] = [np.square(part - decode(encode(part, C, 2), C)).sum() for part in (learned, others)]
+    assert error[True][1] < 0.97 * error[False][1]
+    assert error[True][0] > error[False][0]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +144,42 @@ def test_bad_parameters(made, match, vectors):
         made.fit(vectors[0])
 
 
-def test_an_index_takes_them(vectors):
-    X, Q = vectors[0][:1000], vectors[1][:20]
-    index = nk.Index.build(X, ResidualQuantizer(4, 16, random_state=0, max_iter=1))
-    assert index.search(Q, 5)[1].shape == (20, 5)
+def test_an_index_takes_them_and_comes_back_from_its_folder(fitted, vectors, tmp_path):
+    """A folder with residual codes could be written and not read: the check of formats did not know their types."""
+    X, Q = vectors[0][:600], vectors[1][:20]
+    index = nk.Index.build(X, fitted).remove([3, 599]).update([5], X[7:8])
+    assert index.n_lists == (8 if fitted.n_lists else None)
+    if fitted.n_lists:
+        index.n_probe = 8
+    index.save(tmp_path / "index")
+    again = nk.Index.load(tmp_path / "index")
+    for one, other in zip(index.search(Q, 5), again.search(Q, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.bytes_per_vector == fitted.encode(X[:1]).shape[1]
+
+
+def test_a_list_that_is_not_there_is_refused(vectors):
+    fitted = MADE["lists"](max_iter=0).fit(vectors[0])
+    codes = fitted.encode(vectors[1][:3])
+    codes[1, 0] = 8
+    with pytest.raises(ValueError, match="n_lists=8"):
+        fitted.decode(codes)
+
+
+def test_lists_are_those_of_their_rows(vectors):
+    fitted, X = MADE["lists"](max_iter=0).fit(vectors[0]), vectors[1][:200]
+    distances = np.square(X[:, None] - fitted.coarse_centroids_).sum(axis=2)
+    np.testing.assert_array_equal(fitted.encode(X)[:, 0], distances.argmin(axis=1))
+
+
+@pytest.mark.parametrize(("n_codebooks", "n_centroids", "beam"), [(1, 2, 5), (1, 16, 20), (2, 2, 5), (2, 4, 20)])
+def test_a_beam_wider_than_there_are_codes(n_codebooks: int, n_centroids: int, beam: int) -> None:
+    """FAISS then chose among candidates that it never wrote: most codes were not the nearest, and differed by batch."""
+    X = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    model = ResidualQuantizer(n_codebooks, n_centroids, beam_size=beam, max_iter=2, random_state=0).fit(X)
+    every = model.codebooks_[0, 0]
+    for books in model.codebooks_[0, 1:]:
+        every = (every[:, None] + books).reshape(-1, 3)
+    best = ((X[:, None] - every) ** 2).sum(-1).min(axis=1)
+    found = ((X - model.decode(model.encode(X))) ** 2).sum(-1)
+    np.testing.assert_allclose(found, best, rtol=1e-4, atol=1e-6)

@@ -13,6 +13,7 @@ from nearkin._storage.folders import check_target as check_target
 from nearkin._storage.folders import read_config as read_config
 from nearkin._storage.folders import replacing_folder as replacing_folder
 from nearkin._storage.folders import saving_folder as saving_folder
+from nearkin._storage.locks import changing as changing
 from nearkin._storage.manifest import checksums_of as checksums_of
 from nearkin._storage.manifest import read_manifest as read_manifest
 from nearkin._storage.manifest import without_verification as without_verification

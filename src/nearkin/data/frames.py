@@ -46,7 +46,7 @@ def frame_vectors(source: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
     X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
     aside = [column.name for column in others if lists and column.name != ids]
     names = next((column.ids() for column in others if column.name == ids), None)
-    return X, names, understood("the table", *X.shape, ids, aside)
+    return X, names, understood("the table", len(X), X.shape[1], ids, aside)
 
 
 def _stacked(column: Column) -> np.ndarray:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -104,7 +104,9 @@ def _part(source: Source, first: int, last: int) -> Any:
         inner.copy_subset_to(empty, _BY_ID, first, last)  # ids are the positions already
         made.faiss_index.ntotal = empty.ntotal
         return made.faiss_index
-    part = faiss.IndexIDMap(made.faiss_index)  # a map wants an empty index: it is filled from here on
+    part = faiss.IndexIDMap(
+        cast(faiss.Index, made.faiss_index)
+    )  # a map wants an empty index: it is filled from here on
     if fast:  # it takes rows only; what its codes stand for has those codes again
         empty.add(inner.reconstruct_n(first, last - first))
     else:

@@ -3,13 +3,16 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
+import faiss
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._storage import stored
 from nearkin._types import ArrayLike
@@ -18,12 +21,14 @@ from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
 
 
-class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
+class AbstractHasher(NamedColumns, BaseEstimator, ABC):
     """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
     `numpy.packbits(..., bitorder="little")`; a number of bits that is no multiple of 8 is padded with zero bits.
     """
+
+    n_features_in_: int
 
     n_bits: int
 
@@ -79,7 +84,7 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
         vectors = check_vectors(vectors, name="vectors", n_features=self.n_features_in_)
         return rescore(check_vectors(Q, name="Q"), vectors, candidates, k)
 
-    def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> Any:
+    def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
         """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.
 
         With `n_lists` an `IndexBinaryIVF`, trained on sample `codes` (n, bytes) uint8.
@@ -100,7 +105,7 @@ class AbstractHasher(TransformerMixin, BaseEstimator, ABC):
             raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
         return load_estimator(cls, found, "hasher")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are always uint8
         return tags

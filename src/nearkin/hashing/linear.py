@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
@@ -65,7 +66,7 @@ class AbstractLinearHasher(AbstractHasher):
         values = self.project(Q)
         return self._finish(Q, lambda count: asymmetric_search(values, codes, count), k, vectors, oversample)
 
-    def linear_transform(self, padding: float = 0.0) -> Any:
+    def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
         """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""
         check_is_fitted(self)
         matrix = pad_columns(self.scale_ * self.projection_.astype(np.float64)).T  # (8 * bytes, d)
@@ -76,7 +77,7 @@ class AbstractLinearHasher(AbstractHasher):
         transform.is_trained = True
         return transform
 
-    def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> Any:
+    def to_faiss_vectors(self, codes: np.ndarray | None = None, *, asymmetric: bool = False) -> faiss.IndexPreTransform:
         """Return a FAISS index that takes *vectors* where `to_faiss` takes codes: the linear map, then the bits.
 
         It is an `IndexPreTransform` over `IndexLSH`, or with `asymmetric` over an `IndexPQ` of sign patterns whose
@@ -144,7 +145,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
-    def _learn(self, rows: Rows, dtype: Any, callback: Callback | None) -> Self:
+    def _learn(self, rows: Rows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
         small = spectrum.n_rows * spectrum.rank * self.n_bits < SMALL

@@ -1,5 +1,6 @@
 """Choosing the scale of OnE and OgE for a goal: labels of training rows, or their neighbours."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +35,7 @@ def search_scale(
     X: ArrayLike,
     y: object = None,
     *,
-    multiples: Any = MULTIPLES,
+    multiples: Sequence[float] = MULTIPLES,
     n_queries: int = 1000,
     n_samples: int = 10_000,
     n_neighbours: int = 100,
@@ -148,7 +149,7 @@ def _check_searchable(hasher: Any) -> None:
         )
 
 
-def _check_labels(y: Any, n: int) -> np.ndarray | None:
+def _check_labels(y: object, n: int) -> np.ndarray | None:
     if y is None:
         return None
     labels = np.asarray(y)

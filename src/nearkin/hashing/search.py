@@ -1,7 +1,5 @@
 """Searching packed codes with FAISS: by Hamming distance, or a real query against stored bits."""
 
-from typing import Any
-
 import faiss
 import numpy as np
 
@@ -10,7 +8,7 @@ from nearkin._types import ArrayLike
 from nearkin.hashing.bits import unpack_signs
 
 
-def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | None = None) -> Any:
+def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
     """Return an empty FAISS index of codes of `width` bytes: flat, or inverted lists trained on sample `codes`."""
     flat = faiss.IndexBinaryFlat(8 * width)
     if n_lists is None:
@@ -70,7 +68,7 @@ def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np
     return index.search(pad_columns(values), min(check_integer(k, "k", low=1), len(codes)))
 
 
-def asymmetric_index(n_bits: int) -> Any:
+def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
     """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`.
 
     A byte of signs is a product-quantization code with 8 dimensions per byte and the 256 sign patterns as centroids,

@@ -1,17 +1,16 @@
 """The FAISS index for a metric and a quantizer, without rows yet."""
 
-from typing import Any
-
 import faiss
 
 from nearkin._check import check_choice, check_integer
+from nearkin._faiss import METRIC_TYPES, FaissIndex
 from nearkin.contracts import BitCodes, Quantizer, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index.metrics import METRICS
 from nearkin.quantization.product import ProductQuantizer
 
 
-def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> Any:
+def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
     """An empty FAISS index for rows of width d.
 
     ValueError or TypeError for a quantizer that does not go with d or the metric; it says what to type instead.
@@ -22,7 +21,7 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: boo
     if quantizer is None:
         if metric == "hamming":
             raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
-        return faiss.IndexFlat(d, faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
+        return faiss.IndexFlat(d, METRIC_TYPES[inner_metric])
     _check_quantizer(quantizer, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))

@@ -1,15 +1,15 @@
 """Reading and writing `index.faiss`: the one place where FAISS meets a file."""
 
 from pathlib import Path
-from typing import Any
 
 import faiss
 
+from nearkin._faiss import FaissIndex
 from nearkin._storage import open_file
 from nearkin.index.faiss_format import check_format
 
 
-def read_faiss(path: Path, *, binary: bool = False, first_row: int = 0) -> Any:
+def read_faiss(path: Path, *, binary: bool = False, first_row: int = 0) -> FaissIndex:
     """The FAISS index in a file; `binary` is for packed bits.
 
     ValueError for a file that is no regular one, is damaged, or holds anything but what nearkin writes, above all lists
@@ -26,15 +26,14 @@ def read_faiss(path: Path, *, binary: bool = False, first_row: int = 0) -> Any:
                 f"{path} cannot be read as nearkin's index of {'bits' if binary else 'vectors'} ({what}); the file is "
                 "damaged or of another program"
             ) from error
-    lists = None if binary else inverted_file(found)
+    lists = inverted_file(found)
     if lists is not None and not lists.direct_map.no():  # it says where rows lie, and is made again when needed
         lists.set_direct_map_type(faiss.DirectMap.NoMap)
     return found
 
 
-def write_faiss(index: Any, path: Path) -> None:
+def write_faiss(index: FaissIndex, path: Path) -> None:
     """Write a FAISS index, of floats or of bits; OSError where the disk is full."""
-    binary = isinstance(index, faiss.IndexBinary)
     with path.open("wb") as file:
         failed: list[OSError] = []
 
@@ -46,15 +45,20 @@ def write_faiss(index: Any, path: Path) -> None:
                 raise
 
         try:
-            (faiss.write_index_binary if binary else faiss.write_index)(index, faiss.PyCallbackIOWriter(write))
+            if isinstance(index, faiss.IndexBinary):
+                faiss.write_index_binary(index, faiss.PyCallbackIOWriter(write))
+            else:
+                faiss.write_index(index, faiss.PyCallbackIOWriter(write))
         except RuntimeError:
             if failed:
                 raise failed[0] from None
             raise
 
 
-def inverted_file(index: Any) -> Any:
+def inverted_file(index: FaissIndex) -> faiss.IndexIVF | None:
     """The inverted file inside an index of floats, or None."""
+    if isinstance(index, faiss.IndexBinary):
+        return None
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform | faiss.IndexIDMap):
         return inverted_file(index.index)

@@ -4,52 +4,45 @@ Positions count rows in the order in which they were added. Where FAISS itself w
 are counted anew after a removal.
 """
 
-from typing import Any
+from typing import cast
 
 import faiss
 import numpy as np
 
+from nearkin._faiss import FaissIndex, innermost
 from nearkin.index.faiss_file import inverted_file
 
 
-def innermost(index: Any) -> Any:
-    """The FAISS index behind the rotation."""
-    if isinstance(index, faiss.IndexBinary):
-        return faiss.downcast_IndexBinary(index)
-    index = faiss.downcast_index(index)
-    return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
-
-
-def takes_rows_only(index: Any) -> bool:
+def takes_rows_only(index: FaissIndex) -> bool:
     """Whether the layout of the codes lets FAISS alone put them in place."""
     return isinstance(innermost(index), faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan)
 
 
-def add_codes(index: Any, codes: np.ndarray) -> None:
+def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
     """Add rows by their codes (n, bytes) in FAISS's own layout, in one step."""
     inner = innermost(index)
     inner.add(codes) if isinstance(inner, faiss.IndexBinary) else inner.add_sa_codes(codes)
     index.ntotal = inner.ntotal
 
 
-def flat_codes(index: Any) -> np.ndarray:
+def flat_codes(index: FaissIndex) -> np.ndarray:
     """Codes (n, bytes) of an index of bits: FAISS's own memory, not a copy."""
     width = index.d // 8
-    return faiss.rev_swig_ptr(index.xb.data(), index.ntotal * width).reshape(-1, width)
+    return faiss.rev_swig_ptr(cast(faiss.IndexBinaryFlat, index).xb.data(), index.ntotal * width).reshape(-1, width)
 
 
-def cut(index: Any, n_rows: int) -> None:
+def cut(index: FaissIndex, n_rows: int) -> None:
     """Leave the first `n_rows` rows."""
     if index.ntotal > n_rows:
         _remove(index, faiss.IDSelectorRange(n_rows, np.iinfo(np.int64).max))
 
 
-def remove(index: Any, positions: np.ndarray) -> None:
+def remove(index: FaissIndex, positions: np.ndarray) -> None:
     """Take out the rows at sorted `positions` (m,); those behind them move up."""
     bitmap = np.zeros(-(-index.ntotal // 8), np.uint8)
     np.bitwise_or.at(bitmap, positions >> 3, np.left_shift(1, positions & 7).astype(np.uint8))
     _remove(index, faiss.IDSelectorBitmap(index.ntotal, faiss.swig_ptr(bitmap)))
-    lists = None if isinstance(index, faiss.IndexBinary) else inverted_file(index)
+    lists = inverted_file(index)
     if lists is None:
         return
     for i in range(lists.nlist):
@@ -59,19 +52,19 @@ def remove(index: Any, positions: np.ndarray) -> None:
             numbers -= np.searchsorted(positions, numbers)
 
 
-def _remove(index: Any, selector: Any) -> None:
-    lists = None if isinstance(index, faiss.IndexBinary) else inverted_file(index)
+def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
+    lists = inverted_file(index)
     if lists is not None:
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
     index.remove_ids(selector)
     index.ntotal = innermost(index).ntotal
 
 
-def move(source: Any, target: Any) -> None:
+def move(source: FaissIndex, target: FaissIndex) -> None:
     """Move all rows of `source`, an index of the same kind and quantizer, behind those of `target`."""
     if isinstance(target, faiss.IndexBinary):  # which FAISS cannot merge
         target.add(flat_codes(source).copy())
         source.reset()
         return
     shift = 0 if inverted_file(target) is None else target.ntotal  # only inverted lists write rows' numbers down
-    target.merge_from(source, shift)
+    target.merge_from(cast(faiss.Index, source), shift)

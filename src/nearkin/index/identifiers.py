@@ -1,7 +1,5 @@
 """The users' own names for rows: integers or strings, beside the positions that FAISS counts."""
 
-from typing import Any
-
 import numpy as np
 
 from nearkin._types import ArrayLike
@@ -46,7 +44,7 @@ def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
     return np.where(own[order[place]] == wanted, order[place], -1)
 
 
-def known_positions(own: np.ndarray | None, n: int, wanted: Any) -> np.ndarray:
+def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.ndarray:
     """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise."""
     wanted = np.atleast_1d(np.asarray(wanted))
     if not wanted.size:

@@ -21,7 +21,7 @@ from nearkin._storage import one_version, pack_ids, saving_folder, without_verif
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved
-from nearkin.index.faiss_file import inverted_file, write_faiss
+from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
 from nearkin.index.guard import Guard, uninterrupted
 from nearkin.index.merging import Made, check_mergeable
 from nearkin.index.metrics import METRICS
@@ -53,7 +53,7 @@ class Index:
 
     def __init__(
         self,
-        faiss_index: Any,
+        faiss_index: FaissIndex,
         d: int,
         metric: str,
         quantizer: Quantizer | SavedQuantizer | None,
@@ -83,16 +83,16 @@ class Index:
         from nearkin.index.empty import empty_faiss
 
         inner = empty_faiss(d, quantizer, metric, fast_scan)
-        lists = None if metric == "hamming" else inverted_file(inner)
+        lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, quantizer, KeptVectors() if keep_vectors else None)
+        return cls(inner, d, metric, quantizer, KeptVectors.wanted(keep_vectors))
 
     @classmethod
     def build(
         cls,
         X: ArrayLike,
-        quantizer: Any = None,
+        quantizer: Quantizer | None = None,
         ids: ArrayLike | None = None,
         metric: str = "l2",
         *,
@@ -220,18 +220,18 @@ class Index:
     @property
     def n_lists(self) -> int | None:
         """Lists of the inverted file, None where there is none."""
-        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
+        lists = inverted_file(self.faiss_index)
         return None if lists is None else int(lists.nlist)
 
     @property
     def n_probe(self) -> int | None:
         """Lists of the inverted file that a search visits, None where there is no inverted file; may be set."""
-        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
+        lists = inverted_file(self.faiss_index)
         return None if lists is None else int(lists.nprobe)
 
     @n_probe.setter
     def n_probe(self, count: int) -> None:
-        lists = None if self.metric == "hamming" else inverted_file(self.faiss_index)
+        lists = inverted_file(self.faiss_index)
         if lists is None:
             raise ValueError(
                 "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"

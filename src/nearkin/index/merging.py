@@ -1,12 +1,12 @@
 """Which indexes can be merged: those whose codes mean the same."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
 
-from nearkin.contracts import BitCodes, Quantizer
-from nearkin.index.faiss_rows import innermost
+from nearkin._faiss import FaissIndex, innermost
+from nearkin.contracts import BitCodes, Quantizer, VectorCodes
 
 
 class Made(NamedTuple):
@@ -14,7 +14,7 @@ class Made(NamedTuple):
 
     metric: str
     d: int
-    faiss_index: Any
+    faiss_index: FaissIndex
     quantizer: Quantizer | None
 
 
@@ -31,10 +31,12 @@ def check_mergeable(one: Made, other: Made) -> None:
         raise ValueError("indexes of different quantizers cannot be merged; build both with the same fitted quantizer")
 
 
-def _same_codes(one: Any, other: Any, d: int) -> bool:
+def _same_codes(one: Quantizer | None, other: Quantizer | None, d: int) -> bool:
     """Whether two quantizers give the same codes, by what they are made of."""
     if isinstance(one, BitCodes):
         probes = np.random.default_rng(0).normal(size=(8, d))
         return isinstance(other, BitCodes) and np.array_equal(one.project(probes), other.project(probes))
+    if not isinstance(one, VectorCodes) or not isinstance(other, VectorCodes):
+        return False
     mine, theirs = (faiss.serialize_index(quantizer.to_faiss()) for quantizer in (one, other))
     return np.array_equal(mine, theirs)

@@ -2,17 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer
+from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._storage import read_arrays, read_config, unpack_ids
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_file import read_faiss
-from nearkin.index.faiss_rows import innermost
 from nearkin.index.metrics import METRICS
 from nearkin.index.rescoring import KeptVectors
 from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
@@ -22,7 +21,7 @@ from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
 class Parts:
     """What an index folder holds."""
 
-    faiss_index: Any
+    faiss_index: FaissIndex
     d: int
     metric: str
     quantizer: SavedQuantizer | None
@@ -66,12 +65,12 @@ def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:
         raise ValueError(f"{path} does not hold the ids of the rows ({error}); the file is damaged") from error
 
 
-def _check_together(path: Path, inner: Any, d: int, metric: str, quantizer: SavedQuantizer | None) -> None:
+def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantizer: SavedQuantizer | None) -> None:
     bits = None if quantizer is None else quantizer.n_bits
     if metric == "hamming":
         fits = bits is not None and inner.d == 8 * n_bytes(bits)
     else:
-        expected = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+        expected = METRIC_TYPES["l2" if metric == "l2" else "ip"]
         exact = isinstance(innermost(inner), faiss.IndexFlat)
         known = quantizer is None if exact else quantizer is not None and bits is None
         fits = inner.d == d and inner.metric_type == expected and known
@@ -82,14 +81,14 @@ def _check_together(path: Path, inner: Any, d: int, metric: str, quantizer: Save
         )
 
 
-def _unwrapped(wrapped: Any) -> Any:
+def _unwrapped(wrapped: faiss.IndexIDMap | faiss.IndexBinaryIDMap) -> FaissIndex:
     """A copy of what the map holds: an owner changed from Python (`this.own`) crashes at some later collection."""
     if isinstance(wrapped, faiss.IndexBinaryIDMap):
         return faiss.clone_binary_index(faiss.downcast_IndexBinary(wrapped.index))
     return faiss.clone_index(faiss.downcast_index(wrapped.index))
 
 
-def with_integer_ids(inner: Any, ids: np.ndarray | None) -> Any:
+def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
     """The FAISS index, under the users' ids where they are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner

@@ -1,16 +1,15 @@
 """Ranking metrics: recall, precision, NDCG and MRR at k over left entities, what was seen left out."""
 
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from collections.abc import Iterable
-from typing import Any
 
 import faiss
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nearkin._check import check_integer, check_vectors
+from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
@@ -20,13 +19,13 @@ METRICS = ("recall", "precision", "ndcg", "mrr")
 
 
 def recommend(
-    left: Any,
-    right: Any,
+    left: ArrayLike,
+    right: ArrayLike | faiss.Index,
     k: int,
     *,
     seen: Interactions | sp.spmatrix | None = None,
     rows: ArrayLike | None = None,
-    candidates: Any = None,
+    candidates: ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rights of largest inner product for each left row: scores and numbers, both (rows, k), best first.
 
@@ -83,8 +82,8 @@ def keep_unseen(
 
 
 def ranking_metrics(
-    left: Any,
-    right: Any,
+    left: ArrayLike,
+    right: ArrayLike,
     held_out: Interactions | sp.spmatrix,
     *,
     seen: Interactions | sp.spmatrix | None = None,
@@ -118,6 +117,7 @@ def list_metrics(
 ) -> dict[str, float]:
     """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
+    check_instance(held_out, "held_out", Interactions, sp.spmatrix, sp.sparray)
     n = held_out.shape[1]  # pyright: ignore[reportOptionalSubscript]
     indptr, indices = _structure(held_out, (len(ranked), n), "held_out")
     rows = np.flatnonzero(np.diff(indptr) > 0)
@@ -177,7 +177,9 @@ def _rows(rows: ArrayLike | None, n: int) -> np.ndarray:
     return asked.astype(np.int64)
 
 
-def _searched(left: Any, right: Any, candidates: Any) -> tuple[faiss.Index, np.ndarray, int]:
+def _searched(
+    left: ArrayLike, right: ArrayLike | faiss.Index, candidates: ArrayLike | None
+) -> tuple[faiss.Index, np.ndarray, int]:
     """What is searched, the left vectors, and how many rights there are."""
     if isinstance(right, faiss.Index):
         if candidates is not None:
@@ -193,7 +195,7 @@ def _searched(left: Any, right: Any, candidates: Any) -> tuple[faiss.Index, np.n
     return index, left, len(right)
 
 
-def _check_candidates(candidates: Any, n: int) -> np.ndarray:
+def _check_candidates(candidates: ArrayLike | None, n: int) -> np.ndarray:
     """Different numbers of rights; ValueError for none, or for one that is no right."""
     numbers = np.unique(np.asarray(candidates, dtype=np.int64))
     if not len(numbers) or numbers[0] < 0 or numbers[-1] >= n:
@@ -201,15 +203,16 @@ def _check_candidates(candidates: Any, n: int) -> np.ndarray:
     return numbers
 
 
-def _two(left: Any, right: Any) -> tuple[np.ndarray, np.ndarray]:
+def _two(left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     left = check_vectors(left, name="left")
     return left, check_vectors(right, name="right", n_features=left.shape[1])
 
 
-def _structure(pairs: Any, shape: tuple[int, int], name: str) -> tuple[np.ndarray, np.ndarray]:
+def _structure(pairs: Interactions | sp.spmatrix, shape: tuple[int, int], name: str) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(pairs, Interactions):
         pairs = sp.csr_matrix(pairs)
         pairs.sort_indices()
-    if tuple(pairs.shape) != shape:
-        raise ValueError(f"{name} has shape {tuple(pairs.shape)}; it must be {shape}, the rows of left and of right")
+    found = tuple(pairs.shape or ())
+    if found != shape:
+        raise ValueError(f"{name} has shape {found}; it must be {shape}, the rows of left and of right")
     return pairs.indptr.astype(np.int64), pairs.indices

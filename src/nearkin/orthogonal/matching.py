@@ -130,6 +130,8 @@ def _check_weights(W: Any, *, symmetry: bool) -> None:
         raise TypeError(f"W is of type {type(W).__name__}; it must be a NumPy array or a torch tensor (..., n, n)")
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
+    if isinstance(W, torch.Tensor) and W.is_meta:
+        raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
     if not _finite(W):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
     if symmetry and not _symmetric(W):

@@ -1,13 +1,17 @@
-"""Rows into and out of a saved index; what lies beside it goes along, and the folder is the old one or the new."""
+"""Rows into and out of a saved index; what lies beside it goes along, and the folder is the old one or the new.
+
+Several processes may change one folder: each waits for the one before, so that no change is lost.
+"""
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
 import nearkin as nk
-from nearkin._storage import read_config, replacing_folder
+from nearkin._storage import changing, read_config, replacing_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
@@ -62,9 +66,18 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
 def _changed(
     folder: str | os.PathLike, change: Callable[[nk.Index, Callback], None], steps: Steps, step: str
 ) -> Record:
-    """Load, change and save; an evaluation of the old rows is not kept."""
+    """Load, change and save, alone; an evaluation of the old rows is not kept."""
     path = Path(folder)
     read_config(path, "index")
+    with ExitStack() as alone:
+        with steps.step("wait"):
+            alone.enter_context(changing(path))
+        before, after = _replaced(path, change, steps, step)
+    return {"folder": str(folder), "vectors_before": before, "vectors": after, "seconds": steps.seconds}
+
+
+def _replaced(path: Path, change: Callable[[nk.Index, Callback], None], steps: Steps, step: str) -> tuple[int, int]:
+    """Numbers of rows before and after."""
     with steps.step("load"):
         index = nk.Index.load(path)
         before = np.arange(len(index)) if index.ids is None else index.ids
@@ -79,4 +92,4 @@ def _changed(
                 write_record(fresh / RUN, run | {"vectors": len(index)})
             if (path / LEFT).is_file():
                 move_seen(path / LEFT, fresh / LEFT, positions(after, len(after), before))
-    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "seconds": steps.seconds}
+    return len(before), len(index)

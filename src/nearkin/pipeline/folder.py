@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearkin._storage import read_config, replacing, replacing_folder
+from nearkin._storage import changing, read_config, replacing, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
@@ -62,10 +62,22 @@ def read_record(folder: str | os.PathLike, name: str) -> Record | None:
         raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
 
 
-def save_evaluation(folder: str | os.PathLike, record: Fields) -> None:
-    """Keep an evaluation beside the index that it judged, for the report."""
-    with replacing(Path(folder) / EVALUATION) as fresh:
-        write_record(fresh, record)
+def version_of(folder: str | os.PathLike) -> tuple[int, int]:
+    """What differs between a saved index and the one that takes its place."""
+    found = (Path(folder) / "config.json").stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def save_evaluation(folder: str | os.PathLike, record: Fields, judged: tuple[int, int]) -> None:
+    """Keep an evaluation beside the index that it judged, for the report; `judged` is that index's `version_of`.
+
+    ValueError if the folder holds another index by now.
+    """
+    with changing(folder):
+        if version_of(folder) != judged:
+            raise ValueError(f"{folder} was changed while it was judged; evaluate it again")
+        with replacing(Path(folder) / EVALUATION) as fresh:
+            write_record(fresh, record)
 
 
 def write_record(path: Path, record: Fields) -> None:

@@ -19,6 +19,7 @@ def label_points(
     at: np.ndarray,  # (n, 2) in data coordinates
     names: Sequence[object],  # n
     first: Sequence[int] = (),
+    marks: np.ndarray | None = None,  # (m, 2), what else no name may cover
 ) -> list[int]:
     """Write names beside points; the numbers of the points that got one. Draw everything else before.
 
@@ -29,14 +30,20 @@ def label_points(
     if figure is None or not len(at):
         return []
     with any_script():
-        return _labelled(ax, figure, at, names, first)
+        return _labelled(ax, figure, at, names, first, np.empty((0, 2)) if marks is None else marks)
 
 
-def _labelled(ax: Axes, figure: Figure, at: np.ndarray, names: Sequence[object], first: Sequence[int]) -> list[int]:
+def _labelled(
+    ax: Axes, figure: Figure, at: np.ndarray, names: Sequence[object], first: Sequence[int], marks: np.ndarray
+) -> list[int]:
     figure.draw_without_rendering()  # settles the axes' size and limits
     scale = figure.dpi / 72
     places = ax.transData.transform(at)
-    taken = [Bbox.from_extents(x - 2 * scale, y - 2 * scale, x + 2 * scale, y + 2 * scale) for x, y in places]
+    taken = [
+        Bbox.from_extents(x - r * scale, y - r * scale, x + r * scale, y + r * scale)
+        for drawn, r in ((places, 2.0), (ax.transData.transform(marks), 3.0))
+        for x, y in drawn
+    ]
     lines = set(range(len(at)) if len(at) <= ALL else first)
     order = list(dict.fromkeys([*first, *spread_order(at, min(len(at), TRIES))]))
     return [

@@ -3,59 +3,100 @@
 FAISS learns codebook after codebook on what the earlier ones leave. Given the codes, all codebooks together are a least
 squares problem, whose normal equations are sums over the rows; coding and refitting alternate, as in k-means. Babenko &
 Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015 (refitting a residual quantizer).
+
+A codebook of full width has more numbers than the rows can tell: 8 x 256 centroids of 128 columns are fitted to 16,000
+rows. Least squares then codes those rows, and not others. Two things are done about it. Learning runs along the
+principal axes that the bits can reach, and every refit shrinks centroids towards zero, along each axis as far as the
+noise of a mean of so few rows demands (empirical Bayes; Efron & Morris 1973).
 """
 
 import faiss
 import numpy as np
-from scipy import sparse
 
 from nearkin.contracts import Callback, ignore
+from nearkin.quantization.codebooks import ClusterSums
+from nearkin.quantization.principal import principal_axes, reached
 
-TRAIN_BEAM = 3  # of FAISS's training: wider costs more and, once refitted, ends no better
+TRAIN_BEAM = 2  # while codebooks are learned: wider costs more and fits the training rows, not others
 _SWEEPS = 4  # Gauss-Seidel sweeps over the codebooks for one refit
 _TABLES = 4096  # centroids in all up to which FAISS's search by inner products of all pairs pays
 _BLOCK = 64  # rows coded at a time
+_REACH = 4.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
+_LEAST = 1e-3  # of the error's variance: what a codebook may explain along an axis, at least
 
 
 def learn(
-    X: np.ndarray, n_codebooks: int, n_centroids: int, beam: int, rounds: int, seed: int, callback: Callback = ignore
+    X: np.ndarray, n_codebooks: int, n_centroids: int, rounds: int, seed: int, callback: Callback = ignore
 ) -> np.ndarray:
-    """Codebooks (M, K, w) float32 of rows X (n, w) float32: FAISS's start, then `rounds` of coding and refitting.
+    """Codebooks (M, K, w) float32 of centred rows X (n, w) float32: a start, then `rounds` of coding and refitting.
 
     `callback(round, record)` hears the distortion of each round before its refit.
     """
+    axes, variances = principal_axes(X)
+    active = reached(variances, n_codebooks * _bits(n_centroids), _REACH)
+    Z = np.ascontiguousarray(X @ axes[:, :active])
+    codebooks = start(Z, n_codebooks, n_centroids, seed)
+    left = float(variances[active:].sum())
+    for index in range(rounds):
+        codes = encode(Z, codebooks, TRAIN_BEAM)
+        error = left + float(np.square(Z - decode(codes, codebooks), dtype=np.float64).sum(axis=1).mean())
+        callback(index + 1, {"objective": error, "distortion": error, "total": rounds})
+        if index + 1 < rounds:
+            codebooks = refit(Z, codes, codebooks)
+            continue
+        wide = np.zeros((*codebooks.shape[:2], X.shape[1]), np.float32)
+        wide[:, :, :active] = codebooks
+        codebooks = refit(X @ axes, codes, wide)  # along all axes
+    return codebooks @ axes[:, : codebooks.shape[2]].T
+
+
+def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
+    """FAISS's codebooks (M, K, w) of rows X (n, w): k-means of what the ones before leave."""
     quantizer = faiss.ResidualQuantizer(X.shape[1], n_codebooks, _bits(n_centroids))
-    quantizer.train_type, quantizer.max_beam_size = faiss.ResidualQuantizer.Train_default, TRAIN_BEAM
+    quantizer.train_type = faiss.ResidualQuantizer.Train_default
+    quantizer.max_beam_size = min(TRAIN_BEAM, n_centroids**n_codebooks)
     quantizer.cp.seed, quantizer.cp.min_points_per_centroid = seed & 0x7FFFFFFF, 1
     quantizer.train(np.ascontiguousarray(X))
-    shape = (n_codebooks, n_centroids, X.shape[1])
-    codebooks = faiss.vector_to_array(quantizer.codebooks).reshape(shape).copy()
-    for index in range(rounds):
-        codes = encode(X, codebooks, beam)
-        error = float(np.square(X - decode(codes, codebooks), dtype=np.float64).sum(axis=1).mean())
-        callback(index + 1, {"objective": error, "distortion": error, "total": rounds})
-        codebooks = refit(X, codes, codebooks)
-    return codebooks
+    return faiss.vector_to_array(quantizer.codebooks).reshape(n_codebooks, n_centroids, X.shape[1]).copy()
 
 
-def refit(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
-    """Codebooks (M, K, w) that leave a smaller ||X - sum_m C_m[codes_m]||^2, by Gauss-Seidel on the normal equations.
+def refit(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, *, shrink: bool = True) -> np.ndarray:
+    """Codebooks (M, K, w) for given codes: of a smaller ||X - sum_m C_m[codes_m]||^2, by Gauss-Seidel.
 
     With B (n, M K) the codes as indicators, B^T B C = B^T X: both sides are sums over rows. One codebook's part of
-    B^T B is diagonal, so a codebook is solved exactly given the others, and the error cannot rise. A centroid that no
-    row chose stays.
+    B^T B is diagonal, so a codebook is solved exactly given the others. With `shrink`, a centroid that n_k rows chose
+    is n_k / (n_k + s_j / v_j) times that along axis j, where s_j is the variance of the error and v_j that of the
+    codebook's centroids less what s_j explains of it: the posterior mean of a centroid drawn from N(0, v_j). Axes
+    should be principal ones. Without it the error cannot rise. A centroid that no row chose stays.
     """
-    (M, K, width), n = codebooks.shape, len(X)
-    places = (codes + K * np.arange(M)).ravel()
-    B = sparse.csr_matrix((np.ones(n * M), places, np.arange(0, n * M + 1, M)), shape=(n, M * K))
-    pairs, sums = (B.T @ B).tocsr(), B.T @ X.astype(np.float64)
-    counts = np.maximum(pairs.diagonal(), 1)[:, None]
-    C = codebooks.reshape(M * K, width).astype(np.float64)
-    for _ in range(_SWEEPS):
-        for first in range(0, M * K, K):
-            rows = slice(first, first + K)
-            C[rows] += (sums[rows] - pairs[rows] @ C) / counts[rows]
-    return C.reshape(codebooks.shape).astype(np.float32)
+    (M, K, _), n = codebooks.shape, len(X)
+    cells = ClusterSums(M, K, X.shape[1]).update(X, codes)
+    pairs, counts = _pairs(codes, K), cells.counts[..., None]
+    C = codebooks.astype(np.float64)
+    noise = np.square(X - decode(codes, codebooks)).mean(axis=0, dtype=np.float64) * n / max(n - M * K, n / 4)
+    for _ in range(_SWEEPS if M > 1 else 1):
+        flat = C.reshape(M * K, -1)
+        for m in range(M):
+            others = pairs[m * K : (m + 1) * K] @ flat.astype(np.float32) - counts[m] * C[m]
+            sums, chosen = cells.sums[m] - others, counts[m] > 0
+            mean = sums / np.maximum(counts[m], 1)
+            weight = np.float64(0)
+            if shrink:
+                spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
+                weight = noise / np.maximum(np.maximum(spread, _LEAST * noise), np.finfo(float).tiny)
+            C[m] = np.where(chosen, sums / np.maximum(counts[m] + weight, 1), C[m])
+    return C.astype(np.float32)
+
+
+def _pairs(codes: np.ndarray, K: int) -> np.ndarray:
+    """B^T B (M K, M K) float32: how many rows chose each pair of centroids."""
+    M = codes.shape[1]
+    pairs = np.empty((M, K, M, K), np.float32)
+    for m in range(M):
+        for other in range(m, M):
+            both = np.bincount(codes[:, m].astype(np.int64) * K + codes[:, other], minlength=K * K).reshape(K, K)
+            pairs[m, :, other], pairs[other, :, m] = both, both.T
+    return pairs.reshape(M * K, M * K)
 
 
 def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
@@ -74,22 +115,41 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return total
 
 
-def fill(quantizer: faiss.ResidualQuantizer, codebooks: np.ndarray, beam: int) -> None:
-    """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam."""
+def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
+    """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam.
+
+    The beam is no wider than there are codes: FAISS would choose among what it never wrote.
+    """
+    M, K, _ = codebooks.shape
     faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
-    quantizer.max_beam_size, quantizer.is_trained = beam, True
-    if codebooks.shape[0] * codebooks.shape[1] <= _TABLES:
+    quantizer.max_beam_size, quantizer.is_trained = min(beam, K**M), True
+    if not isinstance(quantizer, faiss.ResidualQuantizer):
+        return
+    quantizer.train_type |= faiss.ResidualQuantizer.Skip_codebook_tables  # else FAISS makes them whenever it reads one
+    if M * K <= _TABLES:
         quantizer.use_beam_LUT = 1
         quantizer.compute_codebook_tables()
 
 
-def steady_codes(index: faiss.Index, Z: np.ndarray) -> np.ndarray:
-    """FAISS's codes (n, bytes) of rows Z (n, d'), block by block of one size: its products round as the batch falls."""
+def steady_codes(index: faiss.Index, Z: np.ndarray, lists: np.ndarray | None = None) -> np.ndarray:
+    """FAISS's codes (n, bytes) of rows Z (n, d'), block by block of one size: its products round as the batch falls.
+
+    `lists` (n,) int64 are the rows' lists where `index` is an inverted file; their numbers then begin the codes.
+    """
     n = len(Z)
     padded = np.zeros((n + -n % _BLOCK, Z.shape[1]), np.float32)
     padded[:n] = Z
-    parts = [index.sa_encode(padded[first : first + _BLOCK]) for first in range(0, len(padded), _BLOCK)]
-    return np.concatenate(parts)[:n]
+    if lists is not None:
+        lists = np.concatenate([lists, np.zeros(len(padded) - n, np.int64)])
+    codes = np.empty((len(padded), index.sa_code_size()), np.uint8)
+    for first in range(0, len(padded), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        if lists is not None and isinstance(index, faiss.IndexIVF):
+            own, numbers, into = (faiss.swig_ptr(array[rows]) for array in (padded, lists, codes))
+            index.encode_vectors(_BLOCK, own, numbers, into, True)
+        else:
+            codes[rows] = index.sa_encode(padded[rows])
+    return codes[:n]
 
 
 def _bits(n_centroids: int) -> int:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -31,7 +31,7 @@ class Best(NamedTuple):
     processor time for the fit and "encode_seconds" for a thousand rows.
     """
 
-    quantizer: Any
+    quantizer: VectorCodes
     table: list[Record]
 
 
@@ -72,7 +72,7 @@ def best(
     return Best(_fitted(winner, X, race.given), table)
 
 
-def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, Callable[[], VectorCodes]]]:
     """What fits the bytes, the columns and the rows to learn from, the cheapest first."""
     K = 256 if n >= 256 else 16
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
@@ -94,7 +94,7 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, 
         yield "residual", lambda: ResidualQuantizer(units, K, random_state=seed)
 
 
-def _fitted(quantizer: Any, X: np.ndarray, queries: np.ndarray | None) -> VectorCodes:
+def _fitted(quantizer: VectorCodes, X: np.ndarray, queries: np.ndarray | None) -> VectorCodes:
     if queries is not None and isinstance(quantizer, ProductQuantizer):
         return quantizer.fit(X, queries=queries)  # pyright: ignore[reportReturnType]
     return quantizer.fit(X)
@@ -128,7 +128,7 @@ class _Race:
         rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
         return cls(train, rows, asked, given, _nearest(rows, asked))
 
-    def run(self, name: str, quantizer: Any) -> Record:
+    def run(self, name: str, quantizer: VectorCodes) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started = time.process_time()
         fitted = _fitted(quantizer, self.train, self.given)
@@ -153,7 +153,7 @@ class BestCode(BaseEstimator):
     def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Seed = None) -> None:
         self.n_bytes, self.seconds, self.random_state = n_bytes, seconds, random_state
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Any:
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
         """the fitted winner of the race on rows X (n, d)."""
         del y
         return best(X, self.n_bytes, None, self.seconds, random_state=self.random_state, callback=callback).quantizer

@@ -1,7 +1,6 @@
 """What engines do to rows, by name: each codec learns from rows and then says what rows become once they are coded."""
 
 from collections.abc import Callable
-from typing import Any
 
 import faiss
 import numpy as np
@@ -62,7 +61,7 @@ NAMED: dict[str, Train] = {
 }
 
 
-def find_codec(codec: Any, d: int) -> Train:
+def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:
     """The codec that `Rotation(codec=...)` names, for rows of d columns; ValueError or TypeError for none.
 
     A string of `NAMED`, "pq" and a number of bytes that divides d ("pq8"), a FAISS index (a trained one stays as it

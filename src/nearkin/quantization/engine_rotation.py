@@ -3,12 +3,12 @@
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 from scipy.linalg import hadamard
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, validate_vectors
@@ -16,9 +16,10 @@ from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.threads import calm_products
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codecs import Coded, Train, find_codec
 from nearkin.quantization.product import ProductQuantizer
@@ -29,7 +30,7 @@ _NEIGHBOURS = 10
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
 
 
-class Rotation(TransformerMixin, BaseEstimator):
+class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn vectors so that an engine's own codes keep more of their neighbours; distances stay as they are.
 
     The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
@@ -63,7 +64,9 @@ class Rotation(TransformerMixin, BaseEstimator):
     rotation_: np.ndarray
     _cross: np.ndarray | None = None  # X^T Y (d, d) of the batches seen by partial_fit
 
-    def __init__(self, codec: Any = "sign", *, max_iter: int = 20, random_state: Seed = None) -> None:
+    def __init__(
+        self, codec: str | Codec | faiss.Index = "sign", *, max_iter: int = 20, random_state: Seed = None
+    ) -> None:
         self.codec = codec
         self.max_iter = max_iter
         self.random_state = random_state
@@ -85,18 +88,23 @@ class Rotation(TransformerMixin, BaseEstimator):
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
             return self
+        with calm_products(X.shape[0] * d**2):
+            self._race(X, train, generator, callback or ignore)
+        return self
+
+    def _race(self, X: np.ndarray, train: Train, generator: np.random.Generator, callback: Callback) -> None:
+        """Learn from every start, and keep what keeps most neighbours."""
         judge = _Judge(X, train, self.codec if isinstance(self.codec, str) else "")
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
             if name != "hadamard":  # as good a start as the other random one
                 candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
-            (callback or ignore)(step + 1, {"total": len(starts), "start": name})
+            callback(step + 1, {"total": len(starts), "start": name})
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         self.rotation_ = candidates[self.chosen_]
         self.gain_ = judge.recall(self.rotation_, 1) - judge.recall(starts["none"], 1)
-        return self
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
         """The rotation after `max_iter` rounds from R; product codes have a faster learner of their own."""
@@ -127,6 +135,10 @@ class Rotation(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         Z = validate_vectors(self, Z)
         return (Z.astype(np.float64) @ self.rotation_.T).astype(Z.dtype)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rotation_.shape[1]
 
     def save(self, path: str | os.PathLike) -> None:
         """Write a folder; a codec that is an object is not kept, and its folder loads with codec=None."""

@@ -1,14 +1,12 @@
 """Between a product quantizer's arrays and FAISS: build a trained, empty index; read a trained one back."""
 
-from typing import Any
-
 import faiss
 import numpy as np
 
+from nearkin._faiss import METRIC_TYPES
 from nearkin.linalg.steady import nearest
 from nearkin.quantization.outliers import calming_scale
 
-METRICS = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
 MAX_BITS = 16  # of one code, FAISS's own limit
 _WIDE = 16  # columns of a subspace from which FAISS's encoder forms products of all rows
 _FAR = np.float32(1e15)  # coordinate of a centroid that is never chosen; its squares are still float32
@@ -68,7 +66,7 @@ def empty_index(
 ) -> faiss.Index:
     """A trained, empty index: [rotation ->] PQ or IVF + PQ; `coarse_centroids` (L, d) are in the rotated space."""
     M, K, width = codebooks.shape
-    d, bits, code = M * width, code_bits(K), METRICS[metric]
+    d, bits, code = M * width, code_bits(K), METRIC_TYPES[metric]
     if coarse_centroids is None:
         if width == 2 and bits < 3:
             raise ValueError(
@@ -103,7 +101,7 @@ def behind_rotation(rotation: np.ndarray, index: faiss.Index) -> faiss.Index:
     return chain
 
 
-def front_rotation(index: Any) -> tuple[np.ndarray | None, Any]:
+def front_rotation(index: faiss.Index) -> tuple[np.ndarray | None, faiss.Index]:
     """The rotation (d, d') in front of a trained index, None where there is none, and the index behind it."""
     index = faiss.downcast_index(index)
     if not index.is_trained:
@@ -113,7 +111,7 @@ def front_rotation(index: Any) -> tuple[np.ndarray | None, Any]:
     return _chain_matrix(index), faiss.downcast_index(index.index)
 
 
-def read_index(index: Any) -> dict[str, np.ndarray]:
+def read_index(index: faiss.Index) -> dict[str, np.ndarray]:
     """Arrays of a trained FAISS index: "codebooks" (M, K, d/M) and, where it has them, "rotation" (d, d) and
     "coarse_centroids" (L, d), which FAISS keeps rotated and which are turned back here.
 

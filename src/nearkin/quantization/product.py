@@ -5,12 +5,13 @@ What only learning needs is imported by the methods that learn, as it loads torc
 
 import os
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
@@ -24,6 +25,8 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
+from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import Shard, shared_generator, training_rows
@@ -43,7 +46,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(TransformerMixin, BaseEstimator):
+class ProductQuantizer(NamedColumns, BaseEstimator):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters
@@ -54,8 +57,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-2opt" |
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
-    init: "auto" races the starts "identity", "pca" and "random" on a subsample and keeps the one whose codes keep most
-        neighbours.
+    init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
         `n_lists` coarse centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about
@@ -90,6 +92,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
     ((500, 4), (500, 16))
     """
 
+    n_features_in_: int
     rotation_: np.ndarray
     codebooks_: np.ndarray
     coarse_centroids_: np.ndarray | None
@@ -169,8 +172,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         learned = learn(rows, numbers, plan, generator, callback or ignore)
         self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
         self.history_, self.init_distortion_ = learned.history, learned.init_distortion
-        self.init_recall_ = learned.init_recall
-        self.n_iter_ = len(self.history_)
+        self.init_recall_, self.n_iter_ = learned.init_recall, len(learned.history)
         self._running = None
         return self
 
@@ -233,7 +235,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         `metric`: "l2" or "ip". `fast_scan` needs 16 centroids: faster search, distances rounded to 8 bits.
         """
         check_is_fitted(self)
-        check_choice(metric, "metric", faiss_bridge.METRICS)
+        check_choice(metric, "metric", METRIC_TYPES)
         if fast_scan and self.codebooks_.shape[1] != 16:
             raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
         rotation = None if self.rotation is None and not self._padding else self.rotation_
@@ -246,9 +248,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         `index.add(X)` does the same but for the last bits of the rotated rows, which in FAISS depend on the batch, so
         that now and then a tie falls otherwise.
         """
-        inner = faiss.downcast_index(index)
-        if isinstance(inner, faiss.IndexPreTransform):
-            inner = faiss.downcast_index(inner.index)
+        inner = innermost(index)
         if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):  # their layout takes rows only
             for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
                 inner.add(Z)
@@ -261,7 +261,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         return faiss_bridge.packed(self.encode(X), self.n_subspaces, faiss_bridge.code_bits(self.n_centroids))
 
     @classmethod
-    def from_faiss(cls, index: Any) -> Self:
+    def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index: PQ or IVF + PQ, with or without an (O)PQ rotation in front."""
         arrays = faiss_bridge.read_index(index)
         return cls.from_arrays(arrays["codebooks"], arrays.get("rotation"), arrays.get("coarse_centroids"))
@@ -301,7 +301,7 @@ class ProductQuantizer(TransformerMixin, BaseEstimator):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are integers whatever goes in
         return tags

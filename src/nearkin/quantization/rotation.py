@@ -5,11 +5,11 @@ chosen by a matching. Cayley moves the skew parameters of a rotation. All are fu
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba import njit
 
+from nearkin._random import numpy_generator
 from nearkin.linalg.givens import rotate_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
@@ -90,7 +90,9 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
     return (R @ C).astype(np.float32)
 
 
-def make_update(name: str, d: int, step: float | str, n_blocks: int | None, generator: Any) -> Update | None:
+def make_update(
+    name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
+) -> Update | None:
     """The update that a `rotation=` name stands for; None for no rotation.
 
     `n_blocks=None` takes d/8 Givens blocks for one update, and at least 8: fewer leave the rotation behind the
@@ -107,14 +109,14 @@ def make_update(name: str, d: int, step: float | str, n_blocks: int | None, gene
     return givens_update(_selection(name, generator), n_blocks, step)
 
 
-def _selection(name: str, generator: Any) -> Selection:
+def _selection(name: str, generator: np.random.Generator | None) -> Selection:
     return {
         "givens-random": lambda W: random_matching(len(W), generator),
         "givens-greedy": lambda W: greedy_matching(W, check_input=False),
         "givens-2opt": lambda W: two_opt_matching(W, check_input=False),
         "givens-steepest": lambda W: max_weight_matching(W, check_input=False),
         "givens-overlapping-greedy": _heaviest_pairs,
-        "givens-overlapping-random": lambda W: _random_pairs(len(W), generator),
+        "givens-overlapping-random": lambda W: _random_pairs(len(W), numpy_generator(generator)),
     }[name]
 
 

@@ -1,18 +1,20 @@
 """Scalar quantization by FAISS: every column rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
 
 import os
-from typing import Any, Self
+from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
+from nearkin._faiss import METRIC_TYPES
+from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
-from nearkin.quantization.faiss_bridge import METRICS
 
 _TYPES = {
     4: faiss.ScalarQuantizer.QT_4bit,
@@ -24,7 +26,7 @@ _CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond eith
 _ROWS = 65_536  # rows that ranges are learned from
 
 
-class ScalarQuantizer(TransformerMixin, BaseEstimator):
+class ScalarQuantizer(NamedColumns, BaseEstimator):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
     Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values
@@ -47,6 +49,8 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     >>> ScalarQuantizer(n_bits=4).fit(X).encode(X).shape
     (100, 3)
     """
+
+    n_features_in_: int
 
     ranges_: np.ndarray
     normalized_: bool | None = None  # not known for one that was not fitted here
@@ -109,8 +113,8 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexScalarQuantizer` with the very same codes; `metric` is "l2" or "ip"."""
         check_is_fitted(self)
-        check_choice(metric, "metric", METRICS)
-        index = faiss.IndexScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits], METRICS[metric])
+        check_choice(metric, "metric", METRIC_TYPES)
+        index = faiss.IndexScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits], METRIC_TYPES[metric])
         faiss.copy_array_to_vector(self.ranges_.ravel(), index.sq.trained)
         index.is_trained = True
         return index
@@ -132,7 +136,7 @@ class ScalarQuantizer(TransformerMixin, BaseEstimator):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "scalar quantizer")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []  # codes are always uint8
         return tags

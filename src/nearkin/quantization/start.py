@@ -3,6 +3,8 @@
 The start decides more than the update rule does: a local optimum near a bad start stays worse than plain PQ.
 """
 
+from dataclasses import dataclass, field, replace
+
 import faiss
 import numpy as np
 
@@ -13,6 +15,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import assign, decode, kmeans, squared_error
 from nearkin.quantization.learning import Step, alternate
+from nearkin.quantization.principal import Space
 from nearkin.quantization.rotation import procrustes_update
 from nearkin.statistics import Gram, Mean
 
@@ -58,6 +61,24 @@ def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator
 _START = {"identity": identity_start, "pca": pca_start, "random": random_start}
 
 
+@dataclass(frozen=True)
+class Start:
+    """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached."""
+
+    rotation: np.ndarray
+    space: Space | None
+    distortion: dict[str, float] = field(default_factory=dict)
+    recall: dict[str, float] = field(default_factory=dict)
+
+    def seen(self, X: np.ndarray) -> np.ndarray:
+        """Rows X (n, d) as they are learned from, (n, d')."""
+        return X if self.space is None else self.space.rows(X)
+
+    def widened(self, step: Step) -> Step:
+        """What was learned from them, for rows of all d columns."""
+        return step if self.space is None else self.space.widened(step)
+
+
 def start_rotation(
     init: str,
     X: np.ndarray,
@@ -67,9 +88,9 @@ def start_rotation(
     weights: np.ndarray | None = None,
     shard: Shard | None = None,
     queries: np.ndarray | None = None,
-) -> tuple[np.ndarray, dict[str, float], dict[str, float]]:
-    """Rotation (d, d) to start from; the distortion and the neighbours kept that each raced start reached (empty where
-    init is a name).
+    space: Space | None = None,
+) -> Start:
+    """Where to start with centred rows X (n, d); every start but "identity", the axes as they are, learns in `space`.
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
     and returns the start that keeps most neighbours on rows held out from it: what follows is then what that start by
@@ -79,9 +100,26 @@ def start_rotation(
     subsample.
     """
     shard = shard or Shard.of(X)
+    narrow, starts = X if space is None else space.rows(X), {}
+    for name in STARTS if init == "auto" else (init,):
+        own, seen = (None, X) if name == "identity" else (space, narrow)
+        starts[name] = Start(_START[name](seen, n_subspaces, generator, shard.group), own)
     if init != "auto":
-        return _START[init](X, n_subspaces, generator, shard.group), {}, {}
-    starts = {name: start(X, n_subspaces, generator, shard.group) for name, start in _START.items()}
+        return starts[init]
+    return _race(starts, X, n_subspaces, n_centroids, generator, weights, shard, queries)
+
+
+def _race(
+    starts: dict[str, Start],
+    X: np.ndarray,
+    n_subspaces: int,
+    n_centroids: int,
+    generator: np.random.Generator,
+    weights: np.ndarray | None,
+    shard: Shard,
+    queries: np.ndarray | None,
+) -> Start:
+    """The start whose codes keep most neighbours after a few rounds on a subsample."""
     rows = generator.permutation(shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(rows) // 2, n_centroids)
     rest = slice(half, None) if len(rows) - half >= n_centroids else slice(None)
@@ -90,20 +128,25 @@ def start_rotation(
     train_weights, held_weights = (None, None) if drawn_weights is None else (drawn_weights[:half], drawn_weights[rest])
     seed = draw_seed(generator)
     race: dict[str, Step] = {}
-    for name, rotation in starts.items():
-        codebooks = kmeans(train @ rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group)
-        race[name] = Step(rotation, codebooks)
+    for name, start in starts.items():
+        books = kmeans(
+            start.seen(train) @ start.rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group
+        )
+        race[name] = Step(start.rotation, books)
     judged = weights is None and len(held_out) >= (2 * _JUDGING if queries is None else 2 * _NEIGHBOURS)
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
+        whole: dict[str, Step] = {}  # of full width, by which they are judged
         for name, step in race.items():
-            race[name] = step = alternate(train, step, procrustes_update, rounds, weights=train_weights)
+            seen = starts[name].seen(train)
+            race[name] = step = alternate(seen, step, procrustes_update, rounds, weights=train_weights)
+            whole[name] = step = starts[name].widened(step)
             Z = held_out @ step.rotation
             error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, held_weights)
-        kept |= _neighbours_kept(race, held_out, queries) if judged else {}
+        kept |= _neighbours_kept(whole, held_out, queries) if judged else {}
         race = _hopeful(race, error, kept)
-    return starts[next(iter(race))], error, kept
+    return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
 
 def _hopeful(race: dict[str, Step], error: dict[str, float], kept: dict[str, float]) -> dict[str, Step]:

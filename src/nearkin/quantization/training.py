@@ -8,13 +8,15 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
+from nearkin.linalg.threads import calm_products
 from nearkin.quantization import codebooks as books
 from nearkin.quantization import outliers
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.learning import Step, alternate
+from nearkin.quantization.principal import Space
 from nearkin.quantization.rotation import make_update
 from nearkin.quantization.start import start_rotation
-from nearkin.statistics import Mean
+from nearkin.statistics import Mean, SquaredNorm
 
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
@@ -90,7 +92,8 @@ def learn(rows: Rows, numbers: np.ndarray, plan: Plan, generator: np.random.Gene
     def heard(step: int, record: Fields) -> None:
         callback(step, {**record, "distortion": record["distortion"] / scale**2})
 
-    learned = _learn(rows, apart, plan, generator, heard)
+    with calm_products(len(rows.X) * rows.X.shape[1] ** 2):
+        learned = _learn(rows, apart, plan, generator, heard)
     coarse = None if learned.coarse is None else learned.coarse[:, places] / np.float32(scale)
     codebooks = learned.codebooks / np.float32(scale)
     return replace(learned, rotation=learned.rotation[places], codebooks=codebooks, coarse=coarse)
@@ -157,17 +160,37 @@ def _rotation_and_codebooks(rows: Rows, plan: Plan, generator: np.random.Generat
         history.append({**entry, "total": total})
         callback(len(history), history[-1])
 
-    both = {"weights": rows.weights, "shard": shard, "callback": record}
+    both = {"weights": rows.weights, "shard": shard}
     if update is None:
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = books.kmeans(shard.whole(X), M, K, 1, draw_seed(generator), every, shard.group)
-        step = alternate(X, Step(np.eye(d, dtype=np.float32), codebooks), None, total - 1, tol=plan.tol, **both)
+        step = alternate(
+            X, Step(np.eye(d, dtype=np.float32), codebooks), None, total - 1, tol=plan.tol, callback=record, **both
+        )
         return Learned(step.rotation, step.codebooks, None, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    rotation, error, kept = start_rotation(plan.init, X, M, K, own, rows.weights, shard, rows.queries)
-    shard.group.broadcast(rotation)
+    space = Space.of(X, M, K, shard.group) if _learns_in_a_space(plan, rows) else None
+    start = start_rotation(plan.init, X, M, K, own, rows.weights, shard, rows.queries, space)
+    shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
-    start = Step(rotation, books.kmeans(few @ rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group))
-    step = alternate(X, start, update, plan.max_iter, tol=plan.tol, **both)
-    step = alternate(X, step, None, _LAST_KMEANS, **both)
-    return Learned(step.rotation, step.codebooks, None, error, kept, history)
+    X, few = start.seen(X), start.seen(few)
+    first = books.kmeans(few @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
+    left_out = _energy(rows.X, shard) - _energy(X, shard)
+
+    def narrow(step: int, entry: Fields) -> None:
+        error = entry["distortion"] + left_out
+        record(step, {**entry, "objective": error, "distortion": error})
+
+    step = alternate(X, Step(start.rotation, first), update, plan.max_iter, tol=plan.tol, callback=narrow, **both)
+    step = alternate(rows.X, start.widened(step), None, _LAST_KMEANS, callback=record, **both)
+    return Learned(step.rotation, step.codebooks, None, start.distortion, start.recall, history)
+
+
+def _learns_in_a_space(plan: Plan, rows: Rows) -> bool:
+    """Whether axes may be left out: for the default rule of updates and rows that count alike."""
+    return plan.rotation == "procrustes" and plan.init != "identity" and rows.weights is None
+
+
+def _energy(X: np.ndarray, shard: Shard) -> float:
+    """Mean squared norm of the rows of all processes."""
+    return shard.group.merge(SquaredNorm().update(X)).finalize()

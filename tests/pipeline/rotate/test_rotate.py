@@ -58,3 +58,16 @@ def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[st
     assert result.exit_code == 2, result.output
     assert text in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_path: Path) -> None:
+    """A job that is killed between its two outputs leaves the new vectors with the old rotation."""
+    for name, rows in (("a", 1500), ("b", 1400)):
+        np.save(tmp_path / f"{name}.npy", np.load(folder / "X.npy")[:rows])
+        run_json("rotate", tmp_path / f"{name}.npy", "--for", "faiss:SQ4", "--out", tmp_path / f"{name}_r.npy")
+    (tmp_path / "a_r.npy").write_bytes((tmp_path / "b_r.npy").read_bytes())
+    result = run("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")
+    assert result.exit_code == 2
+    assert "a_r.npy is not the file that was written together with" in result.stderr
+    (tmp_path / "a_r.npy").unlink()
+    run_json("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from nearkin._storage import read_config
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
@@ -15,7 +16,7 @@ from nearkin.index.probing import probing_curve
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.evaluate.labels import judge_by_label
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_searches, search_in_batches
-from nearkin.pipeline.folder import RUN, read_record, save_evaluation
+from nearkin.pipeline.folder import RUN, read_record, save_evaluation, version_of
 from nearkin.pipeline.steps import Steps
 
 
@@ -41,9 +42,11 @@ def evaluate_folder(
     lengths and scales would give (`study_hashing` on `base`). Recall is that of searches with the same options, at
     every cut up to `k`; the record's "searches" has a row by code alone beside one of `oversample`. One of `n_probes`
     is what the searches visit; several give the curve "probing" too, and the searches visit what they do by default.
-    ValueError where lengths do not agree.
+    ValueError where lengths do not agree, and where the index was changed meanwhile.
     """
     steps = steps or Steps()
+    read_config(folder, "index")
+    judged = version_of(folder)
     index = nk.Index.load(folder)
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
@@ -78,7 +81,7 @@ def evaluate_folder(
         with steps.step("study") as callback:
             record["study"] = _study(index, base, labels, callback)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
-    save_evaluation(folder, record)
+    save_evaluation(folder, record, judged)
     return record
 
 

@@ -7,6 +7,7 @@ import faiss
 import numpy as np
 
 from nearkin import metrics
+from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
@@ -29,7 +30,7 @@ def exact_neighbors(
     file: VectorFile, Q: np.ndarray, k: int, metric: str = "l2", callback: Callback = ignore
 ) -> np.ndarray:
     """Row numbers of the k exact nearest rows of a file, (n, k), nearest first; the file is read once, in chunks."""
-    kind = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
+    kind = METRIC_TYPES["l2" if metric == "l2" else "ip"]
     sign = 1.0 if metric == "l2" else -1.0  # smaller is nearer
     scores = np.full((len(Q), k), np.inf, np.float32)
     ids = np.full((len(Q), k), -1, np.int64)

@@ -1,6 +1,7 @@
 """A file of vectors turned for an engine, a chunk at a time, and the rotation kept beside it for the queries."""
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,17 +9,20 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._storage import check_target, replacing
+from nearkin._storage import check_target, replacing, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.pipeline.folder import read_record, write_record
 from nearkin.pipeline.rotate.engines import codec_for
 from nearkin.pipeline.steps import Steps
 
 SAMPLE = 20_000  # rows from which the rotation is learned and judged: more than it uses
 PRODUCT_ROWS = 1024  # half of the sample are learned from, and 256 centroids need as many rows
 ENDINGS = (".npy", ".parquet")
+TURNED = "turned.json"  # in the rotation's folder: which file it turned
+_BEGINNING = 2**16  # bytes of that file under the checksum
 
 
 def rotate_file(
@@ -43,7 +47,9 @@ def rotate_file(
         rotation = nk.Rotation(codec, random_state=random_state).fit(file.sample(SAMPLE, random_state))
     with steps.step("turn") as callback:
         write_turned(file, rotation, out, callback)
-        rotation.save(folder)
+        with replacing_folder(folder) as fresh:
+            rotation.save(fresh)
+            write_record(fresh / TURNED, _mark(Path(out)))
     return {
         "data": file.name, "engine": engine, "out": str(out), "rotation": str(folder), "vectors": len(file),
         "dimensions": file.shape[1], "chosen": rotation.chosen_, "recall": rotation.recall_, "gain": rotation.gain_,
@@ -54,8 +60,13 @@ def rotate_file(
 def rotate_with(
     file: VectorFile, folder: str | os.PathLike, out: str | os.PathLike, *, steps: Steps | None = None
 ) -> Record:
-    """Turn other vectors, such as queries, by a rotation that `rotate_file` kept; ValueError for another width."""
+    """Turn other vectors, such as queries, by a rotation that `rotate_file` kept.
+
+    ValueError for another width, and where the vectors beside the folder were not turned by it: a `rotate_file` that
+    was killed between its two outputs leaves them so.
+    """
     steps, rotation = steps or Steps(), nk.Rotation.load(folder)
+    check_pair(Path(folder))
     check_out(out)
     file.check_finite()
     with steps.step("turn") as callback:
@@ -69,6 +80,29 @@ def rotate_with(
 def rotation_folder(out: str | os.PathLike) -> Path:
     """The folder of the rotation beside the turned vectors."""
     return Path(out).with_suffix(".rotation")
+
+
+def _mark(file: Path) -> Record:
+    """What tells turned vectors from those of another rotation: the file's length, and a checksum of its beginning."""
+    with file.open("rb") as stream:
+        return {
+            "file": file.name,
+            "bytes": file.stat().st_size,
+            "crc32": zlib.crc32(stream.read(_BEGINNING)),
+        }
+
+
+def check_pair(folder: Path) -> None:
+    """ValueError if the turned vectors beside a rotation's folder are not those that were written together with it."""
+    mark = read_record(folder, TURNED)
+    if mark is None:  # of a folder that `Rotation.save` wrote
+        return
+    file = folder.parent / str(mark.get("file"))
+    if file.is_file() and _mark(file) != mark:
+        raise ValueError(
+            f"{file} is not the file that was written together with {folder}; turn the vectors again by nearkin rotate "
+            "--for, or give the file another name if you changed it since"
+        )
 
 
 def check_out(out: str | os.PathLike) -> None:

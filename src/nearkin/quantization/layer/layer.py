@@ -1,9 +1,9 @@
 """A trainable index as a torch module: dropped between an item tower and any loss (GCD, section 3.2)."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation,
 from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
+
+if TYPE_CHECKING:
+    import nearkin  # the index stands above this package: users' convenience, not a dependency
 
 CENTROIDS = ("average", "gradient")
 
@@ -278,16 +281,18 @@ class IndexingLayer(nn.Module):
             self.codebooks.detach().cpu().numpy().copy(), self.rotation_matrix.cpu().numpy().copy(), coarse
         )
 
-    def codes(self, x: Any) -> np.ndarray:
+    def codes(self, x: ArrayLike) -> np.ndarray:
         """Codes (n, M) of rows x (n, d), as the exported index and FAISS hold them; ValueError before the start."""
         return self.to_quantizer().encode(x)
 
-    def export(self, items: Any, ids: ArrayLike | None = None, metric: str = "ip", **options: Any) -> Any:
+    def export(
+        self, items: ArrayLike, ids: ArrayLike | None = None, metric: str = "ip", **options: Any
+    ) -> "nearkin.Index":
         """An `nk.Index` of the rows items (n, d) under `ids`, `options` those of `nk.Index.build`.
 
         Its `faiss_index` is plain FAISS.
         """
-        import nearkin  # the index stands above this package: users' convenience, not a dependency
+        import nearkin
 
         return nearkin.Index.build(items, self.to_quantizer(), ids, metric, **options)
 
@@ -345,7 +350,7 @@ class IndexingLayer(nn.Module):
 
 
 def optimizers(
-    layer: IndexingLayer, parameters: Any, lr: float = 1e-3, rotation_lr: float | None = None
+    layer: IndexingLayer, parameters: Iterable[nn.Parameter], lr: float = 1e-3, rotation_lr: float | None = None
 ) -> list[torch.optim.Optimizer]:
     """Adam on the towers' `parameters` and the layer's other ones, and where there is one the rotation's optimizer.
 

@@ -1,9 +1,8 @@
 """The straight-through quantizer T(x) = phi(x R) R^T as one differentiable function (GCD, section 1 and eq. 1)."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
 
 from nearkin.quantization.codebooks import assign
 
@@ -46,7 +45,7 @@ class StraightThrough(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str) -> tuple[Tensor, ...]:
+    def forward(ctx: FunctionCtx, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str) -> tuple[Tensor, ...]:
         rows = x if c is None else x - c
         z = rows @ R
         codes = nearest(z, C)
@@ -58,7 +57,7 @@ class StraightThrough(torch.autograd.Function):
         return T, (z - y).square().sum() / max(len(x), 1), codes
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
+    def backward(ctx: FunctionCtx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         g, g_distortion, _ = gradients
         x, R, y, z, T, codes = ctx.saved_tensors
         need_x, need_R, need_C = ctx.needs_input_grad[:3]

@@ -1,7 +1,5 @@
 """One index of a collection: what it finds by its codes, and how far its codes lie from the rows."""
 
-from typing import Any
-
 import faiss
 import numpy as np
 
@@ -56,7 +54,7 @@ class Coded:
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each row, None where there is none."""
-        found: Any = None if self.index.metric == "hamming" else inverted_file(self.index.faiss_index)
+        found = inverted_file(self.index.faiss_index)
         if found is None:
             return None
         lists = np.full(len(self.index), -1)

@@ -1,0 +1,104 @@
+"""FAISS's codecs as good as they can be made, and ScaNN in the peers' environment."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from benchmarks.codecs.problems import Problem
+from benchmarks.quantization.peers import faiss_opq
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.quantization.faiss_bridge import behind_rotation
+
+Add = Callable[[np.ndarray], object]
+Made = Iterator[tuple[str, faiss.Index, Add]]  # name, trained empty index, and what adds rows to it
+Make = Callable[[np.ndarray], Made]  # rows (n, d) to learn from
+
+LONGEST = 32  # codebooks of a residual code that are still tried
+_REFINED = 8  # and that are trained by FAISS's refinement too
+_LOCAL = 8  # and by local search
+_BEAMS = (1, 5, 16, 32)
+_WIDE = 500  # columns from which OPQ gets 20 rounds, where 50 take longer than the limit
+
+
+def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
+    """All that FAISS offers at that size, the dearest last."""
+    rounds = 20 if d >= _WIDE else 50
+    if 2 * n_bytes == d:
+        yield "FAISS SQ4", lambda X: _factory(X, "FAISS SQ4", "SQ4")
+        yield "FAISS SQ4, random rotation", lambda X: _factory(X, "FAISS SQ4, random rotation", "RR,SQ4")
+    yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8")
+    for start in ("identity", "random"):
+        name = f"FAISS OPQ, {start}, {rounds} rounds"
+        yield name, lambda X, n=name, s=start: _opq(X, n, n_bytes, s, rounds)
+    for splits in (2, 4, 8, 16, 32):
+        if n_bytes % splits == 0 and d % splits == 0 and 4 <= n_bytes // splits <= 8:
+            yield f"FAISS PRQ {splits}", lambda X, s=splits: _product_residual(X, s, n_bytes // s)
+            break
+    if n_bytes <= LONGEST:
+        yield "FAISS RQ", lambda X: _residual(X, n_bytes, refined=False)
+    if n_bytes <= _REFINED:
+        yield "FAISS RQ refined", lambda X: _residual(X, n_bytes, refined=True)
+    if n_bytes <= _LOCAL:
+        yield "FAISS LSQ", lambda X: _factory(X, "FAISS LSQ", f"LSQ{n_bytes}x8")
+
+
+def rabitq(d: int, n_bits: int) -> Make:
+    """RaBitQ of so many bits a column behind a random rotation, which FAISS leaves to the user."""
+
+    def make(X: np.ndarray) -> Made:
+        inner = faiss.index_factory(d, f"RaBitQ{n_bits}" if n_bits > 1 else "RaBitQ")
+        index = behind_rotation(haar_orthogonal(d, d, random_state=0).numpy(), inner)
+        index.train(X)
+        yield f"FAISS RaBitQ, {n_bits} bits, random rotation", index, index.add
+
+    return make
+
+
+def _factory(X: np.ndarray, name: str, text: str) -> Made:
+    index = faiss.index_factory(X.shape[1], text)
+    index.train(X)
+    yield name, index, index.add
+
+
+def _opq(X: np.ndarray, name: str, n_bytes: int, start: str, rounds: int) -> Made:
+    index = faiss_opq(X, n_bytes, 8, start, rounds)
+    yield name, index, index.add
+
+
+def _residual(X: np.ndarray, n_codebooks: int, *, refined: bool) -> Made:
+    """Trained by a beam of 5, FAISS's default, then encoded by several: wider ones are slower and better."""
+    index = faiss.IndexResidualQuantizer(X.shape[1], n_codebooks, 8)
+    if refined:
+        index.rq.train_type |= faiss.ResidualQuantizer.Train_refine_codebook
+    index.train(X)
+    for beam in (_BEAMS[-1],) if refined else _BEAMS:
+        index.rq.max_beam_size = beam
+        yield f"FAISS RQ{' refined' if refined else ''}, beam {beam}", index, index.add
+
+
+def _product_residual(X: np.ndarray, n_splits: int, n_codebooks: int) -> Made:
+    index = faiss.IndexProductResidualQuantizer(X.shape[1], n_splits, n_codebooks, 8)
+    index.train(X)
+    for beam in (5, 32):
+        for part in range(n_splits):
+            faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(part)).max_beam_size = beam
+        yield f"FAISS PRQ {n_splits} x {n_codebooks}, beam {beam}", index, index.add
+
+
+def scann(python: Path | None, problem: Problem, columns_per_code: int) -> dict[str, Any]:
+    """ScaNN's 4-bit anisotropic codes, by the peers' Python; it learns from the rows that it searches."""
+    if python is None:
+        return {"note": "not installed"}
+    with tempfile.TemporaryDirectory() as name:
+        np.savez(f"{name}/data.npz", searched=problem.searched, queries=problem.queries)
+        command = [python, Path(__file__).with_name("peer_scann.py"), name, str(columns_per_code)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            return {"note": f"not installed or failed: {done.stderr.splitlines()[-1] if done.stderr else ''}"}
+        return {**json.loads(done.stdout.splitlines()[-1]), "found": np.load(f"{name}/found.npy")}

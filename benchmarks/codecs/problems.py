@@ -1,0 +1,52 @@
+"""Rows to learn from, other rows to search, queries, and the rows that are truly nearest."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import faiss
+import numpy as np
+
+SETS = ("sift", "mnist", "sentences")
+LEARNED, SEARCHED, QUERIES = 16_384, 20_000, 1_000
+NEIGHBOURS = 10
+
+
+class Problem(NamedTuple):
+    """`learned` (n, d) and `searched` (m, d) share no row; `truth` (q, 10) numbers rows of `searched`."""
+
+    learned: np.ndarray
+    searched: np.ndarray
+    queries: np.ndarray
+    truth: np.ndarray
+
+    @property
+    def d(self) -> int:
+        return self.learned.shape[1]
+
+
+def load(name: str, folder: Path) -> Problem:
+    """SIFT descriptors of three disjoint groups of photos; MNIST's training images, and test images as queries;
+    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries."""
+    learned, searched, queries = _parts(name, folder)
+    learned, searched, queries = (
+        np.ascontiguousarray(part[:count], np.float32)
+        for part, count in ((learned, LEARNED), (searched, SEARCHED), (queries, QUERIES))
+    )
+    exact = faiss.IndexFlatL2(searched.shape[1])
+    exact.add(searched)
+    return Problem(learned, searched, queries, exact.search(queries, NEIGHBOURS)[1])
+
+
+def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if name == "sift":
+        with np.load(folder / "sift_bsds.npz") as z:
+            return z["learn"], z["base"], z["query"]
+    if name == "mnist":
+        with np.load(folder / "mnist.npz") as z:
+            return z["X_train"][:LEARNED], z["X_train"][LEARNED:], z["X_test"]
+    if name == "sentences":
+        with np.load(folder / "wordnet_minilm.npz") as z:
+            order = np.random.default_rng(0).permutation(len(z["X"]))
+            X, Q = z["X"][order], z["Q"]
+            return X[:LEARNED], X[LEARNED:], Q[np.random.default_rng(1).permutation(len(Q))]
+    raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")

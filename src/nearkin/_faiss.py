@@ -1,0 +1,22 @@
+"""What FAISS's indexes of floats and of bits have in common, which FAISS itself gives no name."""
+
+from typing import TypeAlias, overload
+
+import faiss
+
+FaissIndex: TypeAlias = faiss.Index | faiss.IndexBinary
+"""An index of floats or of bits."""
+
+METRIC_TYPES = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
+
+
+@overload
+def innermost(index: faiss.Index) -> faiss.Index: ...
+@overload
+def innermost(index: FaissIndex) -> FaissIndex: ...
+def innermost(index: FaissIndex) -> FaissIndex:
+    """The FAISS index behind the rotation."""
+    if isinstance(index, faiss.IndexBinary):
+        return faiss.downcast_IndexBinary(index)
+    index = faiss.downcast_index(index)
+    return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index

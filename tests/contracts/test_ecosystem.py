@@ -1,0 +1,110 @@
+"""The habits of scikit-learn's world, tried on every estimator that takes matrices."""
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import nearkin as nk
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+
+MATRICES = {  # hashers have their whole family in test_hashers.py, quantizers and rotations a file each
+    "product": nk.ProductQuantizer(2, 4, max_iter=2, random_state=0),
+    "lists": nk.ProductQuantizer(2, 4, n_lists=2, max_iter=2, random_state=0),
+    "residual": ResidualQuantizer(2, 4, max_iter=2, random_state=0),
+    "product residual": ProductResidualQuantizer(2, 1, n_centroids=4, max_iter=2, random_state=0),
+    "scalar": ScalarQuantizer(4),
+    "rotation": nk.Rotation("sign", max_iter=2, random_state=0),
+    "bits": nk.ITQ(3, random_state=0),
+}
+NEW = {  # checked by no other file
+    "residual": ResidualQuantizer(1, 2, max_iter=2),
+    "product residual": ProductResidualQuantizer(1, 1, n_centroids=2, max_iter=2),
+    "scalar": ScalarQuantizer(8),
+    "half floats": ScalarQuantizer(16),
+}
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    return (rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6))).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_scikit_learn_rules(name: str) -> None:
+    check_estimator(NEW[name], on_skip=None)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_columns_have_names(name: str, X: np.ndarray) -> None:
+    fitted = clone(MATRICES[name]).fit(X)
+    names = fitted.get_feature_names_out().tolist()
+    given = fitted.transform(X)
+    assert len(names) == len(set(names)) == given.shape[1]
+    assert names[0] == f"{type(fitted).__name__.lower()}0"
+    chain = make_pipeline(StandardScaler(), clone(MATRICES[name])).fit(X)
+    assert chain.get_feature_names_out().tolist() == names
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_out(name: str, library: str, X: np.ndarray) -> None:
+    pytest.importorskip(library)
+    fitted = clone(MATRICES[name]).set_output(transform=library).fit(X)
+    frame = fitted.transform(X[:5])
+    assert list(frame.columns) == fitted.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(frame.to_numpy(), clone(MATRICES[name]).fit(X).transform(X[:5]))
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_clones_and_processes_give_the_same(name: str, X: np.ndarray) -> None:
+    """A clone fits as its original does, and a fitted one travels: joblib sends it to other processes."""
+    model = MATRICES[name]
+    expected = clone(model).fit(X).transform(X)
+    fits = Parallel(n_jobs=2, prefer="threads")(delayed(_fitted)(clone(model), X) for _ in range(2))
+    for fitted in fits:
+        np.testing.assert_array_equal(fitted.transform(X), expected)
+    assert set(clone(model).get_params()) == set(model.get_params())
+
+
+def _fitted(model: BaseEstimator, X: np.ndarray) -> BaseEstimator:
+    return model.fit(X)
+
+
+def _error(model: nk.ProductQuantizer, X: np.ndarray, y: object = None) -> float:
+    return -model.distortion(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "grid"),
+    [
+        ("product", {"n_subspaces": [1, 3]}),
+        ("residual", {"n_codebooks": [1, 3]}),
+        ("scalar", {"n_bits": [4, 8]}),
+    ],
+)
+def test_a_grid_search_finds_the_longer_code(name: str, grid: dict[str, list[int]], X: np.ndarray) -> None:
+    found = GridSearchCV(MATRICES[name], grid, scoring=_error, cv=2).fit(X)
+    assert list(found.best_params_.values()) == [sizes[-1] for sizes in grid.values()]
+
+
+def test_a_grid_search_over_comparisons(rng: np.random.Generator) -> None:
+    """Dimensions by cross-validation: answers of a plane are explained better by two than by one."""
+    points = rng.normal(size=(12, 2))
+    rows = np.array([rng.permutation(12)[:3] for _ in range(400)])
+    near, far = (np.linalg.norm(points[rows[:, 0]] - points[rows[:, j]], axis=1) for j in (1, 2))
+    rows[near > far] = rows[near > far][:, [0, 2, 1]]
+    search = GridSearchCV(nk.OrdinalEmbedding(random_state=0), {"n_components": [1, 2]}, cv=2).fit(rows)
+    assert search.best_params_ == {"n_components": 2}
+    assert search.best_estimator_.embedding_.shape == (12, 2)
+
+
+def test_towers_are_cloned_with_what_was_set() -> None:
+    model = nk.TwoTower(8, loss=nk.embedding.two_tower.AllPairs(omega=0.5), random_state=3)
+    again = clone(model.set_params(loss__omega=0.25))
+    assert (again.n_components, again.loss.omega, again.random_state) == (8, 0.25, 3)
+    assert again.loss is not model.loss

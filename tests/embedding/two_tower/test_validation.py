@@ -1,0 +1,94 @@
+"""What held-out pairs decide: whether they are enough, whom they rank, and the strength of regularization."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import nearkin as nk
+from nearkin.embedding.two_tower import validation
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
+from nearkin.embedding.two_tower.validation import choose_regularization, start_tables, validation_ranking
+
+PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def objective() -> Objective:
+    return AllPairs().objective(PARTS.train)
+
+
+def tables(k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    return initial_tables(PARTS.train, k, torch.Generator().manual_seed(0))
+
+
+def test_too_few_pairs_are_no_ranking() -> None:
+    rng, few = np.random.default_rng(0), np.arange(len(PARTS.valid)) < validation.FEWEST_PAIRS - 1
+    assert validation_ranking(PARTS.valid.select(few), PARTS.train, rng) is None
+    enough = PARTS.valid.select(np.arange(len(PARTS.valid)) < validation.FEWEST_PAIRS)
+    assert validation_ranking(enough, PARTS.train, rng) is not None
+
+
+def test_at_most_so_many_lefts_with_a_pair_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_pair = np.flatnonzero(np.diff(PARTS.valid.indptr))
+    whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert whole is not None
+    np.testing.assert_array_equal(whole.lefts, with_pair)
+    monkeypatch.setattr(validation, "RANKED_LEFTS", 10)
+    some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert some is not None
+    assert len(np.unique(some.lefts)) == 10
+    assert set(some.lefts) < set(with_pair)
+    assert (np.diff(some.lefts) > 0).all()
+
+
+def test_the_metric_is_the_ndcg_of_unseen_rights() -> None:
+    ranking = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
+    assert ranking is not None
+    P, Q = (torch.randn(n, 4, generator=torch.Generator().manual_seed(n)) for n in PARTS.train.shape)
+    expected = nk.metrics.ranking_metrics(P.numpy(), Q.numpy(), PARTS.valid, seen=PARTS.train, k=100)
+    assert ranking.metric(P, Q) == pytest.approx(expected["ndcg@100"])
+
+
+def chosen(objective: Objective, metrics: list[float]) -> tuple[float, list[dict]]:
+    """The share of the noise level that is chosen where the held-out metrics are these, and the records."""
+    heard, left = [], list(metrics)
+    judge = SimpleNamespace(metric=lambda P, Q: left.pop(0))
+    found = choose_regularization(
+        objective, *tables(), judge, random_state=np.random.default_rng(0),
+        callback=lambda step, record: heard.append({"number": step, **record}),
+    )  # fmt: skip
+    return found.strength / objective.noise_level(np.random.default_rng(0)), heard
+
+
+@pytest.mark.parametrize(
+    ("metrics", "share", "tried"),
+    [
+        ([0.5, 0.4], 0.5, 2),  # weaker is worse
+        ([0.5, 0.505], 0.5, 2),  # better by less than two percent is chance
+        ([0.3, 0.4, 0.5, 0.6], 0.0625, 4),  # weaker is better to the end
+        ([0.3, 0.4, 0.39], 0.25, 3),
+    ],
+)
+def test_the_path_ends_where_the_metric_no_longer_rises(
+    objective: Objective, metrics: list[float], share: float, tried: int
+) -> None:
+    found, heard = chosen(objective, metrics)
+    assert found == pytest.approx(share)
+    assert [record["number"] for record in heard] == list(range(1, tried + 1))
+    assert [record["metric"] for record in heard] == metrics
+    assert {record["phase"] for record in heard} == {"regularization"}
+
+
+def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Objective) -> None:
+    P, Q = tables()
+    found = choose_regularization(objective, P, Q, None, random_state=np.random.default_rng(0))
+    assert found.strength == pytest.approx(0.25 * objective.noise_level(np.random.default_rng(0)))
+    assert found.P is P
+    assert found.Q is Q
+
+
+def test_start_tables_lower_the_loss(objective: Objective) -> None:
+    loss, (P, Q) = objective.loss(0.005), tables()
+    assert loss.value(*start_tables(objective, 0.005, P, Q)) < 0.9 * loss.value(P, Q)

@@ -1,0 +1,243 @@
+"""The jobs that are killed and run out of space: each writes over what the same job wrote from other data."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from typer.testing import CliRunner
+
+import nearkin as nk
+from nearkin._storage import read_config, recover, saving_folder
+from nearkin.cli.app import app
+from nearkin.pipeline import encode_shards
+from nearkin.pipeline.rotate.rotate import check_pair
+from nearkin.web.ask.items import named_items
+from nearkin.web.ask.survey import Plan, Survey
+
+WHICH = ("old", "new")
+
+
+class Failed(Exception):
+    """A job that ended with a clean error."""
+
+
+class Job(Protocol):
+    """`work(path, "old")` makes what stands at first; `work(path, "new")` is what is broken off."""
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """What lies in the folder once all is done."""
+        ...
+
+    def work(self, path: Path, which: str) -> None: ...
+
+    def state(self, path: Path) -> str:
+        """Which of the two stands there: "old" or "new", else what is wrong."""
+        ...
+
+    def again(self, path: Path) -> None:
+        """The next run, which must end in "new" and sweep."""
+        ...
+
+
+class Save:
+    """A folder saved over an old one."""
+
+    leaves = ("out",)
+
+    def __init__(self, base: Path) -> None:
+        pass
+
+    def work(self, path: Path, which: str) -> None:
+        with saving_folder(path, "index", {"text": which}) as folder:
+            (folder / "data").write_text(which * 1000)
+
+    def again(self, path: Path) -> None:
+        self.work(path, "new")
+
+    def state(self, path: Path) -> str:
+        text = read_config(path, "index")["text"]
+        return text if (path / "data").read_text() == text * 1000 else "mixed"
+
+
+class Encode:
+    """`nearkin encode --replace` over the codes of another model."""
+
+    leaves = ("out",)
+
+    def __init__(self, base: Path) -> None:
+        X = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+        self.parts, self.models, self.codes = [], {}, {}
+        for i, rows in enumerate(np.split(X, 2)):
+            self.parts.append(str(base / f"part-{i}.npy"))
+            np.save(self.parts[-1], rows)
+        for seed, name in enumerate(WHICH):
+            hasher = nk.RandomHyperplanes(8, random_state=seed).fit(X)
+            self.models[name] = base / name
+            hasher.save(self.models[name])
+            self.codes[name] = [hasher.encode(np.load(part)) for part in self.parts]
+
+    def work(self, path: Path, which: str) -> None:
+        encode_shards(self.parts, self.models[which], path, workers=0, replace=True)
+
+    def again(self, path: Path) -> None:
+        self.work(path, "new")
+
+    def state(self, path: Path) -> str:
+        recover(path)
+        found = [np.load(path / Path(part).name) for part in self.parts]
+        names = json.loads((path / "manifest.json").read_text())["shards"].keys()
+        same = [name for name, codes in self.codes.items() if all(map(np.array_equal, found, codes))]
+        return same[0] if same and set(names) == set(self.parts) else "mixed"
+
+
+class Ask:
+    """Answers to `nearkin ask`: what was acknowledged stays. "old": not all of them came, "new": all."""
+
+    leaves = ("out.csv", "out.csv.acknowledged", "out.csv.journal")
+    _answers = 4
+
+    def __init__(self, base: Path) -> None:
+        self.items = named_items(list("abcdefg"))
+
+    def work(self, path: Path, which: str) -> None:
+        survey = Survey(self.items, Plan(active=False), path.with_suffix(".csv"))
+        key = survey.join("anna").key
+        said = len(survey.answered())
+        with path.with_suffix(".csv.acknowledged").open("ab", buffering=0) as told:
+            while said < (1 if which == "old" else self._answers):
+                survey.answer(key, survey.ask(key).number, 0)
+                said += 1
+                told.write(b"x")
+        survey.close()
+
+    def again(self, path: Path) -> None:
+        self.work(path, "new")
+
+    def state(self, path: Path) -> str:
+        told = path.with_suffix(".csv.acknowledged").stat().st_size
+        events = path.with_suffix(".csv.journal").read_bytes().split(b"\n")[:-1]
+        answers = sum(json.loads(event)["event"] == "answer" for event in events)
+        rows = path.with_suffix(".csv").read_bytes().count(b"\n") - 1
+        if not told <= rows <= answers <= told + 1:
+            return f"{told} acknowledged, {answers} in the journal, {rows} in the table"
+        return "new" if answers == self._answers else "old"
+
+
+def run_command(words: list[str]) -> None:
+    """One command line in this process; Failed if it ends with code 2 and one line."""
+    result = CliRunner().invoke(app, words, prog_name="nearkin")
+    if result.exit_code == 2 and result.stderr.splitlines()[-1].startswith("nearkin: "):
+        raise Failed(result.stderr)
+    if result.exit_code:
+        raise RuntimeError(f"{' '.join(words)}: {result.output}") from result.exception
+
+
+def _replaced(word: str, places: dict[str, str]) -> str:
+    for mark, place in places.items():
+        word = word.replace(mark, place)
+    return word
+
+
+class Command:
+    """A command of the command line. Of its words OUT is the path, @NAME a thing made of the old data or the new."""
+
+    def __init__(self, base: Path, words: str, leaves: str = "out", start: str = "", in_place: bool = False) -> None:
+        """`start` is the command that makes what stands at first, where it is another one.
+
+        One that works `in_place` is not run again on what it has changed already.
+        """
+        self.base, self.words, self.leaves = base, words.split(), tuple(leaves.split())
+        self.start, self.in_place = (start or words).split(), in_place
+        self.known: dict[str, dict[str, bytes]] = {}
+
+    def work(self, path: Path, which: str) -> None:
+        words = self.start if which == "old" else self.words
+        places = {"@": f"{self.base}/{which}", "OUT": str(path), "WORK": str(path.parent / "work")}
+        run_command([_replaced(word, places) for word in words])
+
+    def again(self, path: Path) -> None:
+        if not self.in_place or self.state(path) == "old":
+            self.work(path, "new")
+        recover(path)
+
+    def learn(self, path: Path, which: str) -> None:
+        """Remember what stands there as the old or the new."""
+        self.known[which] = self._contents(path)
+        if len(self.known) == 2 and self.known["old"] == self.known["new"]:
+            raise RuntimeError("old and new do not differ")
+
+    def state(self, path: Path) -> str:
+        recover(path)
+        found = self._contents(path)
+        return next((name for name, files in self.known.items() if files == found), f"mixed: {sorted(found)}")
+
+    def _contents(self, path: Path) -> dict[str, bytes]:
+        """What answers are made from: records hold the times of a run, and pages too."""
+        found = {}
+        for file in sorted(file for place in path.parent.glob("out*") for file in [place, *place.rglob("*")]):
+            name = str(file.relative_to(path.parent))
+            if file.suffix in (".faiss", ".safetensors", ".npy", ".csv"):
+                found[name] = file.read_bytes()
+            elif file.suffix == ".html":
+                text = file.read_bytes()
+                marks = [which.encode() for which in WHICH if f"{which}.npy".encode() in text]
+                found[name] = b" ".join([*marks, text[-8:].strip()])
+            elif file.name == "evaluation.json":
+                found[name] = str(json.loads(file.read_text())["queries"]).encode()
+        return found
+
+
+class Rotate(Command):
+    """`nearkin rotate` writes vectors and a rotation: what a kill leaves of both is refused."""
+
+    def state(self, path: Path) -> str:
+        found = super().state(path)
+        if found.startswith("mixed"):
+            try:
+                check_pair(path.with_suffix(".rotation"))
+            except ValueError:
+                return "refused"
+        return found
+
+
+_CODES = "--bytes 2 --centroids 16 --method none"
+_COMPRESS = f"compress @.npy --out OUT {_CODES}"
+COMMANDS: dict[str, Callable[[Path], Command]] = {
+    "compress": lambda base: Command(base, f"{_COMPRESS} --keep-vectors"),
+    "checkpoint": lambda base: Command(base, f"{_COMPRESS} --checkpoint WORK"),
+    "embed": lambda base: Command(base, "embed @.csv --left user --right item --out OUT --dim 2"),
+    "train": lambda base: Command(base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2"),
+    "sweep": lambda base: Command(base, "sweep @-long.npy --methods int8 -k 2 --out OUT.html", "out.html"),
+    "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
+    "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),
+    "search": lambda base: Command(base, "search @-idx @-few.npy -k 3 --out OUT.csv", "out.csv"),
+    "export": lambda base: Command(base, "export @-idx --to faiss-shards --out OUT"),
+    "report": lambda base: Command(base, "report @-idx --out OUT.html", "out.html"),
+    "rotate": lambda base: Rotate(base, "rotate @-long.npy --for faiss:SQ4 --out OUT.npy", "out.npy out.rotation"),
+    "add": lambda base: Command(base, "add OUT @-few.npy", start=_COMPRESS, in_place=True),
+    "remove": lambda base: Command(base, "remove OUT 3 5", start=_COMPRESS, in_place=True),
+    "update": lambda base: Command(base, "update OUT @-few.npy --ids @-ids.txt", start=_COMPRESS, in_place=True),
+    "evaluate": lambda base: Command(
+        base, "evaluate OUT @-few.npy --truth @-truth.npy", start=_COMPRESS, in_place=True
+    ),
+}
+JOBS: dict[str, Callable[[Path], Job]] = {"save": Save, "encode": Encode, "ask": Ask, **COMMANDS}
+MADE = (_COMPRESS.replace("OUT", "@-idx"), "embed @.csv --left user --right item --out @-emb --dim 2")
+
+
+def make_data(base: Path) -> None:
+    """The files that the words @... of the commands stand for; the folders are made by `MADE`."""
+    rng = np.random.default_rng(0)
+    for seed, name in enumerate(WHICH):
+        X, few = rng.normal(size=(60, 8)).astype(np.float32), 5 + seed
+        np.save(base / f"{name}.npy", X)
+        np.save(base / f"{name}-long.npy", rng.normal(size=(400, 8)).astype(np.float32))
+        np.save(base / f"{name}-few.npy", X[:few] + 1)
+        np.save(base / f"{name}-truth.npy", np.tile(np.arange(10), (few, 1)))
+        (base / f"{name}-ids.txt").write_text("".join(f"{i}\n" for i in range(few)))
+        users, items = rng.integers(0, 30, 300).tolist(), rng.integers(0, 20, 300).tolist()
+        pairs = sorted({*zip(users, items, strict=True), *((i, i) for i in range(20))})
+        (base / f"{name}.csv").write_text("user,item\n" + "".join(f"u{u},i{i}\n" for u, i in pairs))
