@@ -75,6 +75,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "storage/test_arrays.py": "_storage/files",
     "storage/test_folders.py": "_storage/mapped",
     "storage/test_replacing.py": "_storage/exchange",
+    "contracts/test_ecosystem.py": "_names",
     "test_check.py": "_random",
     "test_pages.py": "pipeline/pages/folder",
     "test_persistence.py": "_storage/stored",

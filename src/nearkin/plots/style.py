@@ -99,7 +99,11 @@ def to_svg(ax: Axes, name: str) -> str:
         raise ValueError("ax belongs to no figure; make it with new_axes()")
     with matplotlib.rc_context(_SVG), any_script():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
+    return for_page(buffer.getvalue(), name)
+
+
+def for_page(svg: str, name: str) -> str:
+    """The <svg> element of a drawing in the house colours, with ids of its own and colours that a page may change."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
