@@ -261,7 +261,9 @@ class Index:
         if oversample is not None:
             oversample = check_real(oversample, "oversample", low=1)
             if self.kept is None:
-                raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
+                raise ValueError(
+                    "oversample needs the exact vectors; build the index with keep_vectors=True (--keep-vectors)"
+                )
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
@@ -390,8 +392,10 @@ class Index:
         """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
-            state = "has no ids of its own" if counted else "names its rows by ids"
-            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}; do as it does")
+            state = (
+                "has no ids of its own; leave them out" if counted else "names its rows: give one a row (CLI: --ids)"
+            )
+            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}")
         if self._next_id is not None:
             return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         if ids is None:
