@@ -35,15 +35,16 @@ class TwoTower(BaseEstimator):
     Parameters
     ----------
     n_components : k, length of the embeddings
-    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for
-        comparison), or an object with settings of its own: `nk.embedding.AllPairs(omega=...)`, `InBatchSoftmax`,
-        `InBatchHinge`, `SampledBCE`
+    loss : "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and
+        few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an object with
+        settings of its own: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
+        `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
-        "sub-blocks" | "sogram" | "joint", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
-        `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`, `Auto(max_iter=...)`. "auto" is ALS,
-        with the branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with
-        `index`, and "joint" for id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized
-        rows
+        "sub-blocks" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
+        `Adam(learning_rate=...)`, `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`,
+        `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the branches fitted in each sweep, for the default
+        towers, full-batch Adam for modules of your own and with `index`, "sphere" for "cosine-softmax", and "joint" for
+        id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths
