@@ -261,9 +261,7 @@ class Index:
         if oversample is not None:
             oversample = check_real(oversample, "oversample", low=1)
             if self.kept is None:
-                raise ValueError(
-                    "oversample needs the exact vectors; build the index with keep_vectors=True (--keep-vectors)"
-                )
+                raise ValueError("oversample needs the exact vectors; build the index with keep_vectors=True")
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
@@ -392,10 +390,8 @@ class Index:
         """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
-            state = (
-                "has no ids of its own; leave them out" if counted else "names its rows: give one a row (CLI: --ids)"
-            )
-            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}")
+            how = "given, but this index has no ids of its own" if counted else "missing, and this index names its rows"
+            raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
         if self._next_id is not None:
             return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         if ids is None:
