@@ -117,11 +117,15 @@ def modules(asked: list[str]) -> Iterator[tuple[str, Path]]:
 
 
 def near_tests(room: str, file: Path) -> list[str]:
-    """At most four tests of the room's folder that name the module or a public name of it, the module's own first."""
+    """At most four tests of the room's folder that name the module or a public name of it, the module's own first.
+
+    Where none does, the first of the folder.
+    """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     public = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
     words = re.compile(rf"\b({'|'.join([file.stem, *(name for name in public if name[0] != '_')])})\b")
-    tests = [t for t in (ROOT / "tests" / room).rglob("test_*.py") if words.search(t.read_text(encoding="utf-8"))]
+    every = sorted((ROOT / "tests" / room).rglob("test_*.py"))
+    tests = [t for t in every if words.search(t.read_text(encoding="utf-8"))] or every
     tests.sort(key=lambda t: (t.stem != f"test_{file.stem}", t))
     return [t.relative_to(ROOT).as_posix() for t in tests[:NEAR]]
 

@@ -74,6 +74,8 @@ def scq_figure_4(found: list[dict]) -> None:
         axes.plot(x, [row["retained"] for row in rows], "s-", color="C3", label="retained variance, %")
         axes.axvline(1.0, color="gray", ls=":")
         axes.set(xscale="log", xlabel="scale over eq. 25's", title=name, ylim=(0, 105))
+        axes.set_xticks(x, [f"{factor:g}" for factor in x])
+        axes.minorticks_off()
         axes.invert_xaxis()
         loss = axes.twinx()
         loss.plot(x, [row["loss per bit"] for row in rows], "^--", color="C0", label="loss per bit (right)")

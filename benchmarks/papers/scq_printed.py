@@ -59,7 +59,7 @@ def table_2(found: Any) -> Findings:
     why = (
         f"MNIST for the three photo sets: {'; '.join(said)}; 2,000 queries; k-means hashing is the best of b = 2, 4, 8."
     )
-    return claims, why, kind_decides(cell or {})
+    return claims, why, f"{kind_decides(cell or {})} The rows below tell pixels from network features."
 
 
 @from_json("Table 3", "papers_scq_scale", f"{RUN} scq_scale")
