@@ -26,6 +26,9 @@ def test_a_record_of_the_committed_results(make) -> None:
     assert figure.why.endswith(".")
     assert "Run `" not in figure.why, f"{figure.name}: its results are not there; {figure.why}"
     assert all(claim.ours for claim in figure.claims)
+    if figure.verdict in ("in part", "not reproduced"):
+        assert figure.decides.endswith("."), f"{figure.name}: what decides it?"
+        assert any(letter.isdigit() for letter in figure.decides), f"{figure.name}: which figure shows it?"
 
 
 @pytest.mark.parametrize("make", FIGURES)
@@ -33,6 +36,11 @@ def test_what_was_not_run_is_not_measured(make, tmp_path: Path) -> None:
     figure = make(Results(tmp_path))
     assert figure.verdict == "not measured"
     assert figure.why.endswith(".")
+
+
+@pytest.mark.parametrize("module", PAPERS.values(), ids=PAPERS)
+def test_a_page_begins_with_at_most_twelve_rows(module) -> None:
+    assert len(module.FIGURES) <= 12
 
 
 def test_names_within_a_paper_differ() -> None:

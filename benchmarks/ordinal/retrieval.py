@@ -25,10 +25,10 @@ def measure(quick: bool, data: Path) -> dict[str, Any]:
     return {"answers": count, "train": len(y), "test": len(fresh_y), "rows": rows}
 
 
-def images(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def images(path: Path, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """60 images of each digit to learn from and 40 others to ask with, as 50 principal components."""
     file = np.load(path)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     chosen = [rng.permutation(np.flatnonzero(file["y_train"] == digit))[:100] for digit in range(10)]
     rows = np.concatenate([part[:60] for part in chosen]), np.concatenate([part[60:] for part in chosen])
     X = [file["X_train"][part].astype(np.float64) / 255 for part in rows]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,20 @@ from scipy.stats import spearmanr
 import nearkin as nk
 from benchmarks.harness import limit_threads, median_ms, save
 from benchmarks.ordinal.music import keep_error
-from benchmarks.ordinal.retrieval import images, judge
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers.flows_convnet import flows_convnet
+from benchmarks.papers.flows_counts import flows_counts
+from benchmarks.papers.flows_mlp import flows_mlp
+from benchmarks.papers.flows_rl import flows_rl
+from benchmarks.papers.flows_sorting import flows_sorting
+from benchmarks.papers.flows_theorem import flows_theorem
 from benchmarks.papers.gcd_figure_2 import gcd_figure_2
+from benchmarks.papers.gcd_figure_3 import gcd_figure_3
+from benchmarks.papers.scq_whole import scq_gist, scq_scale, scq_seconds, scq_table_2
 from benchmarks.papers.svrg_draws import svrg_draws
-from examples import evolution_strategies, orthogonal_mlp, sorting_flow
+from benchmarks.papers.svrg_figure_2 import svrg_figure_2
+from benchmarks.papers.svrg_retrieval import svrg_retrieval
+from examples import evolution_strategies, orthogonal_mlp
 from examples.eurodist import align, ask, metric_scaling, read_distances
 from nearkin.linalg.skew import right_skew
 
@@ -29,18 +37,6 @@ BUDGETS = (12, 60)  # gradient passes over the answers: few, and so many that fl
 def published_step(solver: str, loss: str, answers: Any) -> float:
     """The authors' step per term of f_q, in our units of an epoch on the objective per object."""
     return PUBLISHED[solver].get(loss, USUAL[solver]) * len(answers) / answers.n_objects
-
-
-def sorting(data: Path) -> list[dict[str, Any]]:
-    """Flows, Table 2: the six longest of its ten step lengths (the others take 300,000 steps), and two more."""
-    del data
-    rows = []
-    for eta in (0.001, 0.0015, 0.01, 0.015, 0.1, 0.15, 0.5, 2.0):
-        for name, step in sorting_flow.INTEGRATORS.items():
-            error, share = sorting_flow.integrate(step, eta, 50.0, 10)
-            rows.append({"integrator": name, "eta": eta, "error": min(error, 1e300), "sorted": share})
-            print(rows[-1], flush=True)
-    return rows
 
 
 def mlp(data: Path) -> list[dict[str, Any]]:
@@ -138,32 +134,6 @@ def music(data: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def retrieval(data: Path) -> list[dict[str, Any]]:
-    """SVRG-SBB, Table II and Figure 5: images ranked by embeddings of every solver after the same gradient passes."""
-    features, y, fresh, fresh_y = images(data / "mnist.npz")
-    solvers = {"cvx": ("projected-gram", 1), "batch": ("gd", 1), "sgd, published step": ("sgd", 1), "sgd": ("sgd", 1),
-               "svrg, published step": ("svrg", 3),
-               "svrg": ("svrg", 3), "svrg-sbb0": ("svrg-sbb0", 3), "svrg-sbb": ("svrg-sbb", 3)}  # fmt: skip
-    rows = []
-    for noise, loss, passes in product((0.05, 0.1), LOSSES, BUDGETS):
-        answers = nk.data.comparisons_from_labels(y, 70_000, noise=noise, random_state=1)
-        for name, (solver, cost) in solvers.items():
-            step = published_step(solver, loss, answers) if "published" in name else None
-            model = nk.OrdinalEmbedding(
-                10, loss=loss, solver=solver, step=step, n_init=1, max_iter=passes // cost, tol=0.0, random_state=2
-            )
-            row: dict[str, Any] = {"loss": loss, "solver": name, "noise": noise, "passes": passes, "map": None}
-            try:
-                model.fit(answers, features=features)
-            except FloatingPointError:
-                rows.append(row)
-            else:
-                row["wrong in training"] = 1 - model.score(answers)
-                rows.append(row | judge(name, noise, model.embedding_, y, model.transform(fresh), fresh_y, 0.0))
-            print({key: rows[-1].get(key) for key in (*row, "precision@60")}, flush=True)
-    return rows
-
-
 def value_and_gradient(data: Path) -> list[dict[str, Any]]:
     """ESL, eqs. 15 and 28: CPU milliseconds of one function value and of one gradient, 100 pairs a row, k = 64."""
     del data
@@ -184,13 +154,24 @@ def value_and_gradient(data: Path) -> list[dict[str, Any]]:
 
 RUNS: dict[str, Callable[[Path], Any]] = {
     "gcd_figure_2": gcd_figure_2,
+    "gcd_figure_3": gcd_figure_3,
     "svrg_draws": svrg_draws,
-    "sorting": sorting,
+    "svrg_figure_2": svrg_figure_2,
+    "flows_sorting": flows_sorting,
+    "flows_mlp": flows_mlp,
+    "flows_convnet": flows_convnet,
+    "flows_counts": flows_counts,
+    "flows_theorem": flows_theorem,
+    "flows_rl": flows_rl,
     "mlp": mlp,
     "entries": entries,
+    "scq_gist": scq_gist,
+    "scq_scale": scq_scale,
+    "scq_seconds": scq_seconds,
+    "scq_table_2": scq_table_2,
     "eurodist": eurodist,
     "music": music,
-    "retrieval": retrieval,
+    "svrg_retrieval": svrg_retrieval,
     "value_and_gradient": value_and_gradient,
 }
 

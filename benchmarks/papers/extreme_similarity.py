@@ -45,11 +45,13 @@ def cost(results: Results) -> Figure:
             Claim("a value costs about what a gradient does (a third at least)", "similar",
                   f"the gradient {min(shares):.1f} to {max(shares):.1f} times the value", max(shares) <= 3)
         )  # fmt: skip
-    why = (
-        "k = 64, 100 pairs a row: the work is linear, but once a table does not fit the cache every pair fetches its "
-        "row from memory."
+    why = "Random pairs, k = 64, 100 pairs a row, one thread."
+    decides = (
+        "The cache: the work is linear, but once a table does not fit it every pair fetches its row from memory; the "
+        f"slope is {near:.2f} up to {last['m']:,} rows and {far:.2f} beyond, that of the products alone "
+        f"{slope('floor', last, rows[-1]):.2f}."
     )
-    return Figure(name, tuple(claims), why, f"{source}, papers_value_and_gradient")
+    return Figure(name, tuple(claims), why, f"{source}, papers_value_and_gradient", decides)
 
 
 def all_pairs(results: Results) -> Figure:
@@ -89,7 +91,18 @@ def convergence(results: Results) -> Figure:
     return not_measured(name, why, source, tuple(claims))
 
 
-FIGURES: Paper = (cost, all_pairs, convergence)
+def nonlinear(results: Results) -> Figure:
+    """Towers that are networks on features."""
+    del results
+    return not_measured(
+        "Section 2: nonlinear towers",
+        "The paper's subject: networks on features beside id tables, sampled zeros of the same squared loss. The "
+        "two-tower benchmark is the place for it (`python -m benchmarks two_tower`); no claim is judged here.",
+        "two_tower",
+    )
+
+
+FIGURES: Paper = (cost, all_pairs, convergence, nonlinear)
 
 if __name__ == "__main__":
     show(TITLE, FIGURES)

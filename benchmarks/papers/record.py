@@ -24,12 +24,17 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """A table or figure of a paper. `why` is one sentence, `source` the JSON or the command behind our figures."""
+    """A table or figure of a paper.
+
+    `why` names data, sizes, seeds and departures, `source` the JSON or the command behind our figures, `decides` what
+    decides the verdict, with the figure that shows it; it is wanted where a claim fails.
+    """
 
     name: str
     claims: tuple[Claim, ...]
     why: str
     source: str
+    decides: str = ""
 
     @property
     def judged(self) -> list[bool]:
@@ -61,7 +66,7 @@ def not_measured(name: str, why: str, source: str = "none", beside: tuple[Claim,
     return Figure(name, beside, why, source)
 
 
-Findings = tuple[Iterable[Claim], str]  # the claims, and one sentence
+Findings = tuple[Iterable[Claim], str, str]  # the claims; data and departures; what decides
 
 
 def from_json(
@@ -77,8 +82,8 @@ def from_json(
                 found = found.get(part)
             if not found:
                 return not_measured(name, f"Run `{command}`.")
-            claims, why = find(found)
-            return Figure(name, tuple(claims), why, source)
+            claims, why, decides = find(found)
+            return Figure(name, tuple(claims), why, source, decides)
 
         return make
 
@@ -88,9 +93,9 @@ def from_json(
 def tables(short: str, title: str, figures: Iterable[Figure]) -> Iterable[Table]:
     """The verdicts, a line a figure with its deciding claim, and all claims, for docs and report."""
     figures = list(figures)
-    columns = ["figure", "verdict", "claims that hold", "why", "from"]
+    columns = ["figure", "verdict", "claims that hold", "data, sizes, departures", "what decides it", "from"]
     verdicts = Table(f"paper-{short}", f"{title}: verdicts", columns, "")
-    verdicts.rows = [[f.name, f"**{f.verdict}**", f.score, f.why, f.source] for f in figures]
+    verdicts.rows = [[f.name, f"**{f.verdict}**", f.score, f.why, f.decides, f.source] for f in figures]
     columns = ["figure", "verdict", "claims that hold", "the claim to read first", "paper", "ours"]
     summary = Table(f"paper-{short}-summary", f"{title}: the figures in short", columns, "")
     summary.rows = [[f.name, f"**{f.verdict}**", f.score, *f.deciding.row()[:3]] for f in figures]
@@ -105,7 +110,7 @@ def show(title: str, paper: Paper, folder: Path = RESULTS) -> None:
     print(f"\n{title}")
     results = Results(folder)
     for figure in (make(results) for make in paper):
-        print(f"\n{figure.name}: {figure.verdict}. {figure.why} [{figure.source}]")
+        print(f"\n{figure.name}: {figure.verdict}. {figure.why} {figure.decides} [{figure.source}]")
         for claim in figure.claims:
             text, paper_says, ours, holds = claim.row()
             print(f"  {text}\n      paper: {paper_says}\n      ours:  {ours}{f'  ({holds})' if holds else ''}")

@@ -125,6 +125,9 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--seconds", type=float, default=20.0, help="no step begins after so many seconds")
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
+    options.add_argument(
+        "--rivals", type=float, default=0.0, help="CPU seconds for each setting of a rival that samples"
+    )
     for flag in ("scaling", "cold", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
@@ -134,7 +137,9 @@ def main() -> None:
     if options.quick:
         options.seeds, options.seconds = 1, min(options.seconds, 3.0)
     if options.protocol:
-        results["public"] = {name: public(name, options.data, options.seeds) for name in options.sets}
+        for name in options.sets:
+            found = public(name, options.data, options.seeds, options.ways, options.rivals)
+            results.setdefault("public", {}).setdefault(name, {}).update(found)
     elif options.scaling:
         results["scaling"] = scaling(options)
     elif options.cold:

@@ -26,6 +26,14 @@ def check_choice(value: T, name: str, choices: Iterable[object]) -> T:
     return value
 
 
+def check_instance(value: object, name: str, *kinds: type[T]) -> T:
+    """Return `value` if it is of one of the types; TypeError otherwise."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(f"{kind.__module__.partition('.')[0]}'s {kind.__name__}" for kind in kinds)
+        raise TypeError(f"{name} is of type {type(value).__name__}; it must be {wanted}")
+    return value
+
+
 def check_integer(value: object, name: str, *, low: int | None = None, high: int | None = None) -> int:
     """Return `value` as an int within [low, high]; TypeError if it is no integer, ValueError if it is out of range."""
     if isinstance(value, bool) or not isinstance(value, Integral):

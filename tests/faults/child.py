@@ -23,6 +23,7 @@ SECONDS, BYTES = 10, 2 * 2**30
 PATIENCE = 10  # times as long by the clock: a case that waits for a core is no hang
 LIFE = 50_000  # cases of one child, then a new one comes
 ROOT = Path(__file__).parents[2]
+SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # in memory, where there is such a place
 CLEAN = (ValueError, FileNotFoundError, PermissionError)  # these types exactly, not what inherits from them
 
 Tell = Callable[[str], None]
@@ -38,7 +39,7 @@ class Worker:
 
     def __init__(self, module: str, seed: int) -> None:
         self.module, self.seed = module, seed
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(dir=SCRATCH)
         self._child: _Child | None = None
         self._done = 0
 

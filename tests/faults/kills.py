@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.child import ROOT, Tell
+from tests.faults.child import ROOT, SCRATCH, Tell
 from tests.faults.jobs import JOBS
 from tests.faults.table import Row
 
@@ -48,7 +48,7 @@ def points(job: str, way: str) -> Row:
     row = Row(f"{job} by {way}")
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
-    with tempfile.TemporaryDirectory() as base:
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
         command = [sys.executable, str(PROGRAM), base, job, way]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=SECONDS)
     if done.returncode:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nearkin.hashing import pack_signs, unpack_bits, unpack_signs
+from nearkin.hashing.bits import n_bytes
 
 
 def test_bit_one_is_a_value_of_at_least_zero_and_the_first_is_the_lowest():
@@ -27,3 +28,8 @@ def test_faiss_packs_the_same_bytes(rng):
     values = rng.standard_normal((30, 24)).astype(np.float32)
     index = faiss.IndexLSH(24, 24, False)
     np.testing.assert_array_equal(index.sa_encode(values), pack_signs(values))
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 17])
+def test_bytes_of_a_code(n_bits):
+    assert n_bytes(n_bits) == pack_signs(np.zeros((1, n_bits))).shape[1] == -(-n_bits // 8)

@@ -64,3 +64,13 @@ def test_vectors_of_another_width_are_named(rng):
     hasher = nk.ITQ(4, random_state=0).fit(X)
     with pytest.raises(ValueError, match="vectors has 5 columns; it must have 6"):
         hasher.search(X[:2], hasher.encode(X), 2, vectors=X[:, :5])
+
+
+def test_the_one_nearest_can_be_asked_for_and_none_cannot(rng):
+    X = rng.standard_normal((30, 8)).astype(np.float32)
+    hasher = nk.PCAHash(8).fit(X)
+    distances, ids = hasher.search(X[:4], hasher.encode(X), k=1)
+    assert distances.shape == ids.shape == (4, 1)
+    assert (distances == 0).all()
+    with pytest.raises(ValueError, match="k is 0; it must be an integer of at least 1"):
+        hasher.search(X[:4], hasher.encode(X), k=0)

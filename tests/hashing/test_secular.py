@@ -61,6 +61,19 @@ def test_newton_equals_the_basis_of_the_complement(seed):
     np.testing.assert_allclose(sphere_column(c, w, Q)[0], _column_by_eigenvectors(c, w, Q)[0], atol=1e-9)
 
 
+@pytest.mark.parametrize(("factor", "side"), [(1e-3, -1), (1e3, 1)])
+def test_the_way_by_eigenvectors_brackets_near_and_far_roots(factor, side):
+    """Alone, with roots just above the pole -lowest (short w) and far above it (long w)."""
+    c, w, Q = problem(5, 9, 3, 1.0)
+    v, nu = _column_by_eigenvectors(c, w * factor, Q)
+    assert abs(v @ v - 1) < 1e-12
+    assert residual(c, w * factor, Q, v, nu) < 1e-6
+    basis = np.linalg.qr(Q, mode="complete")[0][:, 3:]
+    lowest = np.linalg.eigvalsh(basis.T @ (c[:, None] * basis))[0]
+    assert nu >= -lowest
+    assert np.sign(nu) == side
+
+
 def test_hard_case_fills_up_with_the_lowest_eigenvector():
     c, w = np.array([3.0, 2.0, 1.0]), np.array([0.1, 0.1, 0.0])
     v, nu = sphere_column(c, w, np.zeros((3, 0)))

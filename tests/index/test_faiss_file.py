@@ -10,6 +10,7 @@ import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 from tests.storage.versions import as_version_1
 
@@ -27,6 +28,10 @@ CODED = {
     "padded and rotated": ProductQuantizer(3, 32, n_lists=4, max_iter=2, random_state=0),
     "sparse lists": ProductQuantizer(4, 32, n_lists=60, max_iter=2, random_state=0),
     "fast-scan lists": ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0),
+    "residual": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
+    "product residual": ProductResidualQuantizer(3, 2, 16, max_iter=1, random_state=0),
+    "residual lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),
+    "product residual lists": ProductResidualQuantizer(2, 2, 16, n_lists=5, norm_bits=4, max_iter=1, random_state=0),
 }
 KINDS = ["exact", "exact ip", "bits", *CODED]
 
@@ -102,7 +107,7 @@ def test_lists_on_disk_are_refused_and_the_file_they_name_is_untouched(tmp_path:
 
 def test_a_type_that_nearkin_does_not_write_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "x.faiss"
-    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("RQ2x4", "IxRq")):
+    for factory, found in (("HNSW8", "IHNf"), ("IVF4,Flat", "IwFl"), ("PCA4,Flat", "Pcam"), ("LSQ2x4", "IxLS")):
         made = faiss.index_factory(8, factory)
         made.train(X)
         made.add(X)

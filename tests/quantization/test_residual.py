@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.index.faiss_file import inverted_file
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.additive import decode, encode, refit, start
 
@@ -15,6 +16,10 @@ MADE = {
     "padded": lambda **kw: ProductResidualQuantizer(3, 2, 16, random_state=0, **kw),
     "norms": lambda **kw: ResidualQuantizer(4, 16, norm_bits=8, random_state=0, **kw),
     "product norms": lambda **kw: ProductResidualQuantizer(2, 2, 16, norm_bits=8, random_state=0, **kw),
+    "lists": lambda **kw: ResidualQuantizer(4, 16, n_lists=8, random_state=0, **kw),
+    "lists, norms": lambda **kw: ResidualQuantizer(4, 16, n_lists=8, norm_bits=8, random_state=0, **kw),
+    "product lists": lambda **kw: ProductResidualQuantizer(2, 2, 16, n_lists=8, random_state=0, **kw),
+    "padded lists": lambda **kw: ProductResidualQuantizer(3, 2, 16, n_lists=8, norm_bits=8, random_state=0, **kw),
 }
 
 
@@ -48,6 +53,9 @@ def test_plain_faiss_finds_the_decoded_rows(fitted, vectors, metric):
     index = fitted.to_faiss(metric)
     fitted.add_to(index, X)
     index = faiss.deserialize_index(faiss.serialize_index(index))
+    lists = inverted_file(index)
+    if lists is not None:
+        lists.nprobe = lists.nlist
     exact = faiss.IndexFlat(X.shape[1], faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
     exact.add(fitted.decode(fitted.encode(X)))
     same = nk.metrics.recall_k_at_k(index.search(Q, 10)[1], exact.search(Q, 10)[1], 10)
@@ -136,10 +144,32 @@ def test_bad_parameters(made, match, vectors):
         made.fit(vectors[0])
 
 
-def test_an_index_takes_them(vectors):
-    X, Q = vectors[0][:1000], vectors[1][:20]
-    index = nk.Index.build(X, ResidualQuantizer(4, 16, random_state=0, max_iter=1))
-    assert index.search(Q, 5)[1].shape == (20, 5)
+def test_an_index_takes_them_and_comes_back_from_its_folder(fitted, vectors, tmp_path):
+    """A folder with residual codes could be written and not read: the check of formats did not know their types."""
+    X, Q = vectors[0][:600], vectors[1][:20]
+    index = nk.Index.build(X, fitted).remove([3, 599]).update([5], X[7:8])
+    assert index.n_lists == (8 if fitted.n_lists else None)
+    if fitted.n_lists:
+        index.n_probe = 8
+    index.save(tmp_path / "index")
+    again = nk.Index.load(tmp_path / "index")
+    for one, other in zip(index.search(Q, 5), again.search(Q, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.bytes_per_vector == fitted.encode(X[:1]).shape[1]
+
+
+def test_a_list_that_is_not_there_is_refused(vectors):
+    fitted = MADE["lists"](max_iter=0).fit(vectors[0])
+    codes = fitted.encode(vectors[1][:3])
+    codes[1, 0] = 8
+    with pytest.raises(ValueError, match="n_lists=8"):
+        fitted.decode(codes)
+
+
+def test_lists_are_those_of_their_rows(vectors):
+    fitted, X = MADE["lists"](max_iter=0).fit(vectors[0]), vectors[1][:200]
+    distances = np.square(X[:, None] - fitted.coarse_centroids_).sum(axis=2)
+    np.testing.assert_array_equal(fitted.encode(X)[:, 0], distances.argmin(axis=1))
 
 
 @pytest.mark.parametrize(("n_codebooks", "n_centroids", "beam"), [(1, 2, 5), (1, 16, 20), (2, 2, 5), (2, 4, 20)])

@@ -198,6 +198,9 @@ class IndexIVF(Index):
     by_residual: bool
     invlists: InvertedLists
     direct_map: DirectMap
+    def encode_vectors(
+        self, n: int, x: Pointer[Any], list_nos: Pointer[Any], codes: Pointer[Any], include_listnos: bool = ...
+    ) -> None: ...
     def set_direct_map_type(self, kind: int) -> None: ...
     def make_direct_map(self) -> None: ...
 
@@ -208,6 +211,26 @@ class IndexIVFPQ(IndexIVF):
 class IndexIVFPQFastScan(IndexIVF):
     pq: ProductQuantizer
     def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
+
+class IndexIVFResidualQuantizer(IndexIVF):
+    rq: ResidualQuantizer
+    def __init__(
+        self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ..., search_type: int = ...
+    ) -> None: ...
+
+class IndexIVFProductResidualQuantizer(IndexIVF):
+    prq: ProductAdditiveQuantizer
+    def __init__(
+        self,
+        quantizer: Index,
+        d: int,
+        nlist: int,
+        nsplits: int,
+        Msub: int,
+        nbits: int,
+        metric: int = ...,
+        search_type: int = ...,
+    ) -> None: ...
 
 class IndexPreTransform(Index):
     index: Index

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_instance, check_integer, check_real
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.records import Interactions
@@ -25,6 +25,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
     `fit_validation` puts the validation pairs into the training part, as published results on such a split do: they
     are fitted, and left out of the rankings that the test pairs are judged by.
     """
+    check_instance(interactions, "interactions", Interactions)
     if interactions.split is None:
         raise ValueError("interactions has no split; read it with split='column', or call split_random(interactions)")
     split = np.where(interactions.split == 1, 0, interactions.split) if fit_validation else interactions.split
@@ -36,6 +37,7 @@ def split_random(
     interactions: Interactions, *, valid: float = 0.1, test: float = 0.1, random_state: Seed = None
 ) -> Parts:
     """Part at random, each pair alike: the shares `valid` and `test` of all pairs are held out."""
+    check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     draws = numpy_generator(random_state).random(len(interactions))
     return _parts(interactions, (draws < valid + test).astype(np.int8) + (draws < test))
@@ -43,6 +45,7 @@ def split_random(
 
 def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float = 0.1) -> Parts:
     """Part by time: the latest share `test` of all pairs is the test, the share `valid` before it the validation."""
+    check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     ranks = np.empty(len(interactions))
     ranks[np.argsort(_timestamps(interactions), kind="stable")] = np.arange(len(interactions), dtype=np.float64)
@@ -55,6 +58,7 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
 
     Entities with fewer than n_test + 2 pairs keep all of them for training. Without timestamps the order is random.
     """
+    check_instance(interactions, "interactions", Interactions)
     n_test = check_integer(n_test, "n_test", low=1)
     if interactions.timestamps is None:
         times = numpy_generator(random_state).random(len(interactions))
@@ -73,6 +77,7 @@ def k_core(interactions: Interactions, k: int) -> Interactions:
 
     ValueError if nothing remains.
     """
+    check_instance(interactions, "interactions", Interactions)
     k = check_integer(k, "k", low=1)
     (m, n), rows, columns = interactions.shape, interactions.rows, interactions.indices
     keep = np.ones(len(interactions), dtype=bool)

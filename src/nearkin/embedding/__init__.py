@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "AllPairsLoss": "nearkin.embedding.all_pairs",
         "AllPairsPoint": "nearkin.embedding.all_pairs",
+        "SoftmaxLoss": "nearkin.embedding.all_pairs.softmax",
         "graph_filter": "nearkin.embedding.baselines",
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
@@ -18,6 +19,8 @@ __getattr__, __dir__, __all__ = lazily(
         "Adam": "nearkin.embedding.two_tower",
         "ALS": "nearkin.embedding.two_tower",
         "AllPairs": "nearkin.embedding.two_tower",
+        "CosineSoftmax": "nearkin.embedding.two_tower",
+        "SphereSweeps": "nearkin.embedding.two_tower",
         "Auto": "nearkin.embedding.two_tower",
         "GaussNewton": "nearkin.embedding.two_tower",
         "GradientDescent": "nearkin.embedding.two_tower",
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.all_pairs.softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import Adam as Adam
     from nearkin.embedding.two_tower import AllPairs as AllPairs
     from nearkin.embedding.two_tower import Auto as Auto
+    from nearkin.embedding.two_tower import CosineSoftmax as CosineSoftmax
     from nearkin.embedding.two_tower import GaussNewton as GaussNewton
     from nearkin.embedding.two_tower import GradientDescent as GradientDescent
     from nearkin.embedding.two_tower import InBatchHinge as InBatchHinge
@@ -56,6 +61,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import Joint as Joint
     from nearkin.embedding.two_tower import SampledBCE as SampledBCE
     from nearkin.embedding.two_tower import SOGram as SOGram
+    from nearkin.embedding.two_tower import SphereSweeps as SphereSweeps
     from nearkin.embedding.two_tower import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower

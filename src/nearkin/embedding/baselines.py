@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_instance, check_integer, check_real
 from nearkin.metrics.ranking import keep_unseen
 from nearkin.records import Interactions
 
@@ -16,6 +16,7 @@ def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool =
 
     Where fewer than k unseen rights are left the number is -1 and the score -inf.
     """
+    _check_arguments(interactions, exclude_seen)
     m, n = interactions.shape
     k = check_integer(k, "k", low=1)
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
@@ -39,6 +40,7 @@ def item_knn(
     pairs); each right keeps its `n_neighbours` largest cosines with others (Sarwar et al. 2001; Deshpande and Karypis
     2004). Where fewer than k rights have a score, the score is -inf and the number -1.
     """
+    _check_arguments(interactions, exclude_seen)
     cosines = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
     ones = np.ones(interactions.shape[1], np.float32)
     return _lists(interactions, ones, cosines, ones, k, exclude_seen)
@@ -53,11 +55,17 @@ def graph_filter(
     pairs of the rights: the linear filter of GF-CF (Shen et al. 2021), where a = b = 1/2; `powers` are (a, b), and
     smaller ones favour popular rights more. Nothing is learned. The (n, n) matrix R^T R is held sparse.
     """
+    _check_arguments(interactions, exclude_seen)
     degrees = np.diff(interactions.indptr), np.bincount(interactions.indices, minlength=interactions.shape[1])
     left, right = (np.maximum(d, 1).astype(np.float32) for d in degrees)
     R = sp.diags(left**-0.5) @ _ones(interactions) @ sp.diags(right**-0.5)
     first, second = (check_real(power, "powers") for power in powers)
     return _lists(interactions, right**-first, sp.csr_matrix(R.T @ R), right**second, k, exclude_seen)
+
+
+def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
+    check_instance(interactions, "interactions", Interactions)
+    check_instance(exclude_seen, "exclude_seen", bool, np.bool_)
 
 
 def _lists(

@@ -140,6 +140,68 @@ def _scalar(fields: _Fields) -> tuple[int, int]:
     return d, rows
 
 
+_NORM_BITS = {0: 0, 1: 0, 3: 32, 4: 8, 5: 4}  # FAISS's ST_decompress, LUT_nonorm, norm_float, norm_qint8, norm_qint4
+_NO_TABLES = 2048  # Skip_codebook_tables; without it FAISS makes a table of all pairs of centroids when it reads
+_MOST_CODEBOOKS = 4096
+
+
+def _sums(fields: _Fields) -> tuple[int, int, int, int]:
+    """(d, centroids in all, bytes of a code, numbers in the codebooks) of an additive quantizer."""
+    d, M, count = fields.read("QQQ")
+    need(0 < M == count <= _MOST_CODEBOOKS, f"{M} codebooks with {count} sizes")
+    bits = fields.read(f"{M}Q")
+    need(all(0 < b <= 16 for b in bits), f"codes of {max(bits)} bits")
+    (trained, numbers) = fields.read("BQ")
+    fields.skip(4 * numbers)
+    search, _, _ = fields.read("iff")
+    need(trained == 1 and search in _NORM_BITS, f"a search of type {search}")
+    return d, sum(1 << b for b in bits), (sum(bits) + _NORM_BITS[search] + 7) // 8, numbers
+
+
+def _residual_codec(fields: _Fields, d: int) -> int:
+    """Bytes of a code."""
+    width, centroids, size, numbers = _sums(fields)
+    need(width == d and numbers == d * centroids, f"{numbers} numbers in {centroids} centroids of {width} columns")
+    kind, beam = fields.read("ii")
+    need(kind & _NO_TABLES != 0 and beam > 0, f"a residual quantizer of type {kind} and beam {beam}")
+    return size
+
+
+def _product_residual_codec(fields: _Fields, d: int) -> int:
+    """Bytes of a code."""
+    width, centroids, size, numbers = _sums(fields)
+    (splits,) = fields.read("Q")
+    need(width == d and 0 < splits <= d and d % splits == 0, f"{splits} parts of {width} columns in an index of {d}")
+    need(numbers * splits == d * centroids, f"{numbers} numbers in {centroids} centroids")
+    for _ in range(splits):
+        _residual_codec(fields, d // splits)
+    return size
+
+
+def _flat_sums(codec: Callable[[_Fields, int], int]) -> "Reader":
+    def read(fields: _Fields) -> tuple[int, int]:
+        d, rows = _header(fields)
+        size = codec(fields, d)
+        need(fields.read("Q") == (size,), f"codes of another size than {size} bytes")
+        fields.vector(1, rows * size, "the table of codes")
+        return d, rows
+
+    return read
+
+
+def _inverted_sums(codec: Callable[[_Fields, int], int]) -> "Reader":
+    def read(fields: _Fields) -> tuple[int, int]:
+        d, rows, lists = _lists_header(fields)
+        (width,) = fields.read("Q")
+        size = codec(fields, d)
+        residual, _ = fields.read("Bi")
+        need(residual == 1 and width == size, f"codes of {width} bytes, not {size}, or of rows and not of residuals")
+        _array_lists(fields, lists, size, rows)
+        return d, rows
+
+    return read
+
+
 def _fast_scan(fields: _Fields) -> tuple[int, int]:
     d, rows = _header(fields)
     M, bits = _codec(fields, d)
@@ -189,6 +251,12 @@ def _inverted_product(fields: _Fields) -> tuple[int, int]:
     need(residual == 1, "codes of rows and not of residuals")
     M, bits = _codec(fields, d)
     need(width == _bytes(M, bits), f"codes of {width} bytes for {M} times {bits} bits")
+    _array_lists(fields, lists, width, rows)
+    return d, rows
+
+
+def _array_lists(fields: _Fields, lists: int, width: int, rows: int) -> None:
+    """Lists of codes of `width` bytes that together name every row once."""
     fields.name("ilar")
     need(fields.read("QQ") == (lists, width), "lists of another index")
     sparse = fields.name("full", "sprs") == "sprs"
@@ -204,7 +272,6 @@ def _inverted_product(fields: _Fields) -> tuple[int, int]:
         fields.skip(size * width)
         fields.ids(size, seen)
     need(bool((seen == 1).all()), "rows that stand in two lists")
-    return d, rows
 
 
 def _inverted_fast_scan(fields: _Fields) -> tuple[int, int]:
@@ -237,6 +304,10 @@ _COMPRESSED: dict[str, Reader] = {
     "IPfs": _fast_scan,
     "IwPQ": _inverted_product,
     "IwPf": _inverted_fast_scan,
+    "IxRq": _flat_sums(_residual_codec),
+    "IxPR": _flat_sums(_product_residual_codec),
+    "IwRQ": _inverted_sums(_residual_codec),
+    "IwPR": _inverted_sums(_product_residual_codec),
 }
 _FLOAT: dict[str, Reader] = {"IxF2": _flat, "IxFI": _flat, "IxPT": _rotated, **_COMPRESSED}
 _BINARY: dict[str, Reader] = {"IBxF": _flat_bits}

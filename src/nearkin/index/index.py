@@ -86,7 +86,7 @@ class Index:
         lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, quantizer, KeptVectors() if keep_vectors else None)
+        return cls(inner, d, metric, quantizer, KeptVectors.wanted(keep_vectors))
 
     @classmethod
     def build(

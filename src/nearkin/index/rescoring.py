@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin._check import check_instance
 from nearkin._storage import MappedRows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
@@ -22,6 +23,11 @@ class KeptVectors:
     def __init__(self, blocks: list[np.ndarray | MappedRows] | None = None, order: np.ndarray | None = None) -> None:
         self.blocks = blocks or []
         self.order = order
+
+    @classmethod
+    def wanted(cls, keep_vectors: bool) -> "KeptVectors | None":
+        """None, or no rows yet; TypeError for what says neither yes nor no."""
+        return cls() if check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int) else None
 
     def __len__(self) -> int:
         return self._stored() if self.order is None else len(self.order)

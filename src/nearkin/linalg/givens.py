@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numba import njit
 
+from nearkin._check import check_instance
 from nearkin._types import ArrayLike
 from nearkin.linalg.arguments import (
     broadcast,
@@ -82,6 +83,8 @@ def directional_derivatives(G: Array, R: Array) -> Array:
 
     G is the gradient of L at R. It costs one product. GCD's normalised g_ij is A[i, j] / sqrt(2).
     """
+    for name, array in (("G", G), ("R", R)):
+        check_instance(array, name, np.ndarray, torch.Tensor)
     P = G.swapaxes(-1, -2) @ R
     return P - P.swapaxes(-1, -2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from nearkin._check import check_integer, check_vectors
+from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
@@ -117,6 +117,7 @@ def list_metrics(
 ) -> dict[str, float]:
     """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
+    check_instance(held_out, "held_out", Interactions, sp.spmatrix, sp.sparray)
     n = held_out.shape[1]  # pyright: ignore[reportOptionalSubscript]
     indptr, indices = _structure(held_out, (len(ranked), n), "held_out")
     rows = np.flatnonzero(np.diff(indptr) > 0)

@@ -106,7 +106,7 @@ def mean_average_precision(retrieved: ArrayLike, relevant: ArrayLike, k: int | N
     retrieved = _first(retrieved, k)
     counts = _count(_as_lists(relevant, "relevant"))
     hits = relevance(retrieved, relevant)
-    best = counts if k is None else np.minimum(counts, k)
+    best = counts if k is None else np.minimum(counts, min(k, int(counts.max(initial=0))))
     return (
         float(average_precision(hits, np.maximum(best, hits.sum(axis=1)))[counts > 0].mean()) if counts.any() else 0.0
     )

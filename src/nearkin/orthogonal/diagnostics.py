@@ -5,10 +5,11 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin._check import check_real
+from nearkin._check import check_instance, check_integer, check_real
 from nearkin._deprecation import renamed
 from nearkin._fields import Fields, Record
 from nearkin.linalg.procrustes import orthogonality_error
@@ -22,6 +23,7 @@ def is_orthogonal(X: Any, tol: float | None = None) -> bool:
 
     `tol` None: 1e-6 for float64, 1e-3 for float32, 3e-2 for bfloat16, so that a matrix rounded to its type passes.
     """
+    check_instance(X, "X", np.ndarray, Tensor)
     if tol is None:
         tol = TOLERANCE.get(X.dtype, 1e-6 if str(X.dtype) == "float64" else 1e-3)
     return orthogonality_error(X) <= check_real(tol, "tol", low=0)
@@ -51,7 +53,8 @@ def check_gradient(
     >>> nk.orthogonal.check_gradient(lambda X: (X**3).sum(), X, gradient=lambda X: X**2)[0]
     False
     """
-    X = X.detach().double()
+    X = check_instance(X, "X", Tensor).detach().double()
+    random_state = check_integer(random_state, "random_state", low=0, high=2**63 - 1)
     if not is_orthogonal(X, 1e-3):
         raise ValueError(f"X is not orthonormal: ||X^T X - I||_F / sqrt(k) = {orthogonality_error(X):.3g}")
     generator = torch.Generator().manual_seed(random_state)

@@ -55,7 +55,7 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
         return _through_numpy(greedy_matching, W)
     if W.ndim > 2:
         return _each(greedy_matching, W)
-    dtype = W.dtype if W.dtype.char in "fd" else np.dtype(np.float64)
+    dtype = W.dtype if W.dtype in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
     pairs = _greedy_kernel(np.ascontiguousarray(W, dtype))
     if len(pairs) < len(W) // 2:
         raise ValueError(_ASYMMETRIC)
@@ -138,6 +138,8 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise TypeError(f"W is of type {type(W).__name__}; it must be a NumPy array or a torch tensor (..., n, n)")
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
         raise ValueError(f"W has shape {tuple(W.shape)}; it must be square, (..., n, n)")
+    if isinstance(W, torch.Tensor) and W.is_meta:
+        raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
     if not _finite(W):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
     if symmetry and not _symmetric(W):

@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from scipy.stats import f
 
-from nearkin._types import Record
+from nearkin._check import check_instance, check_integer
+from nearkin._types import ArrayLike, Record
 from nearkin.plots.labels import label_points
-from nearkin.plots.style import FAINT, SERIES, legend, new_axes, series_style
+from nearkin.plots.style import FAINT, SERIES, axes_or_new, check_curves, legend, series_style
 from nearkin.records import Comparisons
 
 
@@ -32,18 +33,24 @@ def plot_map(
     objects truly are, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p), of
     `OrdinalEmbedding.bootstrap`: an ellipse a point that holds a share `level` of them, if they are normal.
     """
-    X = np.asarray(X, dtype=np.float64)
+    X = _of_shape(X, "X", "(n, p)", 2)
+    if names is not None and len(names) != len(X):
+        raise ValueError(f"names has {len(names)} values and X {len(X)} rows; give one for each")
     at = np.zeros((len(X), 2))
     at[:, : min(2, X.shape[1])] = X[:, :2]
-    ax = new_axes(6.4, 5.6) if ax is None else ax
+    ax = axes_or_new(ax, 6.4, 5.6)
+    if comparisons is not None:
+        check_instance(comparisons, "comparisons", Comparisons)
+    n_crossing = check_integer(n_crossing, "n_crossing", low=0)
     worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, n_crossing)
     _draw_crossing(ax, at, worst, 0 if comparisons is None else len(comparisons))
     if draws is not None:
-        _draw_ellipses(ax, np.asarray(draws, dtype=np.float64), level)
+        _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)
     if reference is not None:
-        for here, there in zip(at, np.asarray(reference)[:, :2], strict=True):
+        reference = _of_shape(reference, "reference", "(n, 2)", 2)[:, :2]
+        for here, there in zip(at, reference, strict=True):
             ax.plot(*zip(here, there, strict=True), color=FAINT, linewidth=0.7, zorder=1)
-        ax.scatter(*np.asarray(reference)[:, :2].T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
+        ax.scatter(*reference.T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
     ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
     ax.set_aspect("equal", adjustable="datalim")
     ax.grid(False)
@@ -58,6 +65,13 @@ def plot_map(
         marks = None if reference is None else np.asarray(reference, dtype=np.float64)[:, :2]
         label_points(ax, at, names, np.unique(worst[:5]).tolist(), marks)
     return ax
+
+
+def _of_shape(array: ArrayLike, name: str, shape: str, ndim: int) -> np.ndarray:
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim != ndim or not values.shape[-1]:
+        raise ValueError(f"{name} has shape {values.shape}; it must be {shape}")
+    return values
 
 
 def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np.ndarray:
@@ -108,7 +122,10 @@ def plot_error(
 
     spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
     """
-    ax = new_axes() if ax is None else ax
+    ax = axes_or_new(ax)
+    check_curves(curves, "curves", Mapping)
+    if spread is not None:
+        check_curves(spread, "spread", Mapping)
     for name, style in series_style(curves).items():
         places = sorted(curves[name])
         values = [curves[name][place] for place in places]

@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from nearkin.plots.style import FAINT, legend, new_axes, series_style
+from nearkin.plots.style import FAINT, axes_or_new, check_curves, legend, series_style
 
 
 def plot_convergence(
     curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training rows"
 ) -> Axes:
     """Draw one curve per method: a value (distortion) after every outer iteration."""
-    ax = new_axes() if ax is None else ax
+    ax = axes_or_new(ax)
+    check_curves(curves, "curves", Sequence, np.ndarray)
     for name, style in series_style(curves).items():
         values = curves[name]
         ax.plot(range(1, len(values) + 1), values, color=style["color"], linewidth=1.8, label=name)
@@ -35,12 +37,14 @@ def plot_against_bytes(
 
     `reference` is a name and a value that holds at every size, such as the exact search's.
     """
-    ax = new_axes() if ax is None else ax
+    ax = axes_or_new(ax)
+    check_curves(series, "series", Mapping)
     for name, style in series_style(series).items():
         sizes = sorted(series[name])
         ax.plot(sizes, [series[name][size] for size in sizes], label=name, linewidth=1.8, markersize=5, **style)
     if reference is not None:
-        ax.axhline(reference[1], color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=reference[0])
+        label, value = reference
+        ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     every = sorted({size for values in series.values() for size in values})
     ax.set_xscale("log", base=2)
     ax.set_xticks(every)

@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nearkin._check import check_instance
 from nearkin._types import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
@@ -29,6 +30,17 @@ def new_axes(width: float = 4.4, height: float = 3.0) -> Axes:
     """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     return dress(ax)
+
+
+def axes_or_new(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
+    """The axes that were given, or new ones; TypeError for anything else."""
+    return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
+
+
+def check_curves(curves: Mapping[str, Any], name: str, *inner: type) -> None:
+    """TypeError unless `curves` maps names to something of the types `inner`."""
+    for label, values in check_instance(curves, name, Mapping).items():
+        check_instance(values, f"{name}[{label!r}]", *inner)
 
 
 def dress(ax: Axes) -> Axes:
@@ -87,7 +99,11 @@ def to_svg(ax: Axes, name: str) -> str:
         raise ValueError("ax belongs to no figure; make it with new_axes()")
     with matplotlib.rc_context(_SVG), any_script():
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    svg = buffer.getvalue()
+    return for_page(buffer.getvalue(), name)
+
+
+def for_page(svg: str, name: str) -> str:
+    """The <svg> element of a drawing in the house colours, with ids of its own and colours that a page may change."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)

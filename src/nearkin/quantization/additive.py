@@ -123,18 +123,33 @@ def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -
     M, K, _ = codebooks.shape
     faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
     quantizer.max_beam_size, quantizer.is_trained = min(beam, K**M), True
-    if isinstance(quantizer, faiss.ResidualQuantizer) and M * K <= _TABLES:
+    if not isinstance(quantizer, faiss.ResidualQuantizer):
+        return
+    quantizer.train_type |= faiss.ResidualQuantizer.Skip_codebook_tables  # else FAISS makes them whenever it reads one
+    if M * K <= _TABLES:
         quantizer.use_beam_LUT = 1
         quantizer.compute_codebook_tables()
 
 
-def steady_codes(index: faiss.Index, Z: np.ndarray) -> np.ndarray:
-    """FAISS's codes (n, bytes) of rows Z (n, d'), block by block of one size: its products round as the batch falls."""
+def steady_codes(index: faiss.Index, Z: np.ndarray, lists: np.ndarray | None = None) -> np.ndarray:
+    """FAISS's codes (n, bytes) of rows Z (n, d'), block by block of one size: its products round as the batch falls.
+
+    `lists` (n,) int64 are the rows' lists where `index` is an inverted file; their numbers then begin the codes.
+    """
     n = len(Z)
     padded = np.zeros((n + -n % _BLOCK, Z.shape[1]), np.float32)
     padded[:n] = Z
-    parts = [index.sa_encode(padded[first : first + _BLOCK]) for first in range(0, len(padded), _BLOCK)]
-    return np.concatenate(parts)[:n]
+    if lists is not None:
+        lists = np.concatenate([lists, np.zeros(len(padded) - n, np.int64)])
+    codes = np.empty((len(padded), index.sa_code_size()), np.uint8)
+    for first in range(0, len(padded), _BLOCK):
+        rows = slice(first, first + _BLOCK)
+        if lists is not None and isinstance(index, faiss.IndexIVF):
+            own, numbers, into = (faiss.swig_ptr(array[rows]) for array in (padded, lists, codes))
+            index.encode_vectors(_BLOCK, own, numbers, into, True)
+        else:
+            codes[rows] = index.sa_encode(padded[rows])
+    return codes[:n]
 
 
 def _bits(n_centroids: int) -> int:

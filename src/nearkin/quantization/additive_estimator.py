@@ -2,6 +2,7 @@
 
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 import faiss
@@ -21,6 +22,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.linalg.threads import calm_products
 from nearkin.quantization.additive import steady_codes
+from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
@@ -28,11 +30,11 @@ NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_nor
 
 class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for, `normalized_`, `history_`, `n_iter_`,
-    `n_features_in_`.
+    the largest squared norm that a code may stand for, `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
+    `history_`, `n_iter_`, `n_features_in_`.
 
-    A subclass has `_learn` and the parameters `n_centroids`, `beam_size`, `norm_bits`, `max_points_per_centroid` and
-    `random_state`.
+    A subclass has `_learn` and the parameters `n_centroids`, `n_lists`, `beam_size`, `norm_bits`,
+    `max_points_per_centroid` and `random_state`.
     """
 
     n_features_in_: int
@@ -47,6 +49,8 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
     codebooks_: np.ndarray
     rotation_: np.ndarray
     norms_: np.ndarray
+    n_lists: int
+    coarse_centroids_: np.ndarray | None = None
     normalized_: bool | None = None  # not known for one that was not fitted here
 
     @abstractmethod
@@ -54,21 +58,25 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         """rotation (d, d') and codebooks (splits, M, K, d'/splits) of centred rows X (n, d) float32."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from rows X (n, d), n >= n_centroids; `callback` hears of every round.
+        """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` hears of every round.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
         """
         del y
         self._check_parameters()
-        X = check_magnitude(whole_rows(self, X, min_rows=self.n_centroids))
+        X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         self.normalized_ = has_unit_rows(X)
         generator = shared_generator(self.random_state)
-        limit = self.max_points_per_centroid * self.n_centroids
+        limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
             X = X[np.sort(generator.choice(len(X), limit, replace=False))]
-        X = X.astype(np.float32)
-        mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+        X = rows = X.astype(np.float32)
+        self.coarse_centroids_ = None
+        if self.n_lists:
+            coarse = CoarseQuantizer.train(X, self.n_lists, draw_seed(generator))
+            rows, self.coarse_centroids_ = coarse.residuals(X), coarse.centroids
+        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.history_: list[Record] = []
 
         def record(_: int, entry: Fields) -> None:
@@ -76,12 +84,15 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
             (callback or ignore)(len(self.history_), entry)
 
         with calm_products(X.shape[0] * X.shape[1] ** 2):
-            self.rotation_, codebooks = self._learn(X - mean, draw_seed(generator), record)
+            self.rotation_, codebooks = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        norms = np.square(self.decode(self.encode(X)).astype(np.float64)).sum(axis=1)
+        decoded = self.decode(self.encode(X)).astype(np.float64)
+        if self.coarse_centroids_ is not None:  # what FAISS takes the norms of
+            decoded -= self.coarse_centroids_[CoarseQuantizer(self.coarse_centroids_).assign(X)]
+        norms = np.square(decoded).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
         return self
 
@@ -89,16 +100,21 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
         if K & (K - 1):
             raise ValueError(f"n_centroids is {K}; FAISS's codes want a power of two, for example 16 or 256")
+        check_integer(self.n_lists, "n_lists", low=0)
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them; a row encodes alone as in a batch."""
+        """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them: with `n_lists` the list's number comes first.
+
+        A row encodes alone as in a batch.
+        """
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
-        return steady_codes(self._inner(), rounded_product(X, self.rotation_.astype(np.float64)))
+        Z, coarse = rounded_product(X, self.rotation_.astype(np.float64)), self._coarse()
+        return steady_codes(self._inner(), Z, None if coarse is None else CoarseQuantizer(coarse).assign(Z))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
@@ -108,6 +124,9 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
             raise ValueError(
                 f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {index.sa_code_size()})"
             )
+        if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
+            n_lists = len(self.coarse_centroids_)
+            CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
         return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -162,6 +181,27 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         d, padded = self.rotation_.shape
         return d != padded or not np.array_equal(self.rotation_, np.eye(d))
 
+    def _coarse(self) -> np.ndarray | None:
+        """Coarse centroids (n_lists, d') of the rotated rows."""
+        return None if self.coarse_centroids_ is None else self.coarse_centroids_ @ self.rotation_
+
+    def _lists(self, metric: str) -> faiss.Index | None:
+        """The flat index of the coarse centroids for an inverted file, None without lists."""
+        centroids = self._coarse()
+        if centroids is None:
+            return None
+        lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
+        lists.add(np.ascontiguousarray(centroids, np.float32))
+        return lists
+
+    def _take(self, rotation: np.ndarray | None, inner: faiss.Index) -> None:
+        """The fitted values that every trained FAISS index of codes has, but for the codebooks."""
+        self.rotation_ = np.eye(inner.d, dtype=np.float32) if rotation is None else rotation
+        if isinstance(inner, faiss.IndexIVF):
+            self.coarse_centroids_ = inner.quantizer.reconstruct_n(0, inner.nlist) @ self.rotation_.T
+            self.n_lists = inner.nlist
+        self.n_features_in_, self.history_, self.n_iter_ = len(self.rotation_), [], 0
+
     @abstractmethod
     def _inner(self, metric: str = "l2") -> faiss.Index:
         """The FAISS index of the rotated rows."""
@@ -170,3 +210,11 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
         """How FAISS compares: by tables alone where no norm is needed."""
         by_tables = metric == "ip" and not self.norm_bits
         return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else NORMS[self.norm_bits])
+
+
+def inverted(kind: Callable[..., faiss.Index], lists: faiss.Index, *arguments: object) -> faiss.Index:
+    """An inverted file of residuals' codes over `lists`, which it owns from then on."""
+    index = kind(lists, lists.d, lists.ntotal, *arguments)
+    index.own_fields = True
+    lists.this.disown()
+    return index

@@ -12,7 +12,7 @@ from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization import additive
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 from nearkin.quantization.principal import principal_axes
 from nearkin.quantization.product import ProductQuantizer
@@ -29,12 +29,13 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     ----------
     n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
     rotation: "procrustes", or None for the axes as they are.
-    n_centroids, beam_size, norm_bits, max_iter, max_points_per_centroid, random_state: as `ResidualQuantizer`'s.
+    n_centroids, beam_size, norm_bits, max_iter, max_points_per_centroid, n_lists, random_state: as those of
+        `ResidualQuantizer`.
 
     Attributes
     ----------
     codebooks_ (n_splits, M, K, d'/n_splits) float32, rotation_ (d, d') float32, d' > d only where n_splits does not
-    divide d, norms_ (2,), history_, normalized_, n_features_in_.
+    divide d, norms_ (2,), coarse_centroids_ (n_lists, d) or None, history_, normalized_, n_features_in_.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
     >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
@@ -55,6 +56,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         norm_bits: int = 0,
         max_iter: int = 8,
         max_points_per_centroid: int = 256,
+        n_lists: int = 0,
         random_state: Seed = None,
     ) -> None:
         self.n_splits = n_splits
@@ -65,6 +67,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         self.norm_bits = norm_bits
         self.max_iter = max_iter
         self.max_points_per_centroid = max_points_per_centroid
+        self.n_lists = n_lists
         self.random_state = random_state
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
@@ -100,22 +103,24 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         `beam_size` and the least and largest norm are those of the index.
         """
         R, inner = front_rotation(index)
-        if not isinstance(inner, faiss.IndexProductResidualQuantizer):
+        if not isinstance(inner, faiss.IndexProductResidualQuantizer | faiss.IndexIVFProductResidualQuantizer):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an IndexProductResidualQuantizer")
         parts = [faiss.downcast_AdditiveQuantizer(inner.prq.subquantizer(m)) for m in range(inner.prq.nsplits)]
         M, bits = parts[0].M, int(faiss.vector_to_array(parts[0].nbits)[0])
         rotation = None if R is None else "procrustes"
         made = cls(len(parts), M, 2**bits, rotation, beam_size=parts[0].max_beam_size)
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, 2**bits, -1) for part in parts])
-        made.rotation_ = np.eye(inner.d, dtype=np.float32) if R is None else R
         made.norms_ = np.array([inner.prq.norm_min, inner.prq.norm_max], np.float32)
-        made.n_features_in_, made.history_ = len(made.rotation_), []
+        made._take(R, inner)
         return made
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
         splits, M, K, width = self.codebooks_.shape
-        kind, search = faiss.IndexProductResidualQuantizer, self._search_type(metric)
-        index = kind(splits * width, splits, M, code_bits(K), METRIC_TYPES[metric], search)  # pyright: ignore[reportCallIssue]
+        shape, lists = (splits, M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric)), self._lists(metric)
+        if lists is None:
+            index = faiss.IndexProductResidualQuantizer(splits * width, *shape)  # pyright: ignore[reportCallIssue]
+        else:
+            index = inverted(faiss.IndexIVFProductResidualQuantizer, lists, *shape)
         for m, codebooks in enumerate(self.codebooks_):
             additive.fill(faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(m)), codebooks, self.beam_size)
         whole = np.concatenate([books.ravel() for books in self.codebooks_])

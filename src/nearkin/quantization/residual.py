@@ -10,8 +10,8 @@ from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.additive import fill, learn
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
-from nearkin.quantization.faiss_bridge import code_bits
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 
 
 class ResidualQuantizer(AbstractAdditiveQuantizer):
@@ -30,11 +30,14 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         tables, as fast as product codes, instead of decoding.
     max_iter: rounds of refitting.
     max_points_per_centroid: rows used for training, at most, for each of K.
+    n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
+        code begins with the number of that list, and a search visits some of the lists.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
     ----------
-    codebooks_ (1, M, K, d) float32, rotation_ (d, d) the identity, norms_ (2,), history_, normalized_, n_features_in_.
+    codebooks_ (1, M, K, d) float32, rotation_ (d, d) the identity, norms_ (2,), coarse_centroids_ (n_lists, d)
+    or None, history_, normalized_, n_features_in_.
 
     >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
     >>> ResidualQuantizer(n_codebooks=4, n_centroids=16, random_state=0).fit(X).encode(X).shape
@@ -52,6 +55,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         norm_bits: int = 0,
         max_iter: int = 8,
         max_points_per_centroid: int = 256,
+        n_lists: int = 0,
         random_state: Seed = None,
     ) -> None:
         self.n_codebooks = n_codebooks
@@ -60,6 +64,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         self.norm_bits = norm_bits
         self.max_iter = max_iter
         self.max_points_per_centroid = max_points_per_centroid
+        self.n_lists = n_lists
         self.random_state = random_state
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
@@ -69,27 +74,29 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
-        """The quantizer inside a trained `faiss.IndexResidualQuantizer`; TypeError for another index."""
-        inner = faiss.downcast_index(index)  # `index` stays: it owns what `inner` reads
-        if not isinstance(inner, faiss.IndexResidualQuantizer):
+        """The quantizer inside a trained FAISS index of residual codes, inverted or not; TypeError for any other."""
+        rotation, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
+        if not isinstance(inner, faiss.IndexResidualQuantizer | faiss.IndexIVFResidualQuantizer):
             raise TypeError(f"index is a faiss.{type(inner).__name__}; it must be an IndexResidualQuantizer")
         bits = set(faiss.vector_to_array(inner.rq.nbits).tolist())
-        if len(bits) != 1:
-            raise ValueError(f"index has codebooks of {sorted(bits)} bits; they must be of one size")
+        if len(bits) != 1 or rotation is not None:
+            raise ValueError(
+                f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
+            )
         made = cls(inner.rq.M, 2 ** bits.pop(), beam_size=inner.rq.max_beam_size)
         codebooks = faiss.vector_to_array(inner.rq.codebooks)
         made.codebooks_ = codebooks.reshape(1, made.n_codebooks, made.n_centroids, inner.d).copy()
-        made.rotation_, made.norms_ = (
-            np.eye(inner.d, dtype=np.float32),
-            np.array([inner.rq.norm_min, inner.rq.norm_max], np.float32),
-        )
-        made.n_features_in_, made.history_ = inner.d, []
+        made.norms_ = np.array([inner.rq.norm_min, inner.rq.norm_max], np.float32)
+        made._take(None, inner)
         return made
 
     def _inner(self, metric: str = "l2") -> faiss.Index:
         _, M, K, d = self.codebooks_.shape
-        metric_type, search = METRIC_TYPES[metric], self._search_type(metric)
-        index = faiss.IndexResidualQuantizer(d, M, code_bits(K), metric_type, search)  # pyright: ignore[reportCallIssue]
+        shape, lists = (M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric)), self._lists(metric)
+        if lists is None:
+            index = faiss.IndexResidualQuantizer(d, *shape)  # pyright: ignore[reportCallIssue]
+        else:
+            index = inverted(faiss.IndexIVFResidualQuantizer, lists, *shape)
         index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
         fill(index.rq, self.codebooks_[0], self.beam_size)
         index.is_trained = True

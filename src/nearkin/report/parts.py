@@ -48,7 +48,8 @@ def table(
         )
         opens = grouped and i > 0 and rows[i - 1][0] != row[0]
         body.append(f"<tr{_css(opens and 'group')}>{cells}</tr>")
-    return f'<div class="scroll"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
+    kind = "scroll" if head else "scroll settings"
+    return f'<div class="{kind}"><table>{head}<tbody>{"".join(body)}</tbody></table></div>'
 
 
 def _css(*names: str | bool) -> str:

@@ -8,6 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.pipeline.sweep import choose, diagnose, sweep, sweep_page
 from nearkin.pipeline.sweep.choose import frontier
+from nearkin.pipeline.sweep.page import html_line
 from nearkin.pipeline.sweep.trial import Trial, kept, lower_bound
 
 
@@ -75,9 +76,16 @@ def test_time_over_is_said(data) -> None:
 
 def test_the_page_holds_answers_and_table(found) -> None:
     text = sweep_page(found, "X <b>.npy").html()
-    assert "nearkin compress" in text
+    assert "<span>nearkin</span> <span>compress</span>" in text
     assert "X <b>" not in text
     assert f"{found.choice.trial.n_bytes}" in text
+
+
+def test_no_word_of_a_command_breaks() -> None:
+    """A browser breaks a line behind each hyphen: "--bytes 4" was read as "- -bytes 4"."""
+    line = html_line("Cheapest: 4 bytes: nearkin compress 'my file.npy' --bytes 4")
+    assert line.endswith("<span>--bytes</span> <span>4</span></code>")
+    assert html_line("Time < over.") == "Time &lt; over."
 
 
 @pytest.mark.parametrize(

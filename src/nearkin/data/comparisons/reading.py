@@ -224,6 +224,7 @@ def comparisons_from_array(
     if len(rows) == 0:
         raise ValueError("comparisons is empty; at least one row is needed")
     names = np.arange(int(rows.max()) + 1) if objects is None else np.asarray(objects)
+    n_rows = len(rows)
     if responses is not None:
         rows = orient(rows, np.asarray(responses))
     rows, source = expand_form(rows, form)
@@ -236,8 +237,8 @@ def comparisons_from_array(
     return Comparisons(
         rows[~bad],
         names,
-        weights=None if weights is None else np.asarray(weights)[keep],
-        annotators=None if annotators is None else np.asarray(annotators)[keep],
+        weights=None if weights is None else _of_rows(weights, "weights", n_rows)[keep],
+        annotators=None if annotators is None else _of_rows(annotators, "annotators", n_rows)[keep],
         n_dropped=int(bad.sum()),
         events=keep if form == "odd-one-out" else None,
     )
@@ -264,3 +265,11 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
             "row says. For 0 and 1 pass y == 1"
         )
     return replace(comparisons, indices=orient(comparisons.indices, said))
+
+
+def _of_rows(column: ArrayLike, name: str, n: int) -> np.ndarray:
+    """(n,) values, one for each row as it was given."""
+    values = np.asarray(column)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}; it must be {(n,)}, a value for each row")
+    return values

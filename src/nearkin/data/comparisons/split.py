@@ -20,6 +20,7 @@ def split_comparisons(
     annotators. Without repeated questions "questions" is the same split as "rows". Raises ValueError if either part
     would be empty or the annotators are unknown.
     """
+    _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_choice(by, "by", ("rows", "questions", "objects", "annotators"))
     _check.check_real(test_size, "test_size", low=0.0, high=1.0)
     rng = numpy_generator(random_state)

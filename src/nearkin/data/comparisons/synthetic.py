@@ -60,6 +60,7 @@ def comparisons_from_labels(
 
 def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed = None) -> Comparisons:
     """`comparisons` with exactly a `share` of the answers, chosen at random, turned round."""
+    _check.check_instance(comparisons, "comparisons", Comparisons)
     _check.check_real(share, "share", low=0.0, high=1.0)
     rng = numpy_generator(random_state)
     responses = np.ones(len(comparisons), np.int64)

@@ -6,11 +6,13 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from nearkin._check import check_instance
 from nearkin.records import Comparisons
 
 
 def merge_votes(comparisons: Comparisons) -> Comparisons:
     """Equal rows as one, with the sum of their weights; annotators and events are lost. Rows are in sorted order."""
+    check_instance(comparisons, "comparisons", Comparisons)
     rows, inverse = np.unique(comparisons.indices, axis=0, return_inverse=True)
     weights = np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights
     votes = np.bincount(inverse.ravel(), weights=weights, minlength=len(rows))
@@ -46,6 +48,7 @@ def net_votes(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
 
 def _questions(comparisons: Comparisons) -> tuple[np.ndarray, np.ndarray]:
     """(m,) the number of each answer's question, and whether the answer is the pair of the lower number."""
+    check_instance(comparisons, "comparisons", Comparisons)
     i, j, l, k = comparisons.quadruplets().T.astype(np.uint64)  # noqa: E741  the paper's letters
     n = np.uint64(comparisons.n_objects)
     near = np.minimum(i, j) * n + np.maximum(i, j)  # a pair has no order

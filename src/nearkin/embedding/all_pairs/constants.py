@@ -28,23 +28,20 @@ class Constants(NamedTuple):
     prior_left: Tensor  # (m, k'), k' = 0 if nothing is imputed
     prior_right: Tensor  # (n, k')
 
+    def of_pairs(self, places: Tensor | slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Labels, weights, costs and imputed labels of some pairs; what is one number for all stays one."""
+        labels, weights, cost, imputed = (v[places] if v.ndim else v for v in self[:4])
+        return labels, weights, cost, imputed
+
     def part(self, pairs: slice, rows: slice) -> "Constants":
         """Those of some left rows and of their pairs."""
-        by_pair = ("labels", "weights", "pair_cost", "imputed")
-        return self._replace(
-            **{name: getattr(self, name)[pairs] for name in by_pair if getattr(self, name).ndim},
-            a=self.a[rows],
-            ridge_left=self.ridge_left[rows],
-            prior_left=self.prior_left[rows],
-        )
+        left = self.ridge_left[rows], self.ridge_right, self.prior_left[rows], self.prior_right
+        return Constants(*self.of_pairs(pairs), self.a[rows], self.b, *left)
 
     def transposed(self, order: Tensor) -> "Constants":
         """Those of the same pairs with the sides exchanged, which come in this order then."""
-        labels, weights, cost, imputed = (v[order] if v.ndim else v for v in self[:4])
-        return Constants(
-            *(labels, weights, cost, imputed, self.b, self.a),
-            *(self.ridge_right, self.ridge_left, self.prior_right, self.prior_left),
-        )
+        turned = self.ridge_right, self.ridge_left, self.prior_right, self.prior_left
+        return Constants(*self.of_pairs(order), self.b, self.a, *turned)
 
 
 def make_constants(

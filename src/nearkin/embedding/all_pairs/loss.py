@@ -198,16 +198,15 @@ class AllPairsPoint:
         """(nnz,) the derivative of l+ on the observed pairs, X_ij of ESL, eq. 17."""
         c, slopes = self.constants, torch.empty_like(self.scores)
         for part in range(0, len(slopes), CHUNK):
-            labels, weights, cost, imputed, scores, out = (
-                v[part : part + CHUNK] if v.ndim else v for v in (*c[:4], self.scores, slopes)
-            )
+            places = slice(part, part + CHUNK)
+            labels, weights, cost, imputed = c.of_pairs(places)
+            scores, out = self.scores[places], slopes[places]
             torch.sub(weights * self.loss.first(labels, scores), cost * (scores - imputed), out=out)
         return slopes
 
     def value(self) -> float:
         c = self.constants
-        observed = c.weights * self.loss.value(c.labels, self.scores)
-        observed -= 0.5 * c.pair_cost * (self.scores - c.imputed).square()
+        observed = completed_losses(self.loss, c[:4], self.scores)
         mine = observed.sum(dtype=torch.float64) + _penalty(self.P, c.ridge_left)
         total = self._merged(mine.reshape(1))[0] + 0.5 * self.omega * (self.left_gram * self.right_gram).sum()
         if c.prior_left.shape[1]:
@@ -272,6 +271,19 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: FunctionCtx, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dP, dQ = ctx.saved_tensors
         return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
+
+
+def completed_losses(
+    loss: AbstractPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor
+) -> Tensor:
+    """l+ of observed pairs at their scores: w l(Y, z) - omega a b (z - Yt)^2 / 2, what they add to the sum over all.
+
+    `constants` are those of the pairs, as `Constants.of_pairs` gives them.
+    """
+    labels, weights, cost, imputed = constants
+    losses = weights * loss.value(labels, scores)
+    losses -= 0.5 * cost * (scores - imputed).square()
+    return losses
 
 
 def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from nearkin.embedding.two_tower.batch_losses.in_batch_softmax import InBatchSof
 from nearkin.embedding.two_tower.batch_losses.sampled_bce import SampledBCE as SampledBCE
 from nearkin.embedding.two_tower.choice import Auto as Auto
 from nearkin.embedding.two_tower.choice import Indexed as Indexed
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
 from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
 from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
 from nearkin.embedding.two_tower.solvers.adam import Adam as Adam
@@ -14,5 +15,6 @@ from nearkin.embedding.two_tower.solvers.full_batch import GradientDescent as Gr
 from nearkin.embedding.two_tower.solvers.gauss_newton import GaussNewton as GaussNewton
 from nearkin.embedding.two_tower.solvers.joint import Joint as Joint
 from nearkin.embedding.two_tower.solvers.sogram import SOGram as SOGram
+from nearkin.embedding.two_tower.solvers.sphere import SphereSweeps as SphereSweeps
 from nearkin.embedding.two_tower.solvers.sub_blocks import SubBlocks as SubBlocks
 from nearkin.embedding.two_tower.towers import Tower as Tower

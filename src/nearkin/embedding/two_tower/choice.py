@@ -14,6 +14,7 @@ from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.batch_losses.in_batch_hinge import InBatchHinge
 from nearkin.embedding.two_tower.batch_losses.in_batch_softmax import InBatchSoftmax
 from nearkin.embedding.two_tower.batch_losses.sampled_bce import SampledBCE
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.solvers.adam import Adam
 from nearkin.embedding.two_tower.solvers.als import ALS
@@ -21,6 +22,7 @@ from nearkin.embedding.two_tower.solvers.full_batch import LBFGS, GradientDescen
 from nearkin.embedding.two_tower.solvers.gauss_newton import GaussNewton
 from nearkin.embedding.two_tower.solvers.joint import Joint
 from nearkin.embedding.two_tower.solvers.sogram import SOGram
+from nearkin.embedding.two_tower.solvers.sphere import SphereSweeps
 from nearkin.embedding.two_tower.solvers.sub_blocks import SubBlocks
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
 from nearkin.embedding.two_tower.training import Limits
@@ -60,11 +62,11 @@ class Indexed(BaseEstimator):
     distortion_weight: float = 1.0
 
 
-Loss: TypeAlias = AllPairs | InBatchSoftmax | InBatchHinge | SampledBCE
-Solver: TypeAlias = ALS | Adam | GradientDescent | LBFGS | GaussNewton | SubBlocks | SOGram | Joint
+Loss: TypeAlias = AllPairs | CosineSoftmax | InBatchSoftmax | InBatchHinge | SampledBCE
+Solver: TypeAlias = ALS | Adam | GradientDescent | LBFGS | GaussNewton | SubBlocks | SOGram | Joint | SphereSweeps
 
 LOSSES: dict[str, Callable[[], Loss]] = {
-    kind.name: kind for kind in (AllPairs, InBatchSoftmax, InBatchHinge, SampledBCE)
+    kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)
 }
 SOLVERS: dict[str, Callable[[], Solver | Auto]] = {
     "auto": Auto,
@@ -78,6 +80,7 @@ SOLVERS: dict[str, Callable[[], Solver | Auto]] = {
     "gauss-newton-joint": partial(GaussNewton, alternating=False),
     "sub-blocks": SubBlocks,
     "sogram": SOGram,
+    "sphere": SphereSweeps,
 }
 
 
@@ -124,6 +127,8 @@ def choose(
     own = any(isinstance(tower, nn.Module) for tower in towers)
     way = _choose_solver(kind, settings(solver, "solver", SOLVERS), own or (featured and through is not None), through)
     all_pairs = isinstance(kind, AllPairs)
+    if isinstance(kind, CosineSoftmax):
+        regularization = _no_penalty(regularization, featured)
     limits = way.limits(sampled=not all_pairs) if isinstance(way, Adam) else way.limits()
     start = check_choice(way.start, "start", STARTS)
     from_als = start == "als" or (start == "auto" and all_pairs and not own)
@@ -167,14 +172,16 @@ def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Index
     """
     name, module = solver.name, None if index is None else index.module
     if isinstance(solver, Auto):
-        kind: type[ALS | Adam | Joint] = Adam
+        kind: type[ALS | Adam | Joint | SphereSweeps] = SphereSweeps if isinstance(loss, CosineSoftmax) else Adam
         if isinstance(loss, AllPairs) and not custom:
             joint = isinstance(module, JointIndex) and module.can_descend()
             kind = ALS if module is None else Joint if joint else Adam
         chosen = kind(max_seconds=solver.max_seconds, patience=solver.patience)
         chosen.max_iter = chosen.max_iter if solver.max_iter is None else solver.max_iter
-        return chosen
-    if not isinstance(loss, AllPairs) and not isinstance(solver, Adam):
+        solver = chosen
+    if isinstance(loss, CosineSoftmax) != isinstance(solver, SphereSweeps):
+        raise ValueError(f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together")
+    if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
         raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
     if isinstance(solver, Joint):
         _check_joint(module)
@@ -183,6 +190,20 @@ def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Index
     if solver.tables_only and custom:
         raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='adam' or 'auto'")
     return solver
+
+
+def _no_penalty(regularization: float | str, featured: bool) -> float:
+    """0, the strength of rows of length 1; ValueError for what `CosineSoftmax` would not use."""
+    if regularization != "auto":
+        raise ValueError(
+            f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
+            "CosineSoftmax(temperature=...) is what sets their strength"
+        )
+    if featured:
+        raise ValueError(
+            "the interactions have features, which loss='cosine-softmax' does not use; fit it without them"
+        )
+    return 0.0
 
 
 def _check_joint(module: TrainableIndex | None) -> None:

@@ -20,7 +20,7 @@ from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Choices, Indexed, check_pairs, choose, settings
 from nearkin.embedding.two_tower.fitting import Fitted, fit_towers
-from nearkin.embedding.two_tower.fold_in import History, Known, Solved, fold_in
+from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
@@ -36,15 +36,16 @@ class TwoTower(BaseEstimator):
     Parameters
     ----------
     n_components : k, length of the embeddings
-    loss : "all-pairs" (exact over all m x n pairs), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for
-        comparison), or an object with settings of its own: `nk.embedding.AllPairs(omega=...)`, `InBatchSoftmax`,
-        `InBatchHinge`, `SampledBCE`
+    loss : "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and
+        few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an object with
+        settings of its own: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
+        `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
-        "sub-blocks" | "sogram" | "joint", or an object: `nk.embedding.ALS(max_iter=...)`, `Adam(learning_rate=...)`,
-        `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`, `Auto(max_iter=...)`. "auto" is ALS,
-        with the branches fitted in each sweep, for the default towers, full-batch Adam for modules of your own and with
-        `index`, and "joint" for id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized
-        rows
+        "sub-blocks" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
+        `Adam(learning_rate=...)`, `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`,
+        `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the branches fitted in each sweep, for the default
+        towers, full-batch Adam for modules of your own and with `index`, "sphere" for "cosine-softmax", and "joint" for
+        id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized rows
     regularization : lambda of the rows' penalties; "auto" chooses it on held-out pairs
     left, right : torch modules to train as towers, called with the side's features, or with row numbers where it has
         none; None for an id embedding plus, where the side has features, a zero-initialised MLP of them, whose widths
@@ -187,7 +188,7 @@ class TwoTower(BaseEstimator):
         ValueError for an id that the model does not know, no pair at all, or a model of a sampled loss.
         """
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
-        return fold_in(history, known, self._solved(), self.left_encoder_, features)
+        return fold_in(history, known, self._fitted_loss(), self.left_encoder_, features)
 
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
@@ -195,9 +196,9 @@ class TwoTower(BaseEstimator):
         An index does not quantize them: that is done when they are added to it.
         """
         known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
-        return fold_in(history, known, self._solved(), self.right_encoder_, features)
+        return fold_in(history, known, self._fitted_loss(), self.right_encoder_, features)
 
-    def _solved(self) -> Solved:
+    def _fitted_loss(self) -> FittedLoss:
         """The all-pairs loss of the fit; ValueError for a sampled one, which no row can be solved for."""
         loss = settings(self.loss, "loss", LOSSES)
         if not isinstance(loss, AllPairs):
@@ -205,7 +206,7 @@ class TwoTower(BaseEstimator):
                 f"loss is {loss.name!r}; a new row is solved for the all-pairs loss only. Fit with loss='all-pairs', "
                 "or give transform_left or transform_right the features"
             )
-        return Solved(loss, self.omega_, self.regularization_, self.seen_)
+        return FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
 
     def recommend(
         self,

@@ -23,7 +23,7 @@ History: TypeAlias = Interactions | sp.spmatrix | sp.sparray | np.ndarray | Sequ
 NEWTON_STEPS = 20  # for a loss that is not quadratic; most need five
 
 
-class Solved(NamedTuple):
+class FittedLoss(NamedTuple):
     """The loss that the model was fitted with."""
 
     loss: AllPairs
@@ -42,7 +42,7 @@ class Known(NamedTuple):
 
 
 def fold_in(
-    history: History, known: Known, model: Solved, encoder: nn.Module | None, features: ArrayLike | None
+    history: History, known: Known, model: FittedLoss, encoder: nn.Module | None, features: ArrayLike | None
 ) -> np.ndarray:
     """(b, k) float32, the minimisers of the loss over the new rows p_i for the fixed embeddings q_j,
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nearkin._distributed import Group
 from nearkin.contracts import TrainableIndex
+from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
 from nearkin.embedding.two_tower.batch_losses.batch_loss import AbstractBatchLoss
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.tower_pair import TowerPair
@@ -20,6 +21,12 @@ class BatchLossSettings(Protocol):
     def from_objective(self, objective: Objective) -> AbstractBatchLoss: ...
 
 
+class SoftmaxSettings(Protocol):
+    """`loss=` of a softmax over all rights: what makes it."""
+
+    def from_objective(self, objective: Objective) -> SoftmaxLoss: ...
+
+
 @dataclass(frozen=True)
 class Plan:
     """An objective with the strength of its penalties, towers, and where their tables begin."""
@@ -29,11 +36,12 @@ class Plan:
     left: Side
     right: Side
     start: tuple[Tensor, Tensor]  # tables (m, k) and (n, k)
-    sampled: BatchLossSettings | None  # None for the all-pairs loss
+    sampled: BatchLossSettings | None  # None for a loss over all pairs
     index: TrainableIndex | None
     distortion_weight: float
     generator: torch.Generator
     group: Group
+    softmax: SoftmaxSettings | None = None  # None for any other loss
 
     def pair(self, group: Group | None = None) -> TowerPair:
         """The towers as one objective; id tables begin at `start`. `group` shares the work, by default the plan's."""

@@ -54,25 +54,6 @@ class TowerPair:
         adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
         return [adam] if turning is None else [adam, turning]
 
-    def index_is_ready(self) -> bool:
-        """Whether the index quantizes yet; one without phases always does."""
-        return not isinstance(self.index, PhasedIndex) or self.index.phase == "train"
-
-    def notes(self) -> dict[str, float]:
-        """The last step's distortion, where there is an index."""
-        return {} if self.index is None else {"distortion": self.distortion}
-
-    def ranked(self) -> tuple[Tensor, Tensor]:
-        """P (m, k) and Q (n, k) as they are searched: Q through the index, which learns nothing from it."""
-        P, Q = self.embeddings()
-        if self.index is None:
-            return P, Q
-        mode = self.index.training
-        with torch.no_grad():
-            Q = self.index.eval()(Q)[0]
-        self.index.train(mode)
-        return P, Q
-
     def modules(self) -> dict[str, nn.Module | TrainableIndex]:
         named: dict[str, nn.Module | TrainableIndex] = {"left": self.left.tower, "right": self.right.tower}
         return named if self.index is None else named | {"index": self.index}
@@ -92,8 +73,7 @@ class TowerPair:
     def value_and_gradient(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
         """Fill the parameters' `.grad` with the gradient of scale * L + distortion; return that value."""
         P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
-        R, distortion = self.quantized(Q)
-        self.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
+        R, distortion = self.quantized(Q, noted=True)
         value = self._objective(loss, scale, P, Q, R, distortion)
         value.backward()
         for side, X in zip(self.sides, (P, Q), strict=True):
@@ -113,9 +93,14 @@ class TowerPair:
         scaled = scale * (loss.differentiable(P, R, self.group) + self.penalty(P, Q))
         return scaled + self.distortion_weight * distortion
 
-    def quantized(self, Q: Tensor) -> tuple[Tensor, Tensor | float]:
-        """Q through the index, if there is one, and the distortion."""
-        return (Q, 0.0) if self.index is None else self.index(Q)
+    def quantized(self, Q: Tensor, *, noted: bool = False) -> tuple[Tensor, Tensor | float]:
+        """Q through the index, if there is one, and the distortion; a `noted` one is what the step's record says."""
+        if self.index is None:
+            return Q, 0.0
+        R, distortion = self.index(Q)
+        if noted:
+            self.distortion = float(distortion.detach())
+        return R, distortion
 
     def penalty(self, P: Tensor, Q: Tensor) -> Tensor:
         """Half the ridge-weighted squares of the id embeddings, or of the embeddings where there are none."""

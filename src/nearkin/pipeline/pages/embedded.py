@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from matplotlib.ticker import MaxNLocator
+
 from nearkin._storage import read_config
 from nearkin._types import Fields
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
 from nearkin.plots import new_axes, to_svg
-from nearkin.plots.style import SERIES
+from nearkin.plots.style import SERIES, for_page
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, paragraph, table
 
@@ -46,7 +48,8 @@ def map_page(folder: Path) -> Page:
     page.add(Section("Answers", facts(found)) if found else None)
     for title, name in (("Map", "map.svg"), ("Error", "error.svg")):
         file = folder / name
-        page.add(Section(title, figures((_drawing(file), ""))) if file.is_file() else None)
+        if file.is_file():
+            page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
     notes = "".join(map(paragraph, record.get("notes", [])))
     page.add(Section("Notes", notes) if notes else None)
     made = [[name, str(record[name])] for name in ("path", "understood", "loss", "solver", "dropped") if name in record]
@@ -86,11 +89,16 @@ def examples_section(run: Fields, word: str) -> Section | None:
 
 def making_section(run: Fields, names: tuple[str, ...]) -> Section | None:
     """What the folder was made of, and how long it took."""
-    made = [[name, str(run[name])] for name in names if run.get(name) is not None]
+    made = [[name, in_words(run[name])] for name in names if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
     made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
     return Section("Making", table(["", ""], made)) if made else None
+
+
+def in_words(value: object) -> str:
+    """A setting as a page shows it: numbers in four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _learning(run: Fields) -> Section | None:
@@ -100,11 +108,6 @@ def _learning(run: Fields) -> Section | None:
     ax = new_axes()
     ax.plot(range(1, len(values) + 1), values, color=SERIES[0], linewidth=1.8, marker="o", markersize=4)
     ax.set_xlabel("step")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel("objective")
     return Section("Learning", figures((to_svg(ax, "objective"), f"{len(values)} steps.")))
-
-
-def _drawing(file: Path) -> str:
-    """The <svg> element of a saved drawing."""
-    text = file.read_text(encoding="utf-8")
-    return text[text.index("<svg") :]

@@ -11,7 +11,7 @@ from nearkin.pipeline.embedding_folder import MAP
 from nearkin.pipeline.evaluate.neighbours import search_rows
 from nearkin.pipeline.folder import EVALUATION, RUN, read_record
 from nearkin.pipeline.left_side import LEFT
-from nearkin.pipeline.pages.embedded import map_page, towers_page
+from nearkin.pipeline.pages.embedded import in_words, map_page, towers_page
 from nearkin.pipeline.pages.hash_study import study_section
 from nearkin.pipeline.pages.trained import trained_page
 from nearkin.plots import new_axes, plot_convergence, to_svg
@@ -168,7 +168,7 @@ def _learning(run: Fields) -> Section | None:
 def _making(run: Fields) -> Section | None:
     if not run:
         return None
-    made = [[name.replace("_", " "), str(run[name])] for name in _MADE if run.get(name) is not None]
+    made = [[name.replace("_", " "), in_words(run[name])] for name in _MADE if run.get(name) is not None]
     seconds = [[f"seconds to {name}", f"{value:.2f}"] for name, value in run["seconds"].items()]
     return Section("Making", table(["", ""], made + seconds))
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from matplotlib.ticker import MaxNLocator
+
 from nearkin._types import Record
 from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
@@ -54,7 +56,7 @@ def _learning(run: Record) -> Section | None:
             values = [h[name] for h in history if name in h and h.get("phase", "index") == phase]
             if len(values) > 1:
                 label = f"{title}, {'sweeps of the towers' if phase == 'teacher' else 'rounds with the index'}"
-                parts.append((_curve(values, title), label))
+                parts.append((_curve(values, title, f"{phase}-{name}"), label))
     return Section("Learning", figures(*parts), _HOW) if parts else None
 
 
@@ -64,9 +66,10 @@ _HOW = (
 )
 
 
-def _curve(values: list[float], name: str) -> str:
+def _curve(values: list[float], name: str, key: str) -> str:
     ax = new_axes()
     ax.plot(range(1, len(values) + 1), values, color=SERIES[0], linewidth=1.8, marker="o", markersize=4)
     ax.set_xlabel("step")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_ylabel(name)
-    return to_svg(ax, name)
+    return to_svg(ax, key)

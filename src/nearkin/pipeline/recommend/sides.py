@@ -102,7 +102,7 @@ def with_histories(sides: Sides, folder: str | os.PathLike, history: Interaction
 
 def _folded(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
     """New rows (b, d) for an index of `nearkin train`: its loss solved against the vectors that its codes stand for."""
-    from nearkin.embedding.two_tower.fold_in import Known, Solved, fold_in  # torch: only newcomers need it
+    from nearkin.embedding.two_tower.fold_in import FittedLoss, Known, fold_in  # torch: only newcomers need it
     from nearkin.embedding.two_tower.objective import AllPairs
 
     arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}
@@ -112,7 +112,7 @@ def _folded(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
         )
     pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
     known = Known(sides.right_ids, sides.vectors(), "right", np.ones(len(sides.right_ids)))
-    return fold_in(history, known, Solved(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
+    return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
 
 
 def numbers_of(names: ArrayLike, ids: np.ndarray, word: str) -> np.ndarray:

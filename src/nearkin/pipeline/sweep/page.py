@@ -2,10 +2,12 @@
 
 import html
 
+from matplotlib.ticker import FuncFormatter, LogLocator
+
 from nearkin.pipeline.sweep.choose import frontier
 from nearkin.pipeline.sweep.sweep import Sweep
 from nearkin.plots import plot_against_bytes, to_svg
-from nearkin.plots.style import SERIES, new_axes
+from nearkin.plots.style import INK, SERIES, new_axes
 from nearkin.report import Page, Section
 from nearkin.report.parts import figures, table
 
@@ -43,12 +45,17 @@ def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
     best = frontier(sweep.trials)
     rates = [trial.queries_per_second for trial in best]
     ax.plot([trial.mean() for trial in best], rates, "o-", color=SERIES[0], linewidth=1.6, markersize=4)
-    for trial in best:
-        ax.annotate(f"{trial.n_bytes} B", (trial.mean(), trial.queries_per_second), fontsize=8, xytext=(3, 4),
-                    textcoords="offset points")  # fmt: skip
+    for trial, following in zip(best, [*rates[1:], 0.0], strict=True):
+        below = following > trial.queries_per_second  # the line rises: its lower side is free
+        ax.annotate(f"{trial.n_bytes} B", (trial.mean(), trial.queries_per_second), fontsize=8, color=INK,
+                    xytext=(4, -10 if below else 4), textcoords="offset points")  # fmt: skip
     ax.set_xlabel(label)
     ax.set_ylabel("queries a second")
     ax.set_yscale("log")
+    ax.margins(x=0.08, y=0.12)
+    ax.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    for set_format in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        set_format(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     return [
         (to_svg(bytes_picture, "bytes"), "Neighbours kept by the codes alone, and of the candidates ranked again."),
         (to_svg(ax, "speed"), "Speed of the codes on the frontier, this machine, searched by codes alone."),
@@ -56,7 +63,7 @@ def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
 
 
 def html_line(text: str) -> str:
-    """A line of an answer with its command set as code."""
-    said, _, command = text.partition("nearkin compress")
-    line = html.escape(said)
-    return f"{line}<code>nearkin compress{html.escape(command)}</code>" if command else line
+    """A line of an answer with its command set as code, whose words do not break."""
+    said, found, command = text.partition("nearkin compress")
+    words = " ".join(f"<span>{html.escape(word)}</span>" for word in f"{found}{command}".split())
+    return html.escape(said) + (f"<code>{words}</code>" if found else "")

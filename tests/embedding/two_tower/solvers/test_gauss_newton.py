@@ -28,7 +28,7 @@ def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Gene
     towers, L = pair(rng), loss()
     solver = NewtonSteps(towers, L)
     point = L.at(*towers.embeddings())
-    product = solver._product(point, active)
+    product = solver._matvec(point, active)
     parameters = [s.parameters() for s, on in zip(towers.sides, active, strict=True) if on]
     size = sum(p.numel() for named in parameters for p in named.values())
     d = torch.tensor(rng.standard_normal((2, size)), dtype=torch.float32)
@@ -86,7 +86,7 @@ def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator,
     active = (number == 0, number == 1)
     weight = towers.sides[number].tower.weight
     d = torch.tensor(rng.standard_normal(18), dtype=torch.float32)
-    found = solver._product(L.at(*towers.embeddings()), active)(d)[:15]
+    found = solver._matvec(L.at(*towers.embeddings()), active)(d)[:15]
 
     def gradient(h: float) -> torch.Tensor:
         for p in towers.parameters():

@@ -6,11 +6,13 @@ import scipy.sparse as sp
 import torch
 
 import nearkin as nk
+from nearkin.embedding import SubBlocks
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.solvers.sub_blocks import CellSteps
 from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
+from nearkin.quantization import IndexingLayer
 
 M, N = 12, 8  # divisible by the grid: cells of one size, so that the mean is the whole and not only on average
 
@@ -53,3 +55,10 @@ def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, l
     assert penalty > 0.1 * whole, "a penalty that could be missed"
     for total, p in zip(watch.sums, solver.parameters, strict=True):
         torch.testing.assert_close(total / watch.count, p.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_a_record_says_the_distortion_of_an_index() -> None:
+    pairs = nk.Interactions.from_pairs(*sp.random(40, 30, density=0.3, random_state=0).nonzero())
+    solver = SubBlocks(max_iter=2, grid=2)
+    model = nk.TwoTower(4, solver=solver, index=IndexingLayer(4, 2, 8, random_state=0), random_state=0).fit(pairs)
+    assert np.isfinite([record["distortion"] for record in model.history_]).all()

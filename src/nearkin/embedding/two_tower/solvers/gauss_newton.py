@@ -109,26 +109,26 @@ class NewtonSteps(AbstractTowerSolver):
         gradient = torch.cat([p.grad.reshape(-1) for p in parameters])  # pyright: ignore[reportOptionalMemberAccess]
         point = self.loss.at(*self.pair.embeddings())
         x = torch.cat([p.detach().reshape(-1) for p in parameters])
-        product = self._product(point, active)
+        matvec = self._matvec(point, active)
 
         def value(y: Tensor) -> float:
             _write(parameters, y)
             return self.pair.value(self.loss, self.scale)
 
         damping = float(self.damping[number])
-        preconditioner = self._preconditioner(point, active, product, damping)
+        preconditioner = self._preconditioner(point, active, matvec, damping)
         step = newton_step(
-            value, gradient, product, x, start_value=before, damping=damping, preconditioner=preconditioner,
+            value, gradient, matvec, x, start_value=before, damping=damping, preconditioner=preconditioner,
             max_iter=self.cg_steps,
         )  # fmt: skip
         _write(parameters, step.x)
         self.damping[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
-    def _product(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
+    def _matvec(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
         """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
 
-        def product(d: Tensor) -> Tensor:
+        def matvec(d: Tensor) -> Tensor:
             pushed, directions, offset = [], [], 0
             for side, on, X in zip(self.pair.sides, active, (point.P, point.Q), strict=True):
                 size = _size(side) if on else 0
@@ -146,14 +146,14 @@ class NewtonSteps(AbstractTowerSolver):
                     parts += [self.scale * part.reshape(-1) for part in pulled.values()]
             return torch.cat(parts)
 
-        return product
+        return matvec
 
     def _preconditioner(
-        self, point: AllPairsPoint, active: tuple[bool, bool], product: Callable[[Tensor], Tensor], damping: float
+        self, point: AllPairsPoint, active: tuple[bool, bool], matvec: Callable[[Tensor], Tensor], damping: float
     ) -> Callable[[Tensor], Tensor]:
         size = sum(_size(side) for side, on in zip(self.pair.sides, active, strict=True) if on)
         signs = [torch.randint(0, 2, (size,), generator=self.generator) * 2.0 - 1 for _ in range(PROBES)]
-        diagonal = (sum((s * product(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
+        diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
         diagonal = diagonal + damping + 0.01 * diagonal.mean()
         solves: list[tuple[slice, Callable[[Tensor], Tensor]]] = []
         offset = 0

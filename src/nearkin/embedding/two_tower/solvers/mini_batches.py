@@ -62,8 +62,7 @@ class MiniBatches(AbstractTowerSolver):
         rows, columns = self.rows[places], self.columns[places]
         zero_grad(self.parameters)
         P, E = self.pair.embed_left(rows), self.pair.right.embed_rows(columns)
-        Q, distortion = self.pair.quantized(E)
-        self.pair.distortion = float(distortion.detach()) if isinstance(distortion, Tensor) else distortion
+        Q, distortion = self.pair.quantized(E, noted=True)
         loss = self.batch_loss(PairBatch(rows, columns, places, P, Q), self.pair, self.generator)
         loss = loss + self.pair.distortion_weight * distortion
         for side, X, numbers, share in zip(self.pair.sides, (P, E), (rows, columns), self.shares, strict=True):

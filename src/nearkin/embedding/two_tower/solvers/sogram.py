@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, completed_losses
 from nearkin.embedding.two_tower.batch_losses.batch_loss import AbstractBatchLoss, PairBatch
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.mini_batches import MiniBatches
@@ -66,9 +66,7 @@ class RunningGramians(AbstractBatchLoss):
     def __call__(self, batch: PairBatch, pair: TowerPair, generator: torch.Generator) -> Tensor:
         m, n = self.loss.shape
         c, size = self.constants, len(batch.rows)
-        labels, weights, cost, imputed = (v[batch.places] if v.ndim else v for v in c[:4])
-        z = (batch.P * batch.Q).sum(1)
-        observed = weights * self.loss.loss.value(labels, z) - 0.5 * cost * (z - imputed).square()
+        observed = completed_losses(self.loss.loss, c.of_pairs(batch.places), (batch.P * batch.Q).sum(1))
         rows = torch.randint(m, (size,), generator=generator)
         columns = torch.randint(n, (size,), generator=generator)
         P = torch.cat([pair.embed_left(rows), c.prior_left[rows]], 1)

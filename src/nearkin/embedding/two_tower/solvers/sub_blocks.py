@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, completed_losses
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.optimizer_state import pack_optimizers, unpack_optimizers
 from nearkin.embedding.two_tower.plan import Plan
@@ -98,7 +98,7 @@ class CellSteps(AbstractTowerSolver):
         """One Adam step on a cell; returns its estimate of the whole loss a pair."""
         zero_grad(self.parameters)
         P, E = self.pair.embed_left(rows), self.pair.right.embed_rows(columns)
-        Q, distortion = self.pair.quantized(E)
+        Q, distortion = self.pair.quantized(E, noted=True)
         value = cells * self._loss(P, Q, rows, columns)
         for side, X, numbers, ridge in zip(self.pair.sides, (P, E), (rows, columns), self.pair.ridge, strict=True):
             penalty = 0.5 * (ridge[numbers] * penalised(side, X, numbers).square()).sum()
@@ -115,9 +115,7 @@ class CellSteps(AbstractTowerSolver):
         cell = sp.csr_matrix(self.places[rows.numpy()])[:, columns.numpy()].tocoo()
         i, j = (torch.from_numpy(numbers).long() for numbers in (cell.row, cell.col))
         places = torch.from_numpy(cell.data)
-        labels, weights, cost, imputed = (v[places] if v.ndim else v for v in c[:4])
-        z = (P[i] * Q[j]).sum(1)
-        observed = (weights * self.loss.loss.value(labels, z) - 0.5 * cost * (z - imputed).square()).sum()
+        observed = completed_losses(self.loss.loss, c.of_pairs(places), (P[i] * Q[j]).sum(1)).sum()
         P, Q = torch.cat([P, c.prior_left[rows]], 1), torch.cat([Q, -c.prior_right[columns]], 1)
         P_c, Q_c = P.T @ (c.a[rows] * P), Q.T @ (c.b[columns] * Q)
         return observed + 0.5 * self.loss.omega * (P_c * Q_c).sum()

@@ -1,0 +1,104 @@
+"""Flows, Figure 3 in small: recurrent policies by evolution strategies on three gymnasium tasks without MuJoCo.
+
+h <- tanh(h W + x V), d = 200, and an action affine in h. W moves by the stochastic flow (s = 2, matchings drawn by
+|x|), by the exact exponential, freely from a Gaussian start, or freely from an orthogonal one with a projection every
+5 steps; a purely affine policy stands beside. The paper has 800 machines, ten seeds and MuJoCo's tasks.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import nearkin as nk
+
+TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
+D, POPULATION, GENERATIONS, LONGEST, SEEDS = 200, 32, 15, 200, 3
+NOISE, PERIOD = 0.1, 5
+METHODS: dict[str, Callable[..., Any] | None] = {
+    "stoch-ortRNN": lambda p: nk.orthogonal.StochasticFlow(p, 0.5, 2, "abs", scale="none", maximize=True),
+    "exact-ortRNN": lambda p: nk.orthogonal.RiemannianDescent(p, 0.05, maximize=True),
+    "ortinit-vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
+    "vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
+    "affine": None,
+}
+
+
+def policy(method: str, inputs: int, actions: int, seed: int) -> nn.ParameterDict:
+    """The parameters: W, V, u of a recurrent policy, A, b of an affine one."""
+    draw = torch.Generator().manual_seed(seed)
+    if method == "affine":
+        return nn.ParameterDict({"A": torch.zeros(inputs, actions), "b": torch.zeros(1, actions)})
+    module = nn.ParameterDict(
+        {
+            "W": nn.Parameter(torch.randn(D, D, generator=draw) / D**0.5),
+            "V": nn.Parameter(torch.randn(inputs, D, generator=draw)),
+            "u": nn.Parameter(torch.randn(D, actions, generator=draw) / D**0.5),
+        }
+    )
+    if method != "vanRNN":
+        nk.orthogonal.orthogonal_(module, "W", random_state=seed)
+    return module
+
+
+def returns(environments: Any, p: dict[str, Tensor], actions: int, seed: int) -> Tensor:
+    """The sum of rewards of one episode for each of the b policies (b, ...)."""
+    seen, _ = environments.reset(seed=seed)
+    hidden = torch.zeros(len(seen), 1, D)
+    alive, total = np.ones(len(seen), bool), np.zeros(len(seen))
+    for _ in range(LONGEST):
+        x = torch.from_numpy(np.asarray(seen, np.float32)).unsqueeze(1)
+        if "W" in p:
+            hidden = torch.tanh(hidden @ p["W"] + x @ p["V"])
+            out = (hidden @ p["u"])[:, 0]
+        else:
+            out = (x @ p["A"])[:, 0] + p["b"][:, 0]
+        act = out.argmax(1).numpy() if actions > 1 else 2 * torch.tanh(out).numpy()
+        seen, reward, ended, cut, _ = environments.step(act)
+        total += alive * reward
+        alive &= ~(ended | cut)
+        if not alive.any():
+            break
+    return torch.from_numpy(total)
+
+
+def train(task: str, method: str, seed: int) -> list[float]:
+    """The mean return of each generation."""
+    actions = TASKS[task]
+    environments = gymnasium.make_vec(task, POPULATION, vectorization_mode="sync")
+    module = policy(method, environments.single_observation_space.shape[0], actions, seed)
+    build, half = METHODS[method], POPULATION // 2
+    rest = [value for name, value in module.items() if name != "W"]
+    optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]])] if build else [])
+    draw, means = torch.Generator().manual_seed(seed), []
+    for generation in range(GENERATIONS):
+        noise = {name: torch.randn(half, *p.shape, generator=draw) for name, p in module.items()}
+        policies = {name: p.detach() + NOISE * torch.cat([noise[name], -noise[name]]) for name, p in module.items()}
+        reward = returns(environments, policies, actions, 1000 * seed + generation)
+        ranks = reward.argsort().argsort().float() / (len(reward) - 1) - 0.5
+        weight = (ranks[:half] - ranks[half:]) / NOISE
+        for name, p in module.items():
+            p.grad = torch.einsum("b,b...->...", weight, noise[name]) / half
+        for optimizer in optimizers:
+            optimizer.step()
+        if method == "ortinit-vanRNN" and (generation + 1) % PERIOD == 0:
+            left, _, right = torch.linalg.svd(module["W"].detach())
+            module["W"].data = left @ right
+        means.append(float(reward.mean()))
+    environments.close()
+    return means
+
+
+def flows_rl(data: Path) -> list[dict[str, Any]]:
+    """Flows, Figure 3 in small: the curves of every task, method and seed."""
+    del data
+    rows = []
+    for task, method, seed in product(TASKS, METHODS, range(SEEDS)):
+        rows.append({"task": task, "method": method, "seed": seed, "curve": train(task, method, seed)})
+        print({**rows[-1], "curve": rows[-1]["curve"][-1]}, flush=True)
+    return rows

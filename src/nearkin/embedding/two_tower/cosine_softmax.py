@@ -1,0 +1,48 @@
+"""`loss=CosineSoftmax(...)`: softmax over all rights on cosines, from a table of pairs."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from nearkin._check import check_real
+from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.objective import AllPairs, Objective
+from nearkin.records import Interactions
+
+LOWEST = 0.03  # exp(2 / temperature) must stay within float32
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CosineSoftmax(BaseEstimator):
+    """`TwoTower(loss=CosineSoftmax(...))`: cross-entropy of each pair's right among all rights, on rows of length 1.
+
+    Sharp where the squared loss is not: a score far below the best costs nothing, so few dimensions rank many rights.
+    It is trained by `SphereSweeps`, on id tables, without an index; see `nearkin.embedding.all_pairs.softmax`.
+
+    Parameters
+    ----------
+    temperature : what cosines are divided by, at least 0.03; small tables with long histories want more (0.2), so
+        choose it on validation pairs
+    cost_power : a right counts d_j^power in the sums, d_j its number of pairs, so that popular rights are recommended
+        less; 0 counts all alike
+    weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
+    """
+
+    temperature: float = 0.1
+    cost_power: float = 0.0
+    weighting: str = "log"
+
+    name: ClassVar[str] = "cosine-softmax"
+
+    def objective(self, interactions: Interactions) -> Objective:
+        """Weights and costs, as the all-pairs loss has them."""
+        check_real(self.temperature, "temperature", low=LOWEST)
+        return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
+
+    def from_objective(self, objective: Objective) -> SoftmaxLoss:
+        """The loss of these pairs; rights without a pair are left out of the sums."""
+        pairs = objective.interactions
+        b = np.where(np.diff(pairs.columns.indptr) > 0, objective.b, 0.0)
+        return SoftmaxLoss(pairs, temperature=self.temperature, weights=objective.weights, b=b)

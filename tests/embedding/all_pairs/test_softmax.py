@@ -1,0 +1,72 @@
+"""The softmax over all rights against its slow twin, central differences, and samples that stand for all."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from tests.reference.softmax import dense_softmax
+
+SHAPE = 12, 9
+
+
+@pytest.fixture
+def matrix(rng: np.random.Generator) -> sp.csr_matrix:
+    dense = rng.random(SHAPE) * (rng.random(SHAPE) < 0.4)
+    dense[3] = 0  # a left row without a pair
+    return sp.csr_matrix(dense)
+
+
+@pytest.fixture
+def case(matrix: sp.csr_matrix, rng: np.random.Generator) -> tuple:
+    """The loss, P, Q, the dense weights and b; one right is left out of the sums."""
+    b = rng.random(SHAPE[1]) + 0.1
+    b[4] = 0
+    P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in SHAPE)
+    loss = SoftmaxLoss(matrix, temperature=0.7, weights=matrix.data, b=b)
+    return loss, P, Q, torch.tensor(matrix.toarray()), torch.tensor(b)
+
+
+def test_value_is_that_of_the_sum_over_pairs(case: tuple) -> None:
+    loss, P, Q, W, b = case
+    assert loss.value(P, Q) == pytest.approx(float(dense_softmax(P, Q, W, b, 0.7)), rel=1e-12)
+
+
+def test_gradient_is_that_of_the_slow_twin_and_of_central_differences(case: tuple) -> None:
+    loss, P, Q, W, b = case
+    P.requires_grad_(), Q.requires_grad_()
+    dense_softmax(P, Q, W, b, 0.7).backward()
+    P_, Q_ = P.detach(), Q.detach()
+    dP, dQ = loss.gradient(P_, Q_)
+    torch.testing.assert_close(dP, P.grad, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(dQ, Q.grad, rtol=1e-10, atol=1e-10)
+    for at, h in (((2, 1), 1e-6), ((7, 4), 1e-6)):
+        step = torch.zeros_like(Q_)
+        step[at] = h
+        numeric = (loss.value(P_, Q_ + step) - loss.value(P_, Q_ - step)) / (2 * h)
+        assert float(dQ[at]) == pytest.approx(numeric, rel=1e-6, abs=1e-6)
+
+
+def test_samples_estimate_masses_and_the_right_slope_without_bias(case: tuple) -> None:
+    loss, P, Q, _, _ = case
+    whole = loss.left(P, Q)
+    masses = [loss.left(P, Q, one[None]).log_masses.exp() for one in loss.rights]
+    torch.testing.assert_close(torch.stack(masses).mean(0), whole.log_masses.exp())
+    slopes = [loss.right(P, Q, whole.log_masses, one[None]) for one in loss.lefts]
+    torch.testing.assert_close(torch.stack(slopes).mean(0), loss.right(P, Q, whole.log_masses))
+
+
+def test_large_scores_do_not_overflow(case: tuple) -> None:
+    loss, P, Q, _, _ = case
+    assert np.isfinite(loss.value(1e3 * P.float(), Q.float()))
+    assert all(bool(g.isfinite().all()) for g in loss.gradient(1e3 * P.float(), Q.float()))
+
+
+def test_what_does_not_fit_is_refused_by_name(matrix: sp.csr_matrix) -> None:
+    with pytest.raises(ValueError, match="temperature"):
+        SoftmaxLoss(matrix, temperature=0.0)
+    with pytest.raises(ValueError, match="weights has shape"):
+        SoftmaxLoss(matrix, temperature=0.1, weights=[1.0, 2.0])
+    with pytest.raises(ValueError, match="b is 0 for every right"):
+        SoftmaxLoss(matrix, temperature=0.1, b=np.zeros(SHAPE[1]))

@@ -1,0 +1,107 @@
+"""Sweeps on rows of length 1: against a slow twin, down the loss, resumed, and through `TwoTower`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch.nn.functional import normalize
+
+import nearkin as nk
+from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps
+from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.solvers.sphere import SweepsOnSphere
+from tests.reference.softmax import dense_sweep
+
+SHAPE = 30, 20
+
+
+@pytest.fixture
+def matrix(rng: np.random.Generator) -> sp.csr_matrix:
+    return sp.csr_matrix(rng.random(SHAPE) * (rng.random(SHAPE) < 0.3) + np.eye(*SHAPE) + np.eye(*SHAPE, k=-10))
+
+
+def planted(m: int, n: int) -> nk.Interactions:
+    """Planted pairs without their features."""
+    pairs = nk.data.planted_interactions(m, n, random_state=0).interactions
+    return nk.Interactions.from_matrix(pairs.matrix())
+
+
+def solver_of(matrix: sp.csr_matrix, rng: np.random.Generator, **options) -> SweepsOnSphere:
+    P, Q = (normalize(torch.tensor(rng.standard_normal((size, 6)))) for size in matrix.shape)
+    loss = SoftmaxLoss(matrix, temperature=0.3, weights=matrix.data)
+    return SweepsOnSphere(loss, P, Q, **{"sweeps": 40, "generator": torch.Generator().manual_seed(0)} | options)
+
+
+def test_a_sweep_is_that_of_the_slow_twin(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    solver = solver_of(matrix, rng, momentum=0.0)
+    b, W = torch.ones(SHAPE[1], dtype=torch.float64), torch.tensor(matrix.toarray())
+    P, Q = dense_sweep(solver.P, solver.Q, W, b, 0.3, rate=1.0)
+    solver.step()
+    torch.testing.assert_close(solver.P, P)
+    torch.testing.assert_close(solver.Q, Q)
+
+
+def test_sweeps_lower_the_loss_on_unit_rows(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    solver = solver_of(matrix, rng)
+    values = [solver.step() for _ in range(40)]
+    assert values[-1] < 0.9 * values[0]
+    assert values[-1] < values[10]
+    for X in solver.embeddings():
+        torch.testing.assert_close(X.norm(dim=1), torch.ones(len(X), dtype=X.dtype))
+
+
+def test_rows_without_a_pair_stay_zero(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    dense = matrix.toarray()
+    dense[4] = dense[:, 7] = 0
+    solver = solver_of(sp.csr_matrix(dense), rng, n_sampled=5)
+    solver.step()
+    assert not solver.P[4].any()
+    assert not solver.Q[7].any()
+
+
+def test_a_resumed_solver_goes_on_alike(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
+    first, second = solver_of(matrix, rng, n_sampled=8), solver_of(matrix, rng, n_sampled=8)
+    first.step()
+    second.load_state({name: value.clone() for name, value in first.state().items()})
+    assert first.step() == second.step()
+    torch.testing.assert_close(first.Q, second.Q, rtol=0, atol=0)
+
+
+def test_the_estimator_learns_saves_and_goes_on(tmp_path: Path) -> None:
+    parts = nk.data.split_random(planted(300, 200), random_state=0)
+    model = nk.TwoTower(16, loss="cosine-softmax", random_state=0).set_params(loss__temperature=0.2)
+    model.fit(parts.train)
+    counts = np.bincount(parts.train.indices, minlength=200).astype(np.float32)[:, None]
+    by_count = nk.metrics.ranking_metrics(np.ones((300, 1), np.float32), counts, parts.test, seen=parts.train, k=20)
+    assert model.solver_ == "sphere"
+    assert model.evaluate(parts.test, k=20)["ndcg@20"] > 1.3 * by_count["ndcg@20"]
+    model.save(tmp_path / "emb")
+    loaded = nk.TwoTower.load(tmp_path / "emb")
+    assert isinstance(loaded.loss, CosineSoftmax)
+    assert loaded.loss.temperature == 0.2
+    model.partial_fit(parts.valid, max_iter=1)
+    np.testing.assert_allclose(np.linalg.norm(model.left_embeddings_, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"regularization": 0.1}, "rows of length 1 have no penalty"),
+        ({"solver": "als"}, "go only together"),
+        ({"loss": AllPairs(), "solver": SphereSweeps()}, "go only together"),
+        ({"solver": SphereSweeps(momentum=1.0)}, "momentum"),
+        ({"loss": CosineSoftmax(temperature=-1.0)}, "temperature"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        nk.TwoTower(4, **{"loss": "cosine-softmax"} | options).fit(planted(60, 40))
+
+
+def test_features_are_refused() -> None:
+    pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    assert pairs.left_features is not None
+    with pytest.raises(ValueError, match="features"):
+        nk.TwoTower(4, loss="cosine-softmax").fit(pairs)

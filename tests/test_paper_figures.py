@@ -1,0 +1,118 @@
+"""The protocols of GCD's Figure 3, the flows' Table 2, Figure 4 and Theorem 5.1, and SCQ's splits, in small."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.hashing.problems import Features
+from benchmarks.papers import flows_mlp, flows_sorting, flows_theorem, gcd_figure_3, scq_whole
+from benchmarks.papers.run import OTHERS
+from benchmarks.papers.scq_printed import whole_cells
+from benchmarks.subjects import HERE, SUBJECTS
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.skew import right_skew
+from nearkin.orthogonal.colouring import round_robin
+
+
+@pytest.mark.parametrize("rule", ["Cayley", "GCD-R", "GCD-G", "GCD-S"])
+def test_one_lambda_turns_every_rules_pairs_by_the_same_angle(rule: str) -> None:
+    """R' - R = -lambda / sqrt(2) R A on the pairs chosen, to first order; Cayley chooses all of them."""
+    model = gcd_figure_3.Model((3, 3), 6).double()
+    model.R.data = haar_orthogonal(6, 6, random_state=0, dtype=torch.float64)
+    model.R.grad = torch.from_numpy(np.random.default_rng(1).standard_normal((6, 6)))
+    R, A = model.R.detach().clone(), right_skew(model.R.detach(), model.R.grad)
+    gcd_figure_3.descent(model, rule, 1e-6, 0)()
+    moved = R.T @ (model.R.detach() - R) / 1e-6
+    expected = -A / 2**0.5
+    chosen = moved.abs() > 1e-3 * expected.abs().max()
+    assert int(chosen.sum()) == (30 if rule == "Cayley" else 6)
+    torch.testing.assert_close(moved[chosen], expected[chosen], rtol=1e-4, atol=1e-4)
+
+
+def test_the_index_is_straight_through_and_its_distortion_has_the_codebooks_gradient() -> None:
+    model = gcd_figure_3.Model((4, 5), 4)
+    model.codebooks = nn.Parameter(torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)))
+    X = torch.randn(7, 4, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    T, distortion = model.through(X)
+    near = torch.cdist(X.detach().reshape(7, 2, 2).transpose(0, 1), model.codebooks).argmin(-1)
+    wanted = torch.cat([model.codebooks[m][near[m]] for m in range(2)], dim=1)
+    torch.testing.assert_close(T, wanted)
+    torch.testing.assert_close(distortion, (X - wanted).square().sum(1).mean())
+    (slope,) = torch.autograd.grad(T.sum(), X, retain_graph=True)
+    torch.testing.assert_close(slope, torch.ones_like(X))
+    distortion.backward()
+    assert model.codebooks.grad is not None
+    assert float(model.codebooks.grad.abs().max()) > 0
+
+
+def test_the_hinge_leaves_out_the_item_itself() -> None:
+    model, ids = gcd_figure_3.Model((2, 2), 4), torch.tensor([0, 0])
+    X = model.items(ids)
+    assert bool(torch.isnan(model.hinge(torch.tensor([0, 1]), X, ids))), "no other item in the batch: no negatives"
+    ids = torch.tensor([0, 1])
+    loss = model.hinge(torch.tensor([0, 1]), model.items(ids), ids)
+    P, Q = (nn.functional.normalize(table.weight.detach()) for table in (model.left, model.right))
+    S = P @ Q.T
+    wanted = [max(0.0, 0.1 - float(S[0, 0] - S[0, 1])), max(0.0, 0.1 - float(S[1, 1] - S[1, 0]))]
+    assert float(loss.detach()) == pytest.approx(np.mean(wanted), abs=1e-6)
+
+
+def test_a_compiled_series_is_the_exponential_and_the_flow_its_mean() -> None:
+    """One short step: twenty terms are matrix_exp, and the mean of the flow over all rounds has its slope."""
+    d, eta = 16, 1e-4
+    q = 1.0 + np.random.default_rng(0).permutation(d)
+    X = haar_orthogonal(d, d, random_state=2, dtype=torch.float64).numpy()
+    series = flows_sorting.series(X.copy(), q, eta, 1, 20)
+    np.testing.assert_allclose(series, flows_sorting.exponential(X, q, eta, 1), atol=1e-14)
+    rounds = round_robin(d).numpy()
+    steps = [flows_sorting.flow(X.copy(), q, eta / 100, pairs[None]) - X for pairs in rounds]
+    slope = np.mean(steps, axis=0) / (eta / 100)
+    n = np.arange(d, 0, -1)
+    M = X.T @ (q[:, None] * X)
+    np.testing.assert_allclose(slope, X @ (M * (n[None, :] - n[:, None])), rtol=1e-2, atol=0.02 * np.abs(slope).max())
+    assert np.sum(n * np.diag(series.T @ (q[:, None] * series))) > np.sum(n * np.diag(M)), "it ascends"
+
+
+def test_a_climb_ends_where_no_neighbour_is_better() -> None:
+    """The top of a hill away from the start, tried on all four sides."""
+    rates, tried = flows_mlp.climb(lambda r: -abs(np.log(r[0] / 0.9)) - 2 * abs(np.log(r[1] / (1 / 9))))
+    assert rates == pytest.approx((0.9, 1 / 9))
+    assert {(2, -1), (2, -3), (1, -2), (3, -2)} <= tried.keys()
+
+
+def test_theorem_5_1_and_a_biased_estimate_fails_its_condition() -> None:
+    Omega = torch.tensor([[0.0, 1, 2, 3], [-1, 0, 4, 5], [-2, -4, 0, 6], [-3, -5, -6, 0]], dtype=torch.float64)
+    mean, square = flows_theorem.mean_estimate(Omega)
+    torch.testing.assert_close(mean, Omega)
+    assert square == pytest.approx(3 * float(Omega.square().sum()))
+    assert len(flows_theorem.matchings(6)) == 15
+
+
+def test_validation_images_leave_the_training_set() -> None:
+    labels = np.repeat(np.arange(3), 50)
+    X = np.arange(150, dtype=np.float32)[:, None]
+    v = scq_whole.validation(Features("x", X, labels, X[:1], labels[:1]))
+    assert len(v.queries) == 60
+    assert len(v.base) == 90
+    assert not set(v.queries[:, 0]) & set(v.base[:, 0])
+    assert np.bincount(v.query_labels).tolist() == [20, 20, 20]
+
+
+def test_k_means_hashing_counts_with_its_best_b() -> None:
+    def row(method: str, value: float) -> dict:
+        return {"set": "raw", "bits": 32, "method": method, "map": value, "prec@r2": 1, "prec@1k": 1, "fit seconds": 1}
+
+    rows = [row(name, 1.0) for name in ("SpH", "BA", "ITQ", "SCQ-OnE", "SCQ-OgE")]
+    rows += [row(f"KMH, b = {b}", b / 10) for b in (2, 4, 8)]
+    assert whole_cells(rows, "raw")[32][0]["KMH"]["map"] == 0.8
+    assert whole_cells(rows[1:], "raw") == {}, "a cell needs all six methods"
+
+
+def test_the_commands_of_other_benchmarks_name_modules_that_are_there() -> None:
+    for command in OTHERS:
+        subject, *words = command.split()
+        module, *arguments = SUBJECTS[subject].command(words)
+        code = (HERE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        for word in arguments:
+            assert word.removeprefix("--").split(".")[0] in code or word.isdigit(), command
