@@ -83,7 +83,7 @@ class Quantizer(Protocol):
         """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
         ...
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder; it appears whole or not at all."""
         ...
 
