@@ -36,8 +36,9 @@ from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, Stochasti
 NAME = "orthogonal_language_model"
 BITS = 4
 GRID = tuple(0.001 * 4.0**power for power in range(8))  # step lengths, for every method
-STEPS = 60  # SpinQuant: 100
+STEPS = 40  # SpinQuant: 100
 CACHE = Path(__file__).parents[1] / ".cache"
+SMALLER = Shape(d=64, layers=2, heads=2, hidden=128, length=64, steps=400, batch=16)
 SMALL = Shape(d=32, layers=2, heads=2, hidden=64, length=32, steps=30, batch=8)
 
 
@@ -67,8 +68,8 @@ METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS i
 class Task:
     """A trained network, its text, and how rotations of it are judged."""
 
-    def __init__(self, shape: Shape, cache: Path, device: str, batch: int, judged: int) -> None:
-        self.shape, self.device, self.batch = shape, device, batch
+    def __init__(self, shape: Shape, cache: Path, device: str, batch: int, judged: int, bits: int = BITS) -> None:
+        self.shape, self.device, self.batch, self.bits = shape, device, batch, bits
         self.text, self.held_out = characters()
         self.weights: Weights = trained(shape, self.text, cache, device)
         source = torch.Generator().manual_seed(12345)
@@ -93,14 +94,14 @@ class Task:
             for n, b in ((s.d, (1,)), (width, (s.layers, s.heads)))
         ]
 
-    def loss(self, rotations: list[Tensor], tokens: Tensor, bits: int | None = BITS) -> Tensor:
-        return loss(rotated(self.weights, *rotations), tokens, self.shape.heads, bits)
+    def loss(self, rotations: list[Tensor], tokens: Tensor, *, round_it: bool = True) -> Tensor:
+        return loss(rotated(self.weights, *rotations), tokens, self.shape.heads, self.bits if round_it else None)
 
     @torch.no_grad()
-    def judged(self, rotations: list[Tensor], bits: int | None = BITS) -> float:
+    def judged(self, rotations: list[Tensor], *, round_it: bool = True) -> float:
         """Loss on the judging text."""
         parts = self.judge.split(16)
-        return sum(float(self.loss(rotations, part, bits)) * len(part) for part in parts) / len(self.judge)
+        return sum(float(self.loss(rotations, part, round_it=round_it)) * len(part) for part in parts) / len(self.judge)
 
     def now(self) -> float:
         """CPU seconds of this process, or the clock's once the device has finished."""
@@ -155,7 +156,7 @@ def compete(task: Task, method: Method, chosen: dict[str, Any], steps: int, seed
     else:
         lr, grid = choose(task, method, max(1, steps // 4))
     count = round(method.steps * steps)
-    runs = [learn(task, method, lr, seed, count, max(1, steps // 6)) for seed in range(1, seeds + 1)]
+    runs = [learn(task, method, lr, seed, count, max(1, steps // 4)) for seed in range(1, seeds + 1)]
     return {"lr": lr, "grid": grid, "steps": count, "runs": runs}
 
 
@@ -163,7 +164,7 @@ def fixed(task: Task, seeds: int) -> dict[str, Any]:
     """What is not learned: the network as it is, rounded as it is, and turned by random Hadamard matrices."""
     turned = [task.judged(task.hadamard(seed)) for seed in range(1, seeds + 1)]
     none = task.identity()
-    rows = {"not rounded": [task.judged(none, None)], "none": [task.judged(none)], "random Hadamard": turned}
+    rows = {"not rounded": [task.judged(none, round_it=False)], "none": [task.judged(none)], "random Hadamard": turned}
     return {name: {"runs": [{"loss": value} for value in values]} for name, values in rows.items()}
 
 
@@ -183,6 +184,8 @@ def parse() -> argparse.Namespace:
     options.add_argument("--methods", help="only those whose name is one of these words, separated by semicolons")
     options.add_argument("--steps", type=int, default=STEPS)
     options.add_argument("--seeds", type=int, default=5)
+    options.add_argument("--smaller", action="store_true", help="d = 64 and two layers in place of 256 and four")
+    options.add_argument("--bits", type=int, default=BITS)
     options.add_argument("--small", action="store_true", help="a tiny network and few steps")
     options.add_argument("--device", default="cpu")
     options.add_argument("--cache", type=Path, default=CACHE, help="where the trained network is kept")
@@ -193,9 +196,9 @@ def parse() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, found: dict[str, Any]) -> Iterator[str]:
     """Fill `found` with the rows asked for, naming each."""
     small = arguments.small or arguments.quick
-    shape, batch, judged = (SMALL, 4, 8) if small else (Shape(), 2, 32)
+    shape, batch, judged = (SMALL, 4, 8) if small else (SMALLER, 8, 64) if arguments.smaller else (Shape(), 2, 24)
     steps, seeds = (6, 2) if small else (arguments.steps, arguments.seeds)
-    task = Task(shape, arguments.cache, arguments.device, batch, judged)
+    task = Task(shape, arguments.cache, arguments.device, batch, judged, arguments.bits)
     for name, row in fixed(task, seeds).items():
         found[name] = row
         yield name
@@ -210,10 +213,10 @@ def main() -> None:
     arguments = parse()
     limit_threads(arguments.threads)
     arguments.figures.mkdir(parents=True, exist_ok=True)
-    name = NAME if not (arguments.small or arguments.quick) else f"{NAME}_quick"
+    name = NAME + ("_quick" if arguments.small or arguments.quick else "_d64" if arguments.smaller else "")
     file = RESULTS / f"{name}.json"
     found: dict[str, Any] = json.loads(file.read_text())["results"] if file.exists() else {}
-    settings = {"bits": BITS, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}
+    settings = {"bits": arguments.bits, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}
     print(f"{'':36}{'loss':>8}{'sd':>8}{'perplexity':>11}{'seconds':>9}{'stepping':>9}{'lr':>8}{'|RtR-I|':>10}")
     for row in measure(arguments, found):
         save(name, found, **settings)

@@ -1,7 +1,9 @@
 """Steps on the manifold, and loss against time."""
 
 import math
+import statistics
 from collections.abc import Iterable
+from typing import Any
 
 from benchmarks.table import Results, Table, number
 
@@ -19,6 +21,10 @@ def tables(results: Results) -> Iterable[Table]:
         ]
         yield table
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
+    yield from language_model(
+        results.read("orthogonal_language_model") or results.read("orthogonal_language_model_quick") or {}
+    )
+    yield from cheap(results.read("orthogonal_cheap") or {})
 
 
 def tasks(found: dict[str, dict]) -> Iterable[Table]:
@@ -44,4 +50,62 @@ def tasks(found: dict[str, dict]) -> Iterable[Table]:
             wins[name] = wins.get(name, 0) + (pogo / seconds if faster else 0)
     for name in sorted(cells, key=lambda name: -wins[name]):
         table.rows.append([name, *(cells[name].get(task, "-") for task in found)])
+    yield table
+
+
+def language_model(found: dict[str, Any]) -> Iterable[Table]:
+    """Loss and perplexity of the rounded network, and CPU seconds to SGDG's final loss."""
+    if not found:
+        return
+    columns = ["rotations", "loss", "sd", "perplexity", "CPU s", "of it steps", "s to SGDG's loss", "R'R - I", "lr"]
+    table = Table("orthogonal-language-model", "Rotations of a language model at 4 bits", columns,
+                  "orthogonal_language_model", "Means of the seeds; the error is the largest.")  # fmt: skip
+    target = _best_sgdg(found)
+    for name, row in found.items():
+        runs = row["runs"]
+        losses = [run["loss"] for run in runs]
+        spread = statistics.stdev(losses) if len(losses) > 1 else 0.0
+        mean = statistics.mean(losses)
+        cells = [name, f"{mean:.4f}", f"{spread:.4f}", f"{math.exp(mean):.3f}"]
+        if "lr" in row:
+            took, stepping = (statistics.mean(run[key] for run in runs) for key in ("seconds", "stepping"))
+            reached = time_to(_mean_curve(runs), target)
+            error = max(run["orthogonality"] for run in runs)
+            cells += [number(took), number(stepping), number(reached), f"{error:.1e}", number(row["lr"])]
+        table.rows.append([*cells, *["-"] * (len(columns) - len(cells))])
+    yield table
+
+
+def _best_sgdg(found: dict[str, Any]) -> float:
+    """The lower of SGDG's mean final losses, with and without momentum."""
+    rows = [row for name, row in found.items() if name.startswith("SGDG") and "half" not in name]
+    return min((statistics.mean(run["loss"] for run in row["runs"]) for row in rows), default=math.nan)
+
+
+def _mean_curve(runs: list[dict[str, Any]]) -> list[list[float]]:
+    """The mean over the seeds of time and of loss, point by point."""
+    return [
+        [statistics.mean(values) for values in zip(*points, strict=True)]
+        for points in zip(*(run["curve"] for run in runs), strict=False)
+    ]
+
+
+def time_to(curve: list[list[float]], target: float) -> float:
+    """When the curve first is at the target; infinite if never."""
+    return next((spent for spent, loss in curve if loss <= target), math.inf)
+
+
+def cheap(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
+    """Share of the gradient over share of the time, by size."""
+    if not found:
+        return
+    title = "Cheap steps: share of the gradient's square per share of a whole step's time"
+    columns = ["step", *(f"d = {d}" for d in found)]
+    table = Table("orthogonal-cheap", title, columns, "orthogonal_cheap", "Above 1 a cheap step would win.")
+    for name in next(iter(found.values())):
+        cells = []
+        for rows in found.values():
+            row = rows[name]
+            cells.append(f"{row['gradient']:.2%} / {row['time']:.2%} = {row['gradient'] / row['time']:.2f}")
+        table.rows.append([name, *cells])
     yield table

@@ -4,6 +4,7 @@ import time
 from os import PathLike
 
 import nearkin as nk
+from nearkin._storage import check_space
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
@@ -58,6 +59,7 @@ def embed_interactions(
         header=header, delimiter=delimiter, min_weight=min_weight, duplicates=duplicates, left_features=left_features,
         right_features=right_features,
     )  # fmt: skip
+    check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     words = words_in(pairs) if start is None else words_of(start)
     quality: dict[str, dict[str, float]] = {}
     if start is not None:
