@@ -115,3 +115,17 @@ def test_a_record_that_cannot_be_is_one_line(tmp_path, content):
     assert result.exit_code == 2
     assert "damaged" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", ["compress {base}/X.npy --keep-vectors", "embed {base}/p.csv"])
+def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, monkeypatch) -> None:
+    """Full disks were found after hours of learning."""
+    np.save(tmp_path / "X.npy", np.ones((300, 4), np.float32))
+    (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"u{i % 9},i{i % 7}\n" for i in range(60)))
+    monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 100})())
+    monkeypatch.setattr("nearkin.TwoTower.fit", None)  # no work is begun
+    result = run(*words.format(base=tmp_path).split(), "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "MB and" in result.stderr
+    assert "MB free; make room" in result.stderr
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "p.csv"]

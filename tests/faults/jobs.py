@@ -51,14 +51,14 @@ class Save:
         pass
 
     def work(self, path: Path, which: str) -> None:
-        with saving_folder(path, "index", {"text": which}) as folder:
+        with saving_folder(path, "lance export", {"text": which}) as folder:
             (folder / "data").write_text(which * 1000)
 
     def again(self, path: Path) -> None:
         self.work(path, "new")
 
     def state(self, path: Path) -> str:
-        text = read_config(path, "index")["text"]
+        text = read_config(path, "lance export")["text"]
         return text if (path / "data").read_text() == text * 1000 else "mixed"
 
 

@@ -13,12 +13,12 @@ CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
 
 
 def save(path: Path, text: str) -> None:
-    with saving_folder(path, "index", {"text": text}) as folder:
+    with saving_folder(path, "lance export", {"text": text}) as folder:
         (folder / "data").write_text(text)
 
 
 def state(path: Path) -> str:
-    text = read_config(path, "index")["text"]
+    text = read_config(path, "lance export")["text"]
     assert (path / "data").read_text() == text
     return text
 
@@ -37,7 +37,7 @@ def test_an_error_keeps_the_old(tmp_path):
     save(tmp_path / "x", "old")
 
     def half_a_save() -> None:
-        with saving_folder(tmp_path / "x", "index", {"text": "new"}) as folder:
+        with saving_folder(tmp_path / "x", "lance export", {"text": "new"}) as folder:
             (folder / "half").write_text("written")
             raise RuntimeError("stop")
 

@@ -9,6 +9,7 @@ from nearkin._storage.files import regular_file as regular_file
 from nearkin._storage.folders import FORMAT_VERSION as FORMAT_VERSION
 from nearkin._storage.folders import check_apart as check_apart
 from nearkin._storage.folders import check_inputs as check_inputs
+from nearkin._storage.folders import check_space as check_space
 from nearkin._storage.folders import check_target as check_target
 from nearkin._storage.folders import read_config as read_config
 from nearkin._storage.folders import replacing_folder as replacing_folder

@@ -1,7 +1,9 @@
 """The folders that nearkin saves: `config.json` with kind and format version, and data files beside it."""
 
+import errno
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from pathlib import Path
 
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, write_manifest
 from nearkin._storage.replacing import recover, replacing
+from nearkin._storage.schema import check_schema
 from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2  # from 2 on with a manifest
@@ -43,9 +46,29 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
 
+def check_space(path: str | os.PathLike, n_bytes: int) -> None:
+    """OSError if the disk where `path` will stand has less than `n_bytes` free: long work can ask before it starts.
+
+    What stands at `path` already counts as needed too: it goes only when the new is whole.
+    """
+    place = _parent(Path(path))
+    free = shutil.disk_usage(place).free
+    if free < n_bytes:
+        raise OSError(
+            errno.ENOSPC,
+            f"{path} needs at least {n_bytes / 1e6:,.1f} MB and {place} has {free / 1e6:,.1f} MB free; make room, or "
+            "give another place",
+        )
+
+
+def _parent(path: Path) -> Path:
+    """The nearest folder above that there is."""
+    return next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+
+
 def _check_writable(path: Path) -> None:
     """OSError if nothing can be written where `path` stands or will stand."""
-    place = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+    place = _parent(path)
     try:
         with tempfile.TemporaryFile(dir=place):
             pass
@@ -118,6 +141,7 @@ def read_config(path: str | os.PathLike, kind: str | None = None) -> Record:
     if kind is not None and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
     _check_whole(path, found, version)
+    check_schema(path / "config.json", config)
     return config
 
 

@@ -36,6 +36,8 @@ def damage_named(path: Path) -> Iterator[None]:
     """Turn whatever a folder's content makes fail into a ValueError that names it; OSError stays as it is."""
     try:
         yield
+    except MemoryError as error:
+        raise ValueError(f"{path} asks for more memory than there is ({error}); it is damaged, or too large") from error
     except (ValueError, *_OF_DAMAGE) as error:
         if type(error) is ValueError:  # not one of its kinds, such as of text
             raise

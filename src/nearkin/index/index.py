@@ -390,8 +390,8 @@ class Index:
         """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
-            state = "has no ids of its own" if counted else "names its rows by ids"
-            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}; do as it does")
+            how = "given, but this index has no ids of its own" if counted else "missing, and this index names its rows"
+            raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
         if self._next_id is not None:
             return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         if ids is None:

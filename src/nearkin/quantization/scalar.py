@@ -115,7 +115,7 @@ class ScalarQuantizer(NamedColumns, BaseEstimator):
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
         index = faiss.IndexScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits], METRIC_TYPES[metric])
-        faiss.copy_array_to_vector(self.ranges_.ravel(), index.sq.trained)
+        faiss.copy_array_to_vector(self._trained(), index.sq.trained)
         index.is_trained = True
         return index
 
@@ -143,8 +143,15 @@ class ScalarQuantizer(NamedColumns, BaseEstimator):
 
     def _codec(self) -> faiss.ScalarQuantizer:
         codec = faiss.ScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits])
-        faiss.copy_array_to_vector(self.ranges_.ravel(), codec.trained)
+        faiss.copy_array_to_vector(self._trained(), codec.trained)
         return codec
+
+    def _trained(self) -> np.ndarray:
+        """What FAISS keeps of the ranges; ValueError where a folder that somebody changed has fewer than it reads."""
+        wanted = (0,) if self.n_bits == 16 else (2, self.n_features_in_)
+        if self.ranges_.shape != wanted:
+            raise ValueError(f"ranges_ has shape {self.ranges_.shape}; it must be {wanted}")
+        return self.ranges_.ravel()
 
 
 def _error(X: np.ndarray, ranges: np.ndarray, levels: int) -> float:

@@ -17,7 +17,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
-from nearkin._storage import check_apart, check_inputs, check_target
+from nearkin._storage import check_apart, check_inputs, check_space, check_target
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Reconstructing
 from nearkin.data import VectorFile
@@ -60,6 +60,9 @@ def compress_file(
     """
     steps, group = steps or Steps(), current()
     check_target(out)
+    check_space(
+        out, len(file) * (4 * file.shape[1] if keep_vectors or quantizer is None else 1)
+    )  # codes: a byte or more
     source = file if train is None else train
     check_inputs(out, [*file.files, *source.files])
     if checkpoint is not None:

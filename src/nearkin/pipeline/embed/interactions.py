@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any
 
 import nearkin as nk
+from nearkin._storage import check_space
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
@@ -59,6 +60,7 @@ def embed_interactions(
         header=header, delimiter=delimiter, min_weight=min_weight, duplicates=duplicates, left_features=left_features,
         right_features=right_features,
     )  # fmt: skip
+    check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     words = words_in(pairs) if start is None else words_of(start)
     quality: dict[str, dict[str, float]] = {}
     if start is not None:

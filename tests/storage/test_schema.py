@@ -1,0 +1,47 @@
+"""Every key of every config.json, taken away or of another type, is one clear error at the door."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearkin._storage.folders import KINDS
+from nearkin._storage.manifest import write_manifest
+from nearkin._storage.schema import SCHEMAS
+from nearkin.quantization import ScalarQuantizer
+from tests.faults.folders import Kind, kinds
+
+WITHOUT = {"two-tower-checkpoint", "lance export"}  # read by keys that may be missing
+
+
+@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.name)
+def test_a_key_missing_or_of_another_type_is_named(kind: Kind, tmp_path: Path) -> None:
+    kind.save(0, tmp_path / "it")
+    file = tmp_path / "it" / "config.json"
+    whole = json.loads(file.read_text())
+    keys = SCHEMAS[whole["kind"]]
+    assert set(keys) <= whole.keys()
+    for key in keys:
+        other = [] if type(whole[key]) is not list else {}
+        for config in ({k: v for k, v in whole.items() if k != key}, whole | {key: other}, whole | {key: True}):
+            file.write_text(json.dumps(config))
+            write_manifest(tmp_path / "it", whole["kind"], 2)
+            with pytest.raises(ValueError, match=rf"'{key}'.*the folder is damaged"):
+                kind.answer(tmp_path / "it")
+
+
+def test_every_kind_has_a_schema() -> None:
+    assert SCHEMAS.keys() | WITHOUT >= KINDS
+
+
+def test_a_width_beyond_the_arrays_is_refused(tmp_path: Path) -> None:
+    """FAISS read beyond the ranges: the process ended (SIGSEGV)."""
+    ScalarQuantizer(8).fit(np.eye(4, dtype=np.float32)).save(tmp_path / "it")
+    file = tmp_path / "it" / "config.json"
+    config = json.loads(file.read_text())
+    config["fitted"]["n_features_in_"] = 10**7
+    file.write_text(json.dumps(config))
+    write_manifest(tmp_path / "it", "scalar quantizer", 2)
+    with pytest.raises(ValueError, match="ranges_ has shape"):
+        ScalarQuantizer.load(tmp_path / "it")
