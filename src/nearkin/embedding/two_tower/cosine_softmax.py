@@ -23,14 +23,14 @@ class CosineSoftmax(BaseEstimator):
 
     Parameters
     ----------
-    temperature : what cosines are divided by, at least 0.03; small tables with long histories want more (0.2), so
-        choose it on validation pairs
+    temperature : what cosines are divided by, at least 0.03; 0.1 suits long sparse tables, 0.2 small ones with
+        long histories; choose it on validation pairs
     cost_power : a right counts d_j^power in the sums, d_j its number of pairs, so that popular rights are recommended
         less; 0 counts all alike
     weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
     """
 
-    temperature: float = 0.1
+    temperature: float = 0.15
     cost_power: float = 0.0
     weighting: str = "log"
 
