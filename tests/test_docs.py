@@ -56,3 +56,14 @@ def test_the_commands_of_a_page(page: str) -> None:
         assert known.exit_code == 0, f"{page} shows {line!r}, which is no command"
         for option in (word for word in words if word.startswith("--")):
             assert re.search(rf"{option}\b", known.output), f"{page}: {words[0]} has no {option}"
+
+
+def test_the_tests_that_the_reliability_page_names_are_there() -> None:
+    text = (DOCS / "reliability_cases.md").read_text(encoding="utf-8")
+    file, missing, count = Path(), [], 0
+    for path, name in re.findall(r"(tests/[\w/]+\.py)?::(test_\w+)", text):
+        file, count = (DOCS.parent / path if path else file), count + 1
+        if not re.search(rf"^def {name}\(", file.read_text(encoding="utf-8"), re.MULTILINE):
+            missing.append(f"{file.name}::{name}")
+    assert not missing
+    assert count > 60

@@ -39,6 +39,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "embedding/ordinal/test_estimator.py": "data/comparisons/synthetic embedding/ordinal/dimension "
     "embedding/ordinal/matching",
     "embedding/two_tower/solvers/test_als.py": "embedding/all_pairs/row_solves embedding/two_tower/branch_regression",
+    "embedding/two_tower/solvers/test_sphere.py": "embedding/two_tower/cosine_softmax",
     "embedding/two_tower/test_estimator.py": "embedding/two_tower/fitting embedding/two_tower/storage",
     "export/test_pgvector.py": "export/postgres",
     "export/test_self_check.py": "export/extras export/source",
@@ -48,12 +49,11 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "hashing/test_registry.py": "hashing/loading",
     "index/test_changes.py": "index/faiss_rows index/guard index/identifiers",
     "index/test_faiss_file.py": "index/faiss_format",
-    "index/test_index.py": "contracts index/empty index/fitting index/merging index/metrics index/saved",
+    "index/test_index.py": "_faiss contracts index/empty index/fitting index/merging index/metrics index/saved",
     "linalg/test_exponential.py": "linalg/products",
     "orthogonal/test_givens_descent.py": "orthogonal/selection",
     "pipeline/compress/test_compress.py": "pipeline/folder",
-    "pipeline/embed/test_interactions.py": "pipeline/embed/towers_folder pipeline/embedding_folder pipeline/judging "
-    "pipeline/pages/embedded",
+    "pipeline/embed/test_interactions.py": "pipeline/embed/towers_folder pipeline/embedding_folder pipeline/judging",
     "pipeline/encode/test_shards.py": "pipeline/batch_encoder pipeline/encode/batch_encoder pipeline/encode/manifest",
     "pipeline/evaluate/test_hash_study.py": "pipeline/pages/hash_study",
     "pipeline/recommend/test_recommend.py": "pipeline/recommend/sides",

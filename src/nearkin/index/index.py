@@ -62,7 +62,7 @@ class Index:
         self.faiss_index = faiss_index
         self.n_features = d
         self.metric = metric
-        self._quantizer: Any = quantizer
+        self._quantizer = quantizer
         self.ids: np.ndarray | None = None
         self.kept = kept
         self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
@@ -316,7 +316,7 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> Any:
+    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> object:
         """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
@@ -390,8 +390,8 @@ class Index:
         """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
-            state = "has no ids of its own" if counted else "names its rows by ids"
-            raise ValueError(f"ids is {'missing' if ids is None else 'given'}, but this index {state}; do as it does")
+            how = "given, but this index has no ids of its own" if counted else "missing, and this index names its rows"
+            raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
         if self._next_id is not None:
             return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         if ids is None:

@@ -57,25 +57,25 @@ def make_constants(
 ) -> Constants:
     """The constants in float64; ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit."""
     (m, n), nnz = pairs.shape, len(pairs.indices)
-    a, b = (_vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
+    a, b = (vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
     r, s = (1.0, 1.0) if ridge is None else ridge
     prior_left, prior_right = _factors(prior, m, n)
     rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(pairs.indptr)))
     return Constants(
-        labels=_short(_vector(labels, "labels", nnz, low=None)),
-        weights=_short(_vector(1.0 if weights is None else weights, "weights", nnz)),
+        labels=_short(vector(labels, "labels", nnz, low=None)),
+        weights=_short(vector(1.0 if weights is None else weights, "weights", nnz)),
         pair_cost=_short(omega * a[rows] * b[torch.from_numpy(pairs.indices).long()]),
         imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
         a=a[:, None],
         b=b[:, None],
-        ridge_left=strength * _vector(r, "ridge[0]", m)[:, None],
-        ridge_right=strength * _vector(s, "ridge[1]", n)[:, None],
+        ridge_left=strength * vector(r, "ridge[0]", m)[:, None],
+        ridge_right=strength * vector(s, "ridge[1]", n)[:, None],
         prior_left=prior_left,
         prior_right=prior_right,
     )
 
 
-def _vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
+def vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
     """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     array = array.astype(np.float64)

@@ -3,13 +3,13 @@
 import math
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nearkin._check import check_real
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
+from nearkin.embedding.all_pairs.constants import vector
 from nearkin.embedding.all_pairs.loss import check_embedding
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.records import Interactions
@@ -59,8 +59,8 @@ class SoftmaxLoss:
         self.pairs, _ = observed_pairs(observed)
         self.temperature = check_real(temperature, "temperature", above=0)
         (_, n), nnz = self.pairs.shape, len(self.pairs.indices)
-        self.weights = _vector(1.0 if weights is None else weights, "weights", nnz)
-        self.b = _vector(1.0 if b is None else b, "b", n)
+        self.weights = vector(1.0 if weights is None else weights, "weights", nnz)
+        self.b = vector(1.0 if b is None else b, "b", n)
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights = self.pairs.times_right(self.weights, ones[:n])[:, 0]
         self.right_weights = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
@@ -125,11 +125,3 @@ def _summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Te
         rows = slice(at, at + BLOCK)
         torch.mm(torch.addmm(log_weights, X[rows], Y.T, alpha=1 / temperature).exp_(), Y, out=sums[rows])
     return sums
-
-
-def _vector(values: ArrayLike, name: str, size: int) -> Tensor:
-    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries of at least 0."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape not in ((), (size,)) or not (np.isfinite(array) & (array >= 0)).all():
-        raise ValueError(f"{name} has shape {array.shape}; it must be ({size},) finite numbers, each at least 0")
-    return torch.from_numpy(np.broadcast_to(array, (size,)).copy())
