@@ -77,7 +77,7 @@ def _orthogonal(results: Results) -> Iterator[list[str]]:
     if shares:
         faster = sum(share < 1 for share in shares.values())
         yield [
-            "orthogonal matrices to learn", f"POGO's rule on {len(shares)} tasks",
+            "orthogonal matrices to learn", f"the optimizer POGO (its rule) on {len(shares)} tasks",
             f"faster on {faster}, slower on {len(shares) - faster}: {min(shares.values()):.2f} to "
             f"{max(shares.values()):.2f} of its time to the same loss",
         ]  # fmt: skip
