@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     import numpy as np
+    import torch
     from torch._C._distributed_c10d import Store
 
 TIMEOUT = 1800.0  # seconds to wait for another process; NEARKIN_TIMEOUT overrides it
@@ -57,7 +58,7 @@ class Group:
         """Every rank's X (any number of rows, the same width and type), in the order of the ranks, on all of them."""
         return [X]
 
-    def exchange(self, value: Any) -> list[Any]:
+    def exchange(self, value: object) -> list[Any]:
         """Every rank's value (anything that JSON holds), in the order of the ranks, on all of them."""
         return [value]
 
@@ -143,7 +144,7 @@ class ProcessGroup(Group):
                 dist.all_gather(tensors[:-1], tensors[-1])
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
-    def exchange(self, value: Any) -> list[Any]:
+    def exchange(self, value: object) -> list[Any]:
         import numpy as np
 
         text = np.frombuffer(json.dumps(value).encode(), np.uint8)
@@ -281,7 +282,7 @@ def _handled(number: int, handler: Any) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _tensor(array: np.ndarray) -> Any:
+def _tensor(array: np.ndarray) -> torch.Tensor:
     """The array's own memory as a tensor."""
     import torch
 

@@ -1,5 +1,6 @@
 """Records of named values, as types; nothing is loaded for them, so the command line can name them."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -8,3 +9,9 @@ Record: TypeAlias = dict[str, Any]
 
 Fields: TypeAlias = Mapping[str, Any]
 """A record that is only read."""
+
+Extra: TypeAlias = Any
+"""An object of a package that is an extra: its types are not there to be named."""
+
+FileOrFrame: TypeAlias = str | os.PathLike[str] | Extra
+"""A file, or a DataFrame of any library."""

@@ -9,7 +9,7 @@ from __future__ import annotations  # the types of torch and FAISS are named, no
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Quantizer(Protocol):
         """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
         ...
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder; it appears whole or not at all."""
         ...
 
@@ -132,11 +132,13 @@ class BitCodes(Quantizer, Protocol):
 class LinearBits(BitCodes, Protocol):
     """Bits that are the signs of one linear map, so that queries may stay real."""
 
-    def linear_transform(self, padding: float = 0.0) -> Any:
+    def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
         """The map as a `faiss.LinearTransform`."""
         ...
 
-    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False) -> Any:
+    def search(
+        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(scores, ids) (q, k) of the nearest codes (n, bytes); with `asymmetric` by inner products with the signs."""
         ...
 

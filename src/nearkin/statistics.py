@@ -7,7 +7,7 @@ So parts that are cut where blocks end merge to the whole.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -21,7 +21,7 @@ class AbstractSums(ABC):
         """The arrays that merging adds up, in place."""
 
     @abstractmethod
-    def finalize(self) -> Any:
+    def finalize(self) -> object:
         """What the sums were taken for."""
 
     def merge(self, other: Self) -> Self:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from nearkin.hashing.kmeans_hash import _deal_axes, _Subspace
+from nearkin.hashing.kmeans_hash import _Subspace
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +64,6 @@ def test_affinity_step_minimises_its_bound(rng):
     before = learner._affinity_error()
     learner._move(2, 0.0, np.zeros(6))  # no points: the affinity alone
     assert learner._affinity_error() <= before
-
-
-def test_axes_are_dealt_to_equal_products():
-    groups = _deal_axes(np.geomspace(100, 1, 12), 3)
-    assert sorted(groups.ravel()) == list(range(12))
-    products = np.log(np.geomspace(100, 1, 12))[groups].sum(axis=1)
-    assert np.ptp(products) < 0.5, products
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def threads_used() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A rich table: texts left, numbers right in four significant digits, a rule where the first cell changes."""
     made = Table(
         title=_literal(title),
@@ -155,7 +155,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         collapse_padding=True,
     )
     for j, column in enumerate(columns):
-        text = any(isinstance(row[j], str) and not set(row[j]) <= _NUMBER for row in rows)
+        cells = [row[j] for row in rows]
+        text = any(isinstance(cell, str) and not set(cell) <= _NUMBER for cell in cells)
         made.add_column(_literal(column), justify="left" if text else "right", no_wrap=True)
     for i, row in enumerate(rows):
         repeated = i > 0 and rows[i - 1][0] == row[0]
@@ -209,6 +210,6 @@ def _note(record: Fields) -> str:
     return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """NumPy numbers and arrays, and paths, as JSON has them."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from nearkin._check import check_choice
+from nearkin._fields import FileOrFrame
 from nearkin.data.comparisons import read_comparisons
 from nearkin.data.interactions import read_interactions
 from nearkin.data.signals import kind_of
@@ -10,7 +11,12 @@ from nearkin.records import Reading
 
 
 def describe(
-    source: Any, *, kind: str | None = None, header: bool | None = None, delimiter: str | None = None, **roles: Any
+    source: FileOrFrame,
+    *,
+    kind: str | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    **roles: Any,
 ) -> Reading:
     """Read a table of pairs or of comparisons and say what was understood; `str` of the answer is one line.
 

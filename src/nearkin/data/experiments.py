@@ -5,11 +5,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin._fields import FileOrFrame
 from nearkin._storage import regular_file
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
@@ -21,7 +21,7 @@ from nearkin.records import Comparisons
 _NO_ANSWER = ("", "null", "None")
 
 
-def read_salmon(path: Any, *, names: str | None = None) -> Comparisons:
+def read_salmon(path: FileOrFrame, *, names: str | None = None) -> Comparisons:
     """Answers that Salmon collected: its "responses" as .csv (from the dashboard) or .json (older versions).
 
     The columns are `head`, `winner` and `loser` (in older versions `left` and `right` for `loser`), numbers of targets,
@@ -50,7 +50,7 @@ def read_salmon(path: Any, *, names: str | None = None) -> Comparisons:
 
 
 def read_jspsych(
-    path: Any,
+    path: FileOrFrame,
     *,
     items: Sequence[str],
     response: str | None = None,
@@ -132,7 +132,7 @@ def comparisons_from_cblearn(X: ArrayLike, y: object = None, *, form: str | None
     return replace(comparisons_from_array(triplets), events=np.repeat(np.arange(len(rows)), options - 1))
 
 
-def write_for_r(comparisons: Comparisons, path: Any, *, package: str = "loe") -> None:
+def write_for_r(comparisons: Comparisons, path: FileOrFrame, *, package: str = "loe") -> None:
     """Write a .csv for R.
 
     package "loe": columns i, j, k, l of numbers from 1, a row for each answer d(i, j) < d(k, l), as `SOE(CM, N)` takes
@@ -173,7 +173,7 @@ def _far_shares(rows: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
     return shares
 
 
-def _read_records(path: Any) -> Table:
+def _read_records(path: FileOrFrame) -> Table:
     """A table from .csv and all that `read_table` reads, or from .json: an array of objects, or such arrays by line."""
     if not isinstance(path, str | Path) or Path(path).suffix.lower() not in (".json", ".jsonl"):
         return read_table(path, header=True)
@@ -197,11 +197,11 @@ def _is_one(text: str) -> bool:
     return True
 
 
-def _by_line(text: str) -> list[Any]:
+def _by_line(text: str) -> list:
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
-def _flat(parts: list[Any]) -> list[Record]:
+def _flat(parts: list) -> list[Record]:
     """The objects of arrays (of arrays) of objects; ValueError for anything else."""
     found: list[Record] = []
     for part in parts:
@@ -214,13 +214,13 @@ def _flat(parts: list[Any]) -> list[Record]:
     return found
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if value is None:
         return ""
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _typed(values: list[Any]) -> np.ndarray:
+def _typed(values: list) -> np.ndarray:
     whole = exact_integers(values) if all(isinstance(value, int) for value in values) else None
     return as_text([str(value) for value in values]) if whole is None else whole
 

@@ -4,18 +4,19 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.row_ids import choose_ids, understood
 
 
-def is_frame(source: Any) -> bool:
+def is_frame(source: Extra) -> bool:
     """Whether `source` is a DataFrame that narwhals knows (a path, a list and an array are none)."""
     import narwhals as nw  # only where tables are read
 
     return nw.dependencies.is_into_dataframe(source)
 
 
-def frame_columns(source: Any) -> list[Column]:
+def frame_columns(source: Extra) -> list[Column]:
     """The columns of a DataFrame or an Arrow table; nulls are marked, never turned into values."""
     import narwhals as nw  # only where tables are read
 
@@ -25,7 +26,7 @@ def frame_columns(source: Any) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
-def frame_vectors(source: Any) -> tuple[np.ndarray, np.ndarray | None, str]:
+def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
     """Vectors (n, d) in a DataFrame, its numeric columns or its one column of lists; their ids, and what they are.
 
     ValueError for anything else.
@@ -67,7 +68,7 @@ def _first(column: Column) -> Any:
     return column.values[0] if len(column) else None
 
 
-def _column(name: str, series: Any, nw: Any) -> Column:
+def _column(name: str, series: Extra, nw: Extra) -> Column:
     kind = series.dtype
     missing = series.is_null().to_numpy().astype(bool)
     marked = missing if missing.any() else None

@@ -4,10 +4,10 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
 
+from nearkin._fields import FileOrFrame
 from nearkin._types import Record
 from nearkin.data.column import Column
 from nearkin.data.delimited import DELIMITERS
@@ -24,7 +24,7 @@ _UNIX = 10**8  # whole numbers all above are seconds since 1970 rather than weig
 
 
 def read_interactions(
-    path: Any,
+    path: FileOrFrame,
     *,
     left: str | None = None,
     right: str | None = None,

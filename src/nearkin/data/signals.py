@@ -1,8 +1,8 @@
 """Which of the two signals a table holds: pairs (who took what) or comparisons (which is nearer)."""
 
 from itertools import combinations
-from typing import Any
 
+from nearkin._fields import FileOrFrame
 from nearkin.data.names import COMPARISONS, DISSIMILARITY, OPTIONS, PAIRS, SIMILARITY, normal
 from nearkin.data.tables import Table, read_table
 
@@ -10,7 +10,7 @@ _WIDE = 12  # columns: long tables have fewer
 _KEYS = ("triplets", "quadruplets", "comparisons", "indices")
 
 
-def kind_of(source: Any, *, header: bool | None = None, delimiter: str | None = None) -> str:
+def kind_of(source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None) -> str:
     """ "pairs" or "comparisons", by the names and the number of columns; ValueError if it can be either."""
     table = read_table(source, header=header, delimiter=delimiter)
     if asks_comparisons(table):
@@ -39,7 +39,7 @@ def kind_of(source: Any, *, header: bool | None = None, delimiter: str | None = 
     )
 
 
-def holds_pairs(path: Any) -> bool:
+def holds_pairs(path: FileOrFrame) -> bool:
     """Whether the table at `path` has columns with the usual names of both sides of a pair, and not of comparisons."""
     try:
         table = read_table(path)

@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from nearkin._fields import FileOrFrame
 from nearkin.data.column import Column, as_text
 from nearkin.data.delimited import read_cells
 from nearkin.data.door import reading
@@ -47,7 +47,7 @@ class Table:
         return self.columns[name]
 
 
-def read_table(source: Any, *, header: bool | str | None = None, delimiter: str | None = None) -> Table:
+def read_table(source: FileOrFrame, *, header: bool | str | None = None, delimiter: str | None = None) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .parquet, .npz, or a DataFrame (pandas, Polars, Arrow).
 
     header: whether the first line of a text file names the columns; None looks. delimiter: "," ";" tab "|" or their

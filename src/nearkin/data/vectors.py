@@ -3,11 +3,11 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._fields import Extra
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
@@ -164,7 +164,7 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(block, dtype=np.float32)
 
 
-def open_vectors(path: Paths | Any) -> VectorFile:
+def open_vectors(path: Paths | Extra) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
     A pattern, "parts/*.npy", stands for its files in the order of their names; a list of files keeps its order. They
@@ -199,7 +199,7 @@ def _open(where: Locator) -> Rows:
     return rows
 
 
-def read_vectors(path: Paths | Any) -> np.ndarray:
+def read_vectors(path: Paths | Extra) -> np.ndarray:
     """Read all vectors of a file or several, or of a DataFrame, (n, d) float32.
 
     Raises what `open_vectors` raises, and ValueError for NaN or infinity.

@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin.export.source import Batch, Source
 from nearkin.export.target import Callback, Target, Written
 
@@ -38,7 +38,7 @@ class Engine(ABC):
         """All rows are there: index them, make them visible."""
 
     @abstractmethod
-    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[Any]]:
+    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[object]]:
         """Ids of the k nearest to each of `codes` (q, bytes) by Hamming distance."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class AliasedTarget(Target):
     default_url: str
 
     def __init__(
-        self, url: str | None = None, name: str = "nearkin", replace: bool = False, client: Any = None
+        self, url: str | None = None, name: str = "nearkin", replace: bool = False, client: Extra = None
     ) -> None:
         self.url = self.default_url if url is None else url
         self.name, self.replace, self.client = name, replace, client
@@ -125,7 +125,7 @@ def _fill(engine: Engine, collection: str, source: Source, callback: Callback) -
     engine.finish(collection)
 
 
-def _ids(found: list[list[Any]], k: int, source: Source) -> np.ndarray:
+def _ids(found: list[list[object]], k: int, source: Source) -> np.ndarray:
     """Lists of ids as one array (q, k), filled up with -1 or ''."""
     missing = "" if source.has_text_ids else -1
     return np.array([[*ids, *[missing] * (k - len(ids))] for ids in found])

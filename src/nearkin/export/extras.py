@@ -1,7 +1,8 @@
 """The packages of other engines, loaded when a target needs them and not before."""
 
 from importlib import import_module
-from typing import Any
+
+from nearkin._fields import Extra
 
 _PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings it)
     "lance": ("pylance", "lance"),
@@ -15,7 +16,7 @@ _PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings 
 }
 
 
-def load_extra(module: str) -> Any:
+def load_extra(module: str) -> Extra:
     """Import an optional module; ImportError that says what to install."""
     package, extra = _PACKAGES[module]
     try:

@@ -11,6 +11,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_integer
+from nearkin._faiss import FaissIndex
 from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
 from nearkin.export.folders import check_own_folder
@@ -88,7 +89,7 @@ def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
     return whole
 
 
-def _part(source: Source, first: int, last: int) -> Any:
+def _part(source: Source, first: int, last: int) -> FaissIndex:
     """Rows first..last as an index under their positions."""
     index, positions = source.index, np.arange(first, last)
     inner = inner_index(index)
@@ -117,7 +118,7 @@ def _part(source: Source, first: int, last: int) -> Any:
     return part
 
 
-def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) -> Any:
+def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) -> FaissIndex:
     if not file.exists():
         raise ValueError(f"{file} is missing; the folder has {n_shards} shards, copy it again")
     shard = read_faiss(file, binary=whole.metric == "hamming", first_row=first_row)

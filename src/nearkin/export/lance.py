@@ -8,12 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._fields import Extra
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.export.extras import load_extra
@@ -130,14 +130,14 @@ def _parts(source: Source) -> Record:
     }
 
 
-def _reader(source: Source, callback: Callback) -> Any:
+def _reader(source: Source, callback: Callback) -> Extra:
     """The rows as Arrow batches, rotated; the codes of an inverted file know neither more nor less for it."""
     pa = load_extra("pyarrow")
     kind = pa.string() if source.has_text_ids else pa.int64()
     schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
     rotation = source.index.quantizer.rotation_.astype(np.float64)
 
-    def batches() -> Iterator[Any]:
+    def batches() -> Iterator[Extra]:
         done = 0
         for batch in source.batches():
             rows = (batch.vectors.astype(np.float64) @ rotation).astype(np.float32)  # type: ignore[union-attr]

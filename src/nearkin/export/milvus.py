@@ -5,10 +5,10 @@ and so count for nothing.
 """
 
 import os
-from typing import Any
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
 from nearkin.export.source import Batch, Source
@@ -35,7 +35,7 @@ class Milvus(AliasedTarget):
 
 
 class _Engine(Engine):
-    def __init__(self, client: Any, module: Any) -> None:
+    def __init__(self, client: Extra, module: Extra) -> None:
         self.client, self.module, self.error = client, module, module.MilvusException
 
     def current(self, alias: str) -> str | None:
@@ -71,7 +71,7 @@ class _Engine(Engine):
         self.client.flush(collection)
         self.client.load_collection(collection)
 
-    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[Any]]:
+    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[object]]:
         found = self.client.search(
             collection,
             data=[bytes(code) for code in codes],

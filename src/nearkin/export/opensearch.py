@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
@@ -33,7 +34,7 @@ class OpenSearch(AliasedTarget):
 
 
 class _Engine(Engine):
-    def __init__(self, client: Any, module: Any) -> None:
+    def __init__(self, client: Extra, module: Extra) -> None:
         self.client = client
         self.error = (module.OpenSearchException, module.helpers.BulkIndexError)
 
@@ -67,7 +68,7 @@ class _Engine(Engine):
     def finish(self, collection: str) -> None:
         self.client.indices.refresh(index=collection)
 
-    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[Any]]:
+    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[object]]:
         lines: list[Record] = []
         for code in _signed(codes):
             lines += [{"index": collection}, {"size": k, "query": {"knn": {"code": {"vector": code, "k": k}}}}]

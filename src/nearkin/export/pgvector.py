@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 
 from nearkin._check import check_choice
+from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.extras import load_extra
 from nearkin.export.postgres import connecting, explained
@@ -65,7 +66,7 @@ class Pgvector(Target):
                 facts["rescoring_sql"] = rescoring_sql(self.name)
             yield Written(lambda asked, k: self._search(connection, source, form, asked, k), facts, judge)
 
-    def _search(self, connection: Any, source: Source, form: str, asked: np.ndarray, k: int) -> np.ndarray:
+    def _search(self, connection: Extra, source: Source, form: str, asked: np.ndarray, k: int) -> np.ndarray:
         if form == "bit":
             return search(connection, self.name, asked, source.n_bits or 0, k)[1]
         return search_vectors(connection, self.name, asked, k, form=form, metric=source.index.metric)[1]
@@ -93,7 +94,7 @@ class Pgvector(Target):
             )
         return form
 
-    def _is_fresh(self, connection: Any, about: Record) -> bool:
+    def _is_fresh(self, connection: Extra, about: Record) -> bool:
         """Whether the table is to be written; ValueError if it is there and may not be overwritten."""
         comment = _found(connection, self.name)
         if comment is None:
@@ -111,7 +112,7 @@ class Pgvector(Target):
         words = ", ".join(f"{found.get(key)} {key} and not {about[key]}" for key in differing) or "other contents"
         raise ValueError(f"table {self.name} holds another index ({words}); --replace overwrites it")
 
-    def _create(self, connection: Any, source: Source, about: Record, callback: Callback) -> None:
+    def _create(self, connection: Extra, source: Source, about: Record, callback: Callback) -> None:
         """Fill a new table, index it, and put it in the place of the old one, which readers have until then."""
         new, form, d = f"nearkin_{uuid4().hex}", about["form"], source.d  # a name that nobody has
         types = {"id": "text" if source.has_text_ids else "bigint"}
@@ -137,7 +138,7 @@ class Pgvector(Target):
         connection.execute(load_extra("psycopg").sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
         connection.execute(f'ANALYZE "{self.name}"')
 
-    def _drop_old(self, connection: Any) -> None:
+    def _drop_old(self, connection: Extra) -> None:
         """Remove the table that `_is_fresh` saw, if it is still nearkin's when nobody else can change it any more."""
         if _found(connection, self.name) is None:
             return
@@ -148,7 +149,7 @@ class Pgvector(Target):
 
 
 def search(
-    connection: Any, table: str, codes: np.ndarray, n_bits: int, k: int = 10, *, ef_search: int = EF_SEARCH
+    connection: Extra, table: str, codes: np.ndarray, n_bits: int, k: int = 10, *, ef_search: int = EF_SEARCH
 ) -> tuple[np.ndarray, np.ndarray]:
     """Hamming distances and ids (q, k) of the rows nearest to packed codes (q, bytes), by the HNSW index.
 
@@ -158,7 +159,7 @@ def search(
 
 
 def search_vectors(
-    connection: Any, table: str, Q: np.ndarray, k: int = 10, *, form: str = "vector", metric: str = "l2",
+    connection: Extra, table: str, Q: np.ndarray, k: int = 10, *, form: str = "vector", metric: str = "l2",
     ef_search: int = EF_SEARCH,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Scores and ids (q, k) of the rows nearest to Q (q, d), by the HNSW index of a table of vectors.
@@ -171,7 +172,7 @@ def search_vectors(
 
 
 def _nearest(
-    connection: Any, table: str, far: str, asked: list[Any], k: int, ef_search: int
+    connection: Extra, table: str, far: str, asked: list[Extra], k: int, ef_search: int
 ) -> tuple[np.ndarray, np.ndarray]:
     connection.execute(f"SET hnsw.ef_search = {min(1000, max(ef_search, k))}")
     query = f'SELECT {far} AS far, id FROM "{table}" ORDER BY far LIMIT {int(k)}'
@@ -193,7 +194,7 @@ def rescoring_sql(table: str, candidates: int = 100, k: int = 10) -> str:
     )
 
 
-def _copy(connection: Any, table: str, source: Source, types: dict[str, str], callback: Callback) -> None:
+def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], callback: Callback) -> None:
     """All rows by binary COPY; `types` are those of the columns id, code, vector that the table has."""
     package, done = load_extra("pgvector"), 0
     kinds = {"vector": package.Vector, "halfvec": package.HalfVector}
@@ -217,7 +218,7 @@ def _check_range(X: np.ndarray, form: str) -> None:
         raise ValueError(f"vectors hold {np.abs(X).max():g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
 
 
-def _bit_strings(codes: Any, n_bits: int) -> list[Any]:
+def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
     bit = load_extra("pgvector").Bit
     return [bit(row) for row in unpack_bits(codes, n_bits).astype(bool)]
 
@@ -234,7 +235,7 @@ def _about(source: Source, form: str) -> Record:
     }
 
 
-def _found(connection: Any, name: str) -> str | None:
+def _found(connection: Extra, name: str) -> str | None:
     """The comment of the table (or whatever else) of that name, "" if it has none; None if there is nothing."""
     sql = "SELECT to_regclass(%s)::oid, obj_description(to_regclass(%s), 'pg_class')"
     oid, comment = connection.execute(sql, [f'"{name}"'] * 2).fetchone()
@@ -248,7 +249,7 @@ def _read_about(comment: str | None) -> Record | None:
         return None
 
 
-def _need_extension(connection: Any) -> None:
+def _need_extension(connection: Extra) -> None:
     """Create pgvector's extension if it is not there, and teach the connection its types."""
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.extras import load_extra
 
@@ -15,7 +15,7 @@ _UNREADABLE = (
 
 
 @contextmanager
-def connecting(dsn: str) -> Iterator[Any]:
+def connecting(dsn: str) -> Iterator[Extra]:
     """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer."""
     psycopg = load_extra("psycopg")
     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
 from nearkin.export.source import Batch, Source
@@ -33,7 +34,7 @@ class Qdrant(AliasedTarget):
 
 
 class _Engine(Engine):
-    def __init__(self, client: Any, models: Any) -> None:
+    def __init__(self, client: Extra, models: Extra) -> None:
         from qdrant_client.http.exceptions import ApiException  # there if the client is
 
         self.client, self.models, self.error = client, models, ApiException
@@ -77,7 +78,7 @@ class _Engine(Engine):
     def finish(self, collection: str) -> None:
         """Nothing: Qdrant indexes by itself, and answers exactly until it has."""
 
-    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[Any]]:
+    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[object]]:
         m = self.models
         self.n_bits = self.n_bits or self.client.get_collection(collection).config.params.vectors["code"].size
         exact_bits = m.SearchParams(quantization=m.QuantizationSearchParams(rescore=False))

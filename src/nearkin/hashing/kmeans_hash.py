@@ -12,6 +12,7 @@ from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.spectrum import principal_axes, row_blocks
 from nearkin.hashing.stable_products import settled_rows, steady_products
+from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import unit_rows
 
 ITQ_STEPS = 10  # for the first centroids
@@ -66,7 +67,7 @@ class KMeansHash(AbstractHasher):
         limit = None if self.n_components is None else max(self.n_components, n_bits)
         spectrum = principal_axes(lambda: row_blocks(X), limit)
         spectrum.check_rank(n_bits, X.shape[1])
-        groups = _deal_axes(spectrum.variances, -(-n_bits // width))
+        groups = deal_axes(np.log(spectrum.variances / spectrum.variances[-1]) + 1e-9, -(-n_bits // width))
         self.mean_ = spectrum.mean.astype(X.dtype)
         self.axes_ = spectrum.axes[:, groups.ravel()].astype(X.dtype)
         points = np.concatenate([(block - self.mean_) @ self.axes_ for block in row_blocks(X)])
@@ -181,20 +182,3 @@ class _Subspace:
         total = share + weight * len(pulls)
         if total > 0:
             self.centroids[i] = (mean + weight * pulls.sum(axis=0)) / total
-
-
-def _deal_axes(variances: np.ndarray, n_groups: int) -> np.ndarray:
-    """Deal axes (m,) to groups (M, m // M) of balanced variance product: largest first, to the smallest product.
-
-    The eigenvalue allocation of OPQ (Ge et al. 2013), as used by the authors; m - M (m // M) last axes are left out.
-    """
-    size = len(variances) // n_groups
-    groups: list[list[int]] = [[] for _ in range(n_groups)]
-    products = np.zeros(n_groups)
-    logs = np.log(variances / variances[-1]) + 1e-9
-    for axis in range(size * n_groups):
-        open_groups = [g for g in range(n_groups) if len(groups[g]) < size]
-        chosen = min(open_groups, key=lambda g: products[g])
-        groups[chosen].append(axis)
-        products[chosen] += logs[axis]
-    return np.array(groups)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -23,7 +22,7 @@ MULTIPLES = tuple(float(factor) for factor in 2.0 ** np.arange(-1, 3.5, 0.5))  #
 class ScaleSearch:
     """What `search_scale` found; each array has one entry per scale tried."""
 
-    hasher: Any  # unfitted copy of the hasher given, with the best scale set
+    hasher: AbstractHasher  # unfitted copy of the hasher given, with the best scale set
     best_scale: float
     scales: np.ndarray
     label_map: np.ndarray | None  # mean average precision of labels, None without labels
@@ -109,7 +108,7 @@ class Split:
     query_labels: np.ndarray | None
     neighbours: np.ndarray
 
-    def judge(self, hasher: Any) -> tuple[float, float]:
+    def judge(self, hasher: AbstractHasher) -> tuple[float, float]:
         """Mean average precision of labels (NaN without) and of neighbours, after fitting on the training rows."""
         codes = hasher.fit(self.train).encode(self.train)
         queries = hasher.encode(self.queries)
@@ -140,7 +139,7 @@ def split_rows(
     return Split(X[train], X[queries], labels[train], labels[queries], neighbours)
 
 
-def _check_searchable(hasher: Any) -> None:
+def _check_searchable(hasher: AbstractHasher) -> None:
     if not isinstance(hasher, AbstractHasher) or "scale" not in hasher.get_params():
         raise TypeError(f"hasher is {hasher!r}; it must be one whose scale matters, nk.OnE(...) or nk.OgE(...)")
     if hasher.get_params().get("ridge") is not None:

@@ -1,18 +1,16 @@
 """The quantizer that an index is built with: the one given, or its copy fitted on the rows."""
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import has_unit_rows
-from nearkin.contracts import VectorCodes
+from nearkin.contracts import Quantizer, VectorCodes
 from nearkin.index.rescoring import normalised
 
 
-def fitted(quantizer: Any, X: np.ndarray, metric: str) -> Any:
+def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
     """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
     try:
         check_is_fitted(quantizer)

@@ -62,7 +62,7 @@ class Index:
         self.faiss_index = faiss_index
         self.n_features = d
         self.metric = metric
-        self._quantizer: Any = quantizer
+        self._quantizer = quantizer
         self.ids: np.ndarray | None = None
         self.kept = kept
         self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
@@ -316,7 +316,7 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> Any:
+    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> object:
         """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 

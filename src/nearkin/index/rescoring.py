@@ -7,6 +7,7 @@ import numpy as np
 from nearkin._check import check_instance
 from nearkin._storage import MappedRows
 from nearkin._types import ArrayLike
+from nearkin.linalg.orthonormal import unit_rows
 
 _CHUNK = 65_536  # rows written at a time
 _QUERIES = 256  # queries re-ranked at a time
@@ -106,6 +107,5 @@ def rescore(
 
 
 def normalised(X: ArrayLike) -> np.ndarray:
-    """Rows divided by their norms; rows of zeros stay."""
-    norms = np.linalg.norm(X, axis=-1, keepdims=True)
-    return (X / np.where(norms > 0, norms, 1)).astype(np.float32)
+    """Rows divided by their norms, as float32; rows of zeros stay."""
+    return unit_rows(np.asarray(X)).astype(np.float32)

@@ -6,7 +6,6 @@ The classes are imported when one is made: they load scikit-learn, and an index 
 import os
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 from nearkin._check import check_choice, check_integer
 from nearkin._storage import Stored, damage_named, stored
@@ -29,7 +28,7 @@ class SavedQuantizer:
     n_features_in_: int
     n_bits: int | None
 
-    def open(self) -> Any:
+    def open(self) -> Quantizer:
         """The fitted quantizer; ValueError where the folder's values do not make one."""
         module, name = KINDS[self.content.config["kind"]]
         maker = getattr(import_module(module), name)

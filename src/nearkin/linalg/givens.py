@@ -13,6 +13,7 @@ import torch
 from numba import njit
 
 from nearkin._check import check_instance
+from nearkin._types import ArrayLike
 from nearkin.linalg.arguments import (
     broadcast,
     check_alike,
@@ -27,7 +28,7 @@ from nearkin.linalg.skew import left_skew_entries, row_entry
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 
 
-def rotate_columns(X: Array, pairs: Any, theta: Any) -> Array:
+def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     """X <- X R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... in place; returns X.
 
     Parameters
@@ -46,7 +47,7 @@ def rotate_columns(X: Array, pairs: Any, theta: Any) -> Array:
     return _rotate(X, pairs, theta, axis=-1, overlap=True)
 
 
-def rotate_rows(X: Array, pairs: Any, theta: Any, *, in_order: bool = False) -> Array:
+def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike, *, in_order: bool = False) -> Array:
     """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
 
     Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so

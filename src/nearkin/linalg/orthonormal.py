@@ -2,12 +2,17 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import torch
 
-def unique_q(M: Any) -> Any:
+Array = TypeVar("Array", np.ndarray, "torch.Tensor")
+
+
+def unique_q(M: Array) -> Array:
     """Return the Q of M = Q R (..., d, k), array or tensor, with R's diagonal positive: Q is then a function of M.
 
     Of a Gaussian M it is uniform, by the Haar measure (Mezzadri 2007); without the signs it is not.
@@ -24,4 +29,4 @@ def unique_q(M: Any) -> Any:
 def unit_rows(X: np.ndarray) -> np.ndarray:
     """Return rows of X (..., d) divided by their lengths, in X's type; rows of zeros stay."""
     lengths = np.linalg.norm(X, axis=-1, keepdims=True)
-    return np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)
+    return np.divide(X, lengths, out=X.copy(), where=lengths > 0)

@@ -3,14 +3,13 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 _LONG = 20_000_000_000  # multiply-adds of one product, a second of one core, from which threads pay on any machine
 
 
-def calm_products(multiply_adds: float) -> AbstractContextManager[Any]:
+def calm_products(multiply_adds: float) -> AbstractContextManager[object]:
     """While the block runs, BLAS has one thread if its largest product is smaller than `_LONG`.
 
     The threads of BLAS spin while they wait. Where another program has one of two cores, a fit of thousands of short

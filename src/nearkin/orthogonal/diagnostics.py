@@ -2,7 +2,7 @@
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nearkin._check import check_instance, check_integer, check_real
 from nearkin._deprecation import renamed
+from nearkin._fields import Fields, Record
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 
@@ -86,9 +87,9 @@ class History:
     """A callback that keeps what it is told: pass it as `callback=` and read `history["objective"]` afterwards."""
 
     def __init__(self) -> None:
-        self.records: list[dict[str, Any]] = []
+        self.records: list[Record] = []
 
-    def __call__(self, step: int, record: Mapping[str, Any]) -> None:
+    def __call__(self, step: int, record: Fields) -> None:
         self.records.append({"step": step, **record})
 
     def __getitem__(self, name: str) -> list[Any]:

@@ -2,10 +2,9 @@
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from typing import Any
-
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old
@@ -75,7 +74,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     @accepts_old_moments
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float,
         selection: str = "greedy",
         *,

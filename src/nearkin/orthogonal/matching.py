@@ -8,7 +8,7 @@ left out. Weights W are symmetric; the callers pass |A| or the gains of the pair
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import rustworkx
@@ -17,11 +17,19 @@ from numba import njit
 
 from nearkin._check import check_integer
 from nearkin._random import numpy_generator
+from nearkin._types import Seed
+
+Array = TypeVar("Array", np.ndarray, torch.Tensor)
+Matching: TypeAlias = Callable[..., Any]  # weights (..., n, n) to pairs, an array's to an array, a tensor's to a tensor
 
 _ASYMMETRIC = "W is not symmetric; pass the weights of unordered pairs, for example abs(A) of a skew A"
 
 
-def random_matching(n: int, generator: Any = None) -> Any:
+@overload
+def random_matching(n: int, generator: torch.Generator) -> torch.Tensor: ...
+@overload
+def random_matching(n: int, generator: Seed = None) -> np.ndarray: ...
+def random_matching(n: int, generator: Seed | torch.Generator = None) -> np.ndarray | torch.Tensor:
     """GCD-R: pair up a shuffled list of the axes 0..n-1.
 
     `generator`: a torch.Generator (the pairs are then a tensor on its device), or anything that `random_state` may be.
@@ -33,7 +41,7 @@ def random_matching(n: int, generator: Any = None) -> Any:
     return _sorted_pairs(numpy_generator(generator).permutation(n)[: n - n % 2].reshape(-1, 2))
 
 
-def greedy_matching(W: Any, *, check_input: bool = True) -> Any:
+def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
     """GCD-G (GCD, Algorithm 1): repeatedly take the heaviest pair of free axes; ties go to the smallest (i, j).
 
     Computed without a sort, as the locally dominant matching: every free axis points at its heaviest free partner, and
@@ -47,14 +55,14 @@ def greedy_matching(W: Any, *, check_input: bool = True) -> Any:
         return _through_numpy(greedy_matching, W)
     if W.ndim > 2:
         return _each(greedy_matching, W)
-    dtype = W.dtype if W.dtype in (np.float32, np.float64) else np.float64
+    dtype = W.dtype if W.dtype in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
     pairs = _greedy_kernel(np.ascontiguousarray(W, dtype))
     if len(pairs) < len(W) // 2:
         raise ValueError(_ASYMMETRIC)
     return _sorted_pairs(pairs)
 
 
-def two_opt_matching(W: Any, *, check_input: bool = True) -> Any:
+def two_opt_matching(W: Array, *, check_input: bool = True) -> Array:
     """Greedy matching, improved by exchanging partners between two pairs until no exchange adds weight.
 
     Not from the papers: it closes most of the gap between GCD-G and GCD-S at a small multiple of the greedy time. For
@@ -70,7 +78,7 @@ def two_opt_matching(W: Any, *, check_input: bool = True) -> Any:
     return _sorted_pairs(_two_opt_kernel(np.ascontiguousarray(W), pairs, rest))
 
 
-def max_weight_matching(W: Any, *, check_input: bool = True) -> Any:
+def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     """GCD-S: the matching of the largest total weight, by the blossom algorithm (rustworkx), O(n^3).
 
     The slow upper bound: about a second at n = 512. W as in `greedy_matching`.
@@ -88,10 +96,10 @@ def max_weight_matching(W: Any, *, check_input: bool = True) -> Any:
     graph.add_nodes_from(range(n))
     graph.add_edges_from(list(zip(i.tolist(), j.tolist(), weights[i, j].tolist(), strict=True)))
     found = rustworkx.max_weight_matching(graph, max_cardinality=True, weight_fn=int)
-    return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
+    return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))  # pyright: ignore[reportReturnType]
 
 
-def peel(W: torch.Tensor, matching: Callable[..., torch.Tensor]) -> Iterator[torch.Tensor]:
+def peel(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:
     """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
 
     W holds weights >= 0 with a zero diagonal. Used edges get a weight so low that none is preferred to a free one.
@@ -113,18 +121,18 @@ def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
     return torch.float64 if W.dtype == torch.float64 else torch.float32
 
 
-def _through_numpy(matching: Callable[..., np.ndarray], W: torch.Tensor) -> torch.Tensor:
+def _through_numpy(matching: Matching, W: torch.Tensor) -> torch.Tensor:
     pairs = matching(W.detach().to(_cpu_dtype(W)).cpu().numpy(), check_input=False)
     return torch.from_numpy(pairs).to(W.device)
 
 
-def _each(matching: Callable[..., np.ndarray], W: np.ndarray) -> np.ndarray:
+def _each(matching: Matching, W: np.ndarray) -> np.ndarray:
     """The matching of every matrix of a batch (..., n, n)."""
     flat = [matching(w, check_input=False) for w in W.reshape(-1, *W.shape[-2:])]
     return np.stack(flat).reshape(*W.shape[:-2], -1, 2)
 
 
-def _check_weights(W: Any, *, symmetry: bool) -> None:
+def _check_weights(W: object, *, symmetry: bool) -> None:
     """TypeError or ValueError unless W holds finite weights; whether they are symmetric is looked at on demand."""
     if not isinstance(W, np.ndarray | torch.Tensor):
         raise TypeError(f"W is of type {type(W).__name__}; it must be a NumPy array or a torch tensor (..., n, n)")
@@ -144,7 +152,7 @@ def _symmetric(W: np.ndarray | torch.Tensor) -> bool:
     return np.array_equal(W, W.swapaxes(-1, -2))
 
 
-def _finite(W: Any) -> bool:
+def _finite(W: np.ndarray | torch.Tensor) -> bool:
     """One quick sum; where it overflows, the exact look."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(float(W.sum())):

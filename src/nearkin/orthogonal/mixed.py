@@ -68,7 +68,7 @@ class MixedOptimizer(Optimizer):
             )
         super().add_param_group(param_group)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Step all optimizers; returns the closure's loss."""
         loss = None
         if closure is not None:

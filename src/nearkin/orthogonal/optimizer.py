@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._random import torch_generator
@@ -40,7 +41,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
 
     _squeezed = False  # whether the state of a single matrix is kept without its axis of batches
 
-    def __init__(self, params: Any, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
+    def __init__(self, params: ParamsT, defaults: Record, random_state: Seed, callback: Callback | None) -> None:
         self.generator = torch_generator(random_state)
         self.callback = callback
         self._steps = 0
@@ -62,7 +63,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             raise
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Move every parameter that has a gradient; returns the closure's loss.
 
         ValueError if a gradient is not finite, or so large that products with it are not: then no parameter of this

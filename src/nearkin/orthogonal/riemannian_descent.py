@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice
 from nearkin._deprecation import renamed
@@ -88,7 +89,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     @accepts_old_moments
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float,
         retraction: str = "exp",
         *,

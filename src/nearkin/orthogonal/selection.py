@@ -1,14 +1,13 @@
 """Which pairs of axes a Givens step turns: k edge-disjoint matchings from one gradient."""
 
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from nearkin.orthogonal.colouring import round_robin
 from nearkin.orthogonal.matching import (
+    Matching,
     greedy_matching,
     max_weight_matching,
     peel,
@@ -16,7 +15,7 @@ from nearkin.orthogonal.matching import (
     two_opt_matching,
 )
 
-WEIGHTED: dict[str, Callable[..., Any]] = {
+WEIGHTED: dict[str, Matching] = {
     "greedy": greedy_matching,
     "2opt": two_opt_matching,
     "steepest": max_weight_matching,

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
 from nearkin._deprecation import accepts_old, renamed
@@ -91,7 +92,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     @_accepts_old_family
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float,
         component_size: int | str = 2,
         sampling: str | Importance = "uniform",

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -14,6 +13,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._storage import replacing
 from nearkin._types import Record, Seed
+from nearkin.index.index import Index
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.steps import Steps
 
@@ -115,7 +115,7 @@ def _try(demo: Demo, method: str, name: str, size: int, random_state: Seed) -> T
 
 
 def _judge(
-    demo: Demo, name: str, index: Any, n_bytes: int, distortion: float, seconds: float, history: list[float]
+    demo: Demo, name: str, index: Index, n_bytes: int, distortion: float, seconds: float, history: list[float]
 ) -> Trial:
     _, ranking = index.search(demo.queries, len(demo.base))
     truth = demo.trials[0].ids if demo.trials else ranking[:, :K]

@@ -1,18 +1,18 @@
 """A saved index into an engine, from folder to engine."""
 
 import os
-from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from nearkin._types import Record
+from nearkin.export.target import Target
 from nearkin.pipeline.steps import Steps
 
 
 def export_folder(
     folder: str | os.PathLike,
-    target: Any,
+    target: Target,
     *,
     queries: np.ndarray | None = None,
     k: int = 10,

@@ -3,7 +3,6 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,13 @@ from nearkin._storage import changing, read_config, replacing, replacing_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.index.index import Index
 
 RUN, EVALUATION, KEPT = "run.json", "evaluation.json", "vectors.npy"  # KEPT: the name that Index.load looks for
 
 
 def save_index(
-    index: Any,
+    index: Index,
     out: str | os.PathLike,
     run: Fields,
     vectors: VectorFile | None = None,

@@ -35,7 +35,7 @@ def write_hits(
     path: str | os.PathLike,
     scores: np.ndarray,
     ids: np.ndarray,
-    queries: Sequence[Any] | None = None,
+    queries: Sequence[object] | None = None,
     *,
     formulas_as_text: bool = False,
 ) -> None:

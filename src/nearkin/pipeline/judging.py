@@ -1,12 +1,12 @@
 """Pairs held out of training, and what recommends without learning: the two that every embedding must beat."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._types import Seed
 from nearkin.data import Parts
 from nearkin.records import Interactions
 
@@ -14,7 +14,7 @@ SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e8  # products of item-kNN above which it is left out: some minutes
 
 
-def hold_out(pairs: Interactions, how: str, share: float, seed: Any = None) -> Parts:
+def hold_out(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
     """Part the pairs: a `share` at random or by time (the latest), or the last pair of each left entity.
 
     ValueError for another `how`, and for "time" without timestamps.

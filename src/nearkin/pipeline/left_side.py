@@ -1,6 +1,7 @@
 """The left side beside a trained index: vectors and ids that ask, and the pairs that are known already."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._check import check_integer
 from nearkin._storage import pack_ids, read_arrays, unpack_ids, write_arrays
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.records import Interactions
 
 LEFT = "left.safetensors"
@@ -83,9 +85,11 @@ def find_ids(wanted: list[str], ids: np.ndarray) -> np.ndarray:
     return np.array([positions[name] for name in wanted], dtype=np.int64)
 
 
-def neighbours_by_id(vectors: np.ndarray, ids: np.ndarray, places: np.ndarray, k: int = 5) -> list[list[Any]]:
+def neighbours_by_id(
+    vectors: np.ndarray, ids: np.ndarray, places: np.ndarray, k: int = 5
+) -> Sequence[Sequence[object]]:
     """For each place, its id and the k ids of largest cosine among `vectors` (n, d)."""
-    X = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    X = unit_rows(vectors)
     scores = X[places] @ X.T
     scores[np.arange(len(places)), places] = -np.inf
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]

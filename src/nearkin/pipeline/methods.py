@@ -18,7 +18,7 @@ class Method:
 
     name: str
     summary: str
-    make: Callable[["CodeSize", Any], Any]  # (size, random_state) -> estimator
+    make: Callable[["CodeSize", Seed], Any]  # (size, random_state) -> estimator
     metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
 
 
@@ -32,7 +32,7 @@ class CodeSize:
     n_coarse: int | None = None
 
 
-def _product(rotation: str | None) -> Callable[[CodeSize, Any], Any]:
+def _product(rotation: str | None) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
@@ -63,7 +63,7 @@ def _best(size: CodeSize, random_state: Seed) -> BestCode:
     return BestCode(check_integer(n_bytes, "bytes", low=1), random_state=random_state)
 
 
-def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
+def _hash(public_name: str) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_coarse is not None:
             raise ValueError("coarse cells are for product quantization; leave coarse out with a hashing method")
@@ -74,7 +74,7 @@ def _hash(public_name: str) -> Callable[[CodeSize, Any], Any]:
     return make
 
 
-def _scalar(n_bits: int) -> Callable[[CodeSize, Any], Any]:
+def _scalar(n_bits: int) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_coarse is not None:
             raise ValueError("coarse cells are for product quantization; leave coarse out with a scalar code")

@@ -1,7 +1,6 @@
 """Ordinal embeddings: a map of the objects by name, with the answers it cannot satisfy, and curves of the error."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ from nearkin.records import Comparisons
 
 def plot_map(
     X: np.ndarray,
-    names: Sequence[Any] | None = None,
+    names: Sequence[object] | None = None,
     comparisons: Comparisons | None = None,
     ax: Axes | None = None,
     *,

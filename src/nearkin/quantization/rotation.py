@@ -5,6 +5,7 @@ chosen by a matching. Cayley moves the skew parameters of a rotation. All are fu
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -12,7 +13,8 @@ from numba import njit
 from nearkin._random import numpy_generator
 from nearkin.linalg.givens import rotate_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, random_matching, two_opt_matching
+from nearkin.orthogonal.matching import random_matching
+from nearkin.orthogonal.selection import SELECTIONS, WEIGHTED
 from nearkin.quantization.learning import Update
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)
@@ -110,18 +112,18 @@ def make_update(
 
 
 def _selection(name: str, generator: np.random.Generator | None) -> Selection:
-    return {
-        "givens-random": lambda W: random_matching(len(W), generator),
-        "givens-greedy": lambda W: greedy_matching(W, check_input=False),
-        "givens-2opt": lambda W: two_opt_matching(W, check_input=False),
-        "givens-steepest": lambda W: max_weight_matching(W, check_input=False),
-        "givens-overlapping-greedy": _heaviest_pairs,
-        "givens-overlapping-random": lambda W: _random_pairs(len(W), numpy_generator(generator)),
-    }[name]
+    """What chooses the pairs that a block turns; weights need no check, as they are made here."""
+    if name == "givens-overlapping-greedy":
+        return _heaviest_pairs
+    if name == "givens-overlapping-random":
+        return lambda W: _random_pairs(len(W), numpy_generator(generator))
+    if name == "givens-random":
+        return lambda W: random_matching(len(W), generator)
+    return partial(WEIGHTED[name.removeprefix("givens-")], check_input=False)
 
 
 ROTATIONS = (
-    *("none", "procrustes", "givens-random", "givens-greedy", "givens-2opt", "givens-steepest"),
+    *("none", "procrustes", *(f"givens-{selection}" for selection in SELECTIONS)),
     *("givens-overlapping-greedy", "givens-overlapping-random", "cayley"),
 )
 

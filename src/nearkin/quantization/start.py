@@ -11,6 +11,7 @@ import numpy as np
 from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
+from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import assign, decode, kmeans, squared_error
@@ -43,13 +44,7 @@ def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, g
     variances, axes = variances[::-1], axes[:, ::-1]
     logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
     logs -= logs.min()  # in units of the smallest, so that every axis adds volume
-    members: list[list[int]] = [[] for _ in range(n_subspaces)]
-    volume = np.zeros(n_subspaces)
-    for axis in range(d):  # the largest variance left goes to the open subspace of the smallest volume
-        m = int(np.argmin(np.where([len(a) < d // n_subspaces for a in members], volume, np.inf)))
-        members[m].append(axis)
-        volume[m] += logs[axis]
-    return np.ascontiguousarray(axes[:, np.concatenate(members)], dtype=np.float32)
+    return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
 def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:

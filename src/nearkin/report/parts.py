@@ -25,7 +25,7 @@ def facts(values: Fields) -> str:
 
 def table(
     columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     *,
     formats: Mapping[int, str] | None = None,
     best: Mapping[int, str] | None = None,
@@ -57,11 +57,12 @@ def _css(*names: str | bool) -> str:
     return f' class="{kept}"' if kept else ""
 
 
-def _best_cells(rows: Sequence[Sequence[Any]], best: Mapping[int, str]) -> set[tuple[int, int]]:
+def _best_cells(rows: Sequence[Sequence[object]], best: Mapping[int, str]) -> set[tuple[int, int]]:
     found = set()
     for j, rule in best.items():
         for group in {row[0] for row in rows}:
-            cells = {i: row[j] for i, row in enumerate(rows) if row[0] == group and isinstance(row[j], int | float)}
+            own = {i: row[j] for i, row in enumerate(rows) if row[0] == group}
+            cells = {i: value for i, value in own.items() if isinstance(value, int | float)}
             if len(set(cells.values())) > 1:
                 goal = min(cells.values()) if rule == "min" else max(cells.values())
                 found |= {(i, j) for i, value in cells.items() if value == goal}
@@ -86,7 +87,7 @@ def thumbnail(image: np.ndarray, label: str, css_class: str = "") -> str:
     )
 
 
-def _is_text(cell: Any) -> bool:
+def _is_text(cell: object) -> bool:
     return isinstance(cell, str) and not set(cell) <= set("0123456789.,+-–×%")
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from nearkin import _check
+from nearkin._fields import FileOrFrame
 from nearkin._pairs import as_ids, unique_ids
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
@@ -23,7 +23,7 @@ _KEYS = ("triplets", "quadruplets", "comparisons", "indices")  # of an archive's
 
 
 def read_comparisons(
-    path: Any,
+    path: FileOrFrame,
     *,
     anchor: str | None = None,
     near: str | None = None,

@@ -1,7 +1,6 @@
 """Comparisons made from what is known: from vectors, from labels, and with answers flipped."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ def comparisons_from_vectors(
 
 
 def comparisons_from_labels(
-    y: Any, n_comparisons: int, *, noise: float = 0.0, random_state: Seed = None
+    y: ArrayLike, n_comparisons: int, *, noise: float = 0.0, random_state: Seed = None
 ) -> Comparisons:
     """Random triplets (i, j, k) with i and j of one class and k of another (SVRG-SBB section 5.4).
 

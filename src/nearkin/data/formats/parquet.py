@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from nearkin._fields import Extra
 from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator
@@ -15,7 +15,7 @@ from nearkin.data.row_ids import choose_ids, understood
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
 
-def import_pyarrow() -> tuple[Any, Any]:
+def import_pyarrow() -> tuple[Extra, Extra]:
     """Return the modules (pyarrow, pyarrow.parquet); ImportError that says what to install."""
     try:
         import pyarrow  # an optional peer: 170 MB
@@ -27,7 +27,7 @@ def import_pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def open_file(path: Path) -> Any:
+def open_file(path: Path) -> Extra:
     """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
 
     ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are
@@ -70,7 +70,7 @@ def _check_footer(path: Path, size: int) -> None:
         raise ValueError(f"{path} is no Parquet file (its first and last bytes are not those of one); write it again")
 
 
-def _check_rows(metadata: Any, path: Path, size: int) -> None:
+def _check_rows(metadata: Extra, path: Path, size: int) -> None:
     """ValueError if the metadata announces rows that its parts, or a file of `size` bytes, cannot hold.
 
     A part of a negative number of rows would end the process inside pyarrow, as would a look at the metadata of a
@@ -116,11 +116,11 @@ def _names(where: Locator, column: str) -> np.ndarray:
     return replace(found, source=str(where.path)).ids()
 
 
-def _is_list(pa: Any, kind: Any) -> bool:
+def _is_list(pa: Extra, kind: Extra) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _columns(pa: Any, schema: Any, where: Locator) -> tuple[list[str], str | None]:
+def _columns(pa: Extra, schema: Extra, where: Locator) -> tuple[list[str], str | None]:
     """The columns of the vectors and that of the ids, None where there is none."""
     lists = [field.name for field in schema if _is_list(pa, field.type)]
     text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
@@ -145,7 +145,7 @@ def _columns(pa: Any, schema: Any, where: Locator) -> tuple[list[str], str | Non
     return [field.name for field in numeric], ids
 
 
-def batch_rows(pa: Any, batch: Any, names: list[str], d: int | None, where: Locator) -> np.ndarray:
+def batch_rows(pa: Extra, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
     """Vectors (n, d) in the columns `names` of a record batch; ValueError for nulls or lists of unequal lengths."""
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):

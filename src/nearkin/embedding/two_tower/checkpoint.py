@@ -4,7 +4,7 @@ import json
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +38,7 @@ class Checkpoint:
     def exists(self) -> bool:
         return self.folder.exists()
 
-    def seed(self, random_state: Seed, group: Group) -> Any:
+    def seed(self, random_state: Seed, group: Group) -> Seed:
         """`random_state`, or where it is None the seed that the fit began with, so that it goes on as it was."""
         if random_state is not None:
             return random_state

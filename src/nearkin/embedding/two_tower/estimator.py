@@ -25,6 +25,7 @@ from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
 from nearkin.embedding.two_tower.update import Before, join_interactions, update_towers
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
@@ -235,8 +236,7 @@ class TwoTower(BaseEstimator):
     def similar(self, right_ids: ArrayLike, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """The k rights of largest cosine to each right id, itself left out: cosines and ids, both (b, k)."""
         rows, _ = number_ids(right_ids, self._fitted().right_ids_, "right")
-        X = self.right_embeddings_
-        X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(X.dtype).tiny)
+        X = unit_rows(self.right_embeddings_)
         itself = sp.csr_matrix((np.ones(len(X)), (np.arange(len(X)),) * 2))
         scores, numbers = recommend(X, X, k, seen=itself, rows=rows)
         return scores, name_ids(numbers, self.right_ids_)

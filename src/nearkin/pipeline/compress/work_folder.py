@@ -6,14 +6,14 @@ interrupted goes on where it stopped, with any number of processes.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from nearkin._distributed import Group
 from nearkin._storage import checksums_of, read_config, replacing, saving_folder, sweep
 from nearkin._types import Record
-from nearkin.contracts import Callback
+from nearkin.contracts import Callback, Quantizer
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
@@ -61,18 +61,18 @@ class WorkFolder:
             )
         return read_config(self.path, _KIND)
 
-    def load_quantizer(self) -> Any | None:
+    def load_quantizer(self) -> Quantizer | None:
         """The quantizer that was learned before the interruption, if it was."""
         path = self.path / "quantizer"
         if not (path / "config.json").is_file():
             return None
         return load_quantizer(path)
 
-    def save_quantizer(self, quantizer: Any) -> None:
+    def save_quantizer(self, quantizer: Quantizer) -> None:
         if self.group.rank == 0:
             quantizer.save(self.path / "quantizer")
 
-    def encode(self, file: VectorFile, empty: Any, callback: Callback) -> None:
+    def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
         """Make the blocks that are missing, each rank its share; `empty()` gives an index without rows."""
         n_blocks = -(-self.n_rows // self.block_rows)
         missing = self.group.exchange([b for b in range(n_blocks) if not self._is_whole(b)])[0]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._distributed import current
+from nearkin._fields import FileOrFrame
 from nearkin._storage import saving_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
@@ -98,7 +99,7 @@ def _in_words(judged: Fields) -> list[str]:
     ]
 
 
-def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
+def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:
     found = model.report()
     return {
         "path": str(path),
@@ -117,7 +118,9 @@ def _describe(path: Any, out: Any, answers: Comparisons, model: nk.OrdinalEmbedd
     }
 
 
-def _write(out: Any, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]) -> None:
+def _write(
+    out: str | os.PathLike, model: nk.OrdinalEmbedding, answers: Comparisons, record: Record, tables: set[str]
+) -> None:
     draws = model.bootstrap() if answers.n_objects <= MAX_ELLIPSES and len(answers) <= MAX_CURVE else None
     with saving_folder(out, KIND, {**embedding_config(model), "record": record}) as folder:
         write_embedding(model, folder)

@@ -2,11 +2,10 @@
 
 import time
 from os import PathLike
-from typing import Any
 
 import nearkin as nk
 from nearkin._storage import check_space
-from nearkin._types import Record
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
 from nearkin.pipeline.embedding_folder import words_in, words_of
@@ -90,7 +89,7 @@ def embed_interactions(
 
 
 def _fit(
-    model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Any, callback: Callback | None
+    model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Seed, callback: Callback | None
 ) -> dict[str, dict[str, float]]:
     """Fit the model; returns how its fit without the held-out pairs does on them, beside the baselines."""
     given = _by_column(pairs, split)

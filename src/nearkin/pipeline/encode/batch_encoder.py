@@ -4,13 +4,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._fields import Extra
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
+from nearkin.contracts import Quantizer
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
 from nearkin.data.locator import Locator
 from nearkin.index.rescoring import normalised
@@ -52,7 +53,7 @@ class BatchEncoder:
         X = check_vectors(X, n_features=self.n_features)
         return self._quantizer.encode(normalised(X) if self._cosine else X)
 
-    def arrow_batches(self, batches: Iterable[Any], vectors: str | None = None) -> Iterator[Any]:
+    def arrow_batches(self, batches: Iterable[Extra], vectors: str | None = None) -> Iterator[Extra]:
         """Record batches with a list column `vectors` to record batches with a binary column `codes`, one by one."""
         pa, _ = import_pyarrow()
         name = self.vectors if vectors is None else vectors
@@ -83,7 +84,7 @@ class BatchEncoder:
         return self._quantizer.encode(np.zeros((1, self.n_features), np.float32)).dtype
 
     @cached_property
-    def _quantizer(self) -> Any:
+    def _quantizer(self) -> Quantizer:
         folder = Path(self.model)
         if read_config(folder)["kind"] == "index":
             folder = folder / "quantizer"
@@ -98,7 +99,7 @@ class BatchEncoder:
         return read_config(self.model).get("metric") == "cosine"
 
 
-def binary_column(pa: Any, codes: np.ndarray) -> Any:
+def binary_column(pa: Extra, codes: np.ndarray) -> Extra:
     """Codes (n, width) as an Arrow array of fixed-size binaries, a row each."""
     codes = np.ascontiguousarray(codes)
     width = codes.shape[1] * codes.itemsize

@@ -14,8 +14,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import chain
+from multiprocessing.context import BaseContext
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -193,7 +193,7 @@ def _worked(todo: list[Path], encoder: BatchEncoder, out: Path, workers: int) ->
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _context() -> Any:
+def _context() -> BaseContext:
     """Workers forked from a server that has done the imports and no work: copies of OpenMP's threads would hang."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from nearkin._storage import read_config
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
+from nearkin.index.index import Index
 from nearkin.index.probing import probing_curve
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.evaluate.labels import judge_by_label
@@ -109,7 +109,7 @@ def _check_lengths(
         )
 
 
-def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
+def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
     """The study of a sample of the base rows, from a fixed seed."""
     rows = base.draw(STUDIED_ROWS, 0)
     return study_hashing(
@@ -118,7 +118,7 @@ def _study(index: Any, base: VectorFile, labels: np.ndarray | None, callback: Ca
 
 
 def _probing(
-    index: Any, Q: np.ndarray, truth: np.ndarray, k: int, n_probes: Sequence[int], oversample: int | None
+    index: Index, Q: np.ndarray, truth: np.ndarray, k: int, n_probes: Sequence[int], oversample: int | None
 ) -> list[dict[str, float]]:
     """Recall and speed for each number of lists visited, at k or as deep as the truth goes."""
     depth = min(k, truth.shape[1])
@@ -133,7 +133,7 @@ def _probing(
     ]
 
 
-def _exact_ids(index: Any, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
+def _exact_ids(index: Index, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
     """Ids of the k exact nearest rows, (n, k): by cosine or inner product where the index has them, by L2 otherwise."""
     metric = index.metric if index.metric in ("ip", "cosine") else "l2"
     rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)

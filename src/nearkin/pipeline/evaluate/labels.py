@@ -1,13 +1,13 @@
 """Judging an index by labels: a found row is right if it has its query's label."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin import metrics
 from nearkin.contracts import Callback, ignore
+from nearkin.index.index import Index
 from nearkin.pipeline.evaluate.neighbours import CUTS
 
 FULL_RANKING = 100_000  # rows up to which the whole index is ranked; of a longer one the first FULL_RANKING // 100
@@ -16,7 +16,7 @@ _RADIUS = 2
 
 
 def judge_by_label(
-    index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
+    index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
 ) -> dict[str, float]:
     """mAP and precision at every cut, batch by batch; `labels` (len(index),) in the rows' order, `query_labels` (n,).
 
@@ -46,7 +46,7 @@ def ranking_measures(hits: np.ndarray, totals: np.ndarray, n: int, cuts: Sequenc
     return record | {"mAP" if n == K else f"mAP@{K}": value}
 
 
-def _judge_ranking(index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
     K = len(index) if len(index) <= FULL_RANKING else FULL_RANKING // 100
     _, found = index.search(Q, K)
     rows, missing = found, found == ("" if found.dtype.kind == "U" else -1)
@@ -58,7 +58,7 @@ def _judge_ranking(index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: 
     return ranking_measures(hits, totals, len(index))
 
 
-def _judge_bits(index: Any, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
     codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
     ranks = metrics.hamming_histograms(index.quantizer.encode(Q), codes, query_labels, labels)
     record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}

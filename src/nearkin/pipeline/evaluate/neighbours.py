@@ -1,7 +1,6 @@
 """Judging a saved index: against exact neighbours, against labels, and by how far codes lie from vectors."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import faiss
 import numpy as np
@@ -11,6 +10,7 @@ from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.index.index import Index
 
 CUTS = (1, 10, 100)
 
@@ -49,7 +49,7 @@ def exact_neighbors(
 
 
 def search_in_batches(
-    index: Any, Q: np.ndarray, k: int, oversample: int | None, callback: Callback, rows: int = 256
+    index: Index, Q: np.ndarray, k: int, oversample: int | None, callback: Callback, rows: int = 256
 ) -> tuple[np.ndarray, np.ndarray]:
     """`index.search` over all queries, (scores, ids) each (n, k), in batches so that progress can be shown."""
     scores, ids = [], []
@@ -62,7 +62,7 @@ def search_in_batches(
 
 
 def judge_searches(
-    index: Any, Q: np.ndarray, truth: np.ndarray, k: int, oversample: int | None, callback: Callback = ignore
+    index: Index, Q: np.ndarray, truth: np.ndarray, k: int, oversample: int | None, callback: Callback = ignore
 ) -> list[Record]:
     """Recall by the codes alone and, with `oversample`, of answers ranked again by kept vectors: one row each.
 
@@ -86,7 +86,7 @@ def judge_searches(
     return rows
 
 
-def search_rows(searches: Sequence[Fields]) -> tuple[list[str], list[list[Any]]]:
+def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
     """Columns and rows of the searches that were judged: by code alone, and rescored, with what each needs."""
     measures = [name for name in searches[-1] if "recall@" in name]
     rows = []

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage import one_version, read_config
 from nearkin._types import Fields
@@ -124,7 +123,7 @@ def _probing(record: Fields | None) -> Section | None:
 
 def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
     """Several indexes side by side: what each needs and what it finds, a row for each search that was judged."""
-    rows: list[list[Any]] = []
+    rows: list[list[object]] = []
     missing: list[str] = []
     for folder in map(Path, folders):
         if read_config(folder)["kind"] != "index":

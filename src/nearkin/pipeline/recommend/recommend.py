@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -41,7 +41,7 @@ def recommend_folder(
     left_ids: ArrayLike | None = None,
     history: Interactions | None = None,
     k: int = 10,
-    candidates: Any = None,
+    candidates: ArrayLike | None = None,
     with_seen: bool = False,
     index: str | os.PathLike | None = None,
     formulas_as_text: bool = False,

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import nearkin as nk
 from nearkin._pairs import number_ids
 from nearkin._storage import read_arrays, read_config, unpack_ids
+from nearkin._types import ArrayLike
 from nearkin.embedding import saved_towers
 from nearkin.index import identifiers
 from nearkin.pipeline.embedding_folder import MAP, Words, words_of
@@ -37,11 +38,11 @@ class Sides:
         """(n, d) vectors of the right side, decoded where there are codes."""
         return self.right.reconstruct_n(0, self.right.ntotal) if isinstance(self.right, faiss.Index) else self.right
 
-    def left_rows(self, names: Any) -> np.ndarray:
+    def left_rows(self, names: ArrayLike) -> np.ndarray:
         """Row numbers of left ids, given as they are or as text; ValueError that shows some for an unknown one."""
         return numbers_of(names, self.left_ids, self.words.left)
 
-    def right_rows(self, names: Any) -> np.ndarray:
+    def right_rows(self, names: ArrayLike) -> np.ndarray:
         """The same for right ids."""
         return numbers_of(names, self.right_ids, self.words.right)
 
@@ -114,7 +115,7 @@ def _folded(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
     return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
 
 
-def numbers_of(names: Any, ids: np.ndarray, word: str) -> np.ndarray:
+def numbers_of(names: ArrayLike, ids: np.ndarray, word: str) -> np.ndarray:
     """Positions (b,) of names among ids, compared as text; ValueError that shows some known ones."""
     positions = {str(value): place for place, value in enumerate(ids.tolist())}
     wanted = [str(name) for name in np.asarray(names).tolist()]

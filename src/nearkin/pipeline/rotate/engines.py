@@ -1,7 +1,7 @@
 """What a rotation does in other engines: the codec to learn it for, or why it gains nothing. One line an engine."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import faiss
 
@@ -14,7 +14,7 @@ class Engine(NamedTuple):
     """How an engine codes rows of d columns, as `nk.Rotation` takes it; `refused` says why turning gains nothing."""
 
     codes: str
-    codec: Callable[[int], Any] | None = None
+    codec: Callable[[int], str] | None = None
     refused: str | None = None
 
 
@@ -45,7 +45,7 @@ ENGINES: dict[str, Engine] = {
 }
 
 
-def codec_for(engine: str, d: int) -> Any:
+def codec_for(engine: str, d: int) -> "str | faiss.Index":
     """The codec of `nk.Rotation` for an engine and rows of d columns.
 
     ValueError for an unknown engine, and for one in which a rotation gains nothing, with the reason.

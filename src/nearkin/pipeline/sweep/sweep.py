@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class Sweep:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
         return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
 
-    def rows(self) -> tuple[list[str], list[list[Any]]]:
+    def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Every trial as a table, columns and rows, shortest code first.
 
         "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors.

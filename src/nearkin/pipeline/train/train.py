@@ -1,7 +1,7 @@
 """The whole of `nearkin train`: from a table of pairs to a searchable index in one go."""
 
 import os
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -78,7 +78,7 @@ def train_index(
     return record | {"seconds": steps.seconds}
 
 
-def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> Any:
+def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
     """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights.
 
     It starts after 8,192 rows, or what three rounds over a small table show.
@@ -98,18 +98,20 @@ def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) 
     )
 
 
-def judge(model: Any, test: Interactions, n_bytes: int, random_state: Seed = 0) -> dict[str, dict[str, float]]:
+def judge(
+    model: "nk.TwoTower", test: Interactions, n_bytes: int, random_state: Seed = 0
+) -> dict[str, dict[str, float]]:
     """Quality on the test pairs by way of search: exact, through OPQ after training, through the learned index."""
     if not len(test):
         return {}
     P, Q = model.exact_embeddings_
     few = len(Q) < 256
     after = nk.ProductQuantizer(n_bytes * (2 if few else 1), 16 if few else 256, random_state=random_state).fit(Q)
-    T = model.right_embeddings_
+    T, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
     ways = {
         "exact, float32": (P, Q),
         "compressed after training (OPQ)": (P, after.decode(after.encode(Q))),
-        "learned with the towers": (model.left_embeddings_, model.index_.to_quantizer().decode(model.index_.codes(T))),
+        "learned with the towers": (model.left_embeddings_, layer.to_quantizer().decode(layer.codes(T))),
     }
     return {
         name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
@@ -117,9 +119,9 @@ def judge(model: Any, test: Interactions, n_bytes: int, random_state: Seed = 0) 
     }
 
 
-def _save(model: Any, kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
+def _save(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
     right = model.right_embeddings_
-    index = model.index_.export(right, ids=model.right_ids_)
+    index = cast("nk.quantization.IndexingLayer", model.index_).export(right, ids=model.right_ids_)
     popular = np.argsort(-np.bincount(kept.indices, minlength=len(right)), kind="stable")[:_SHOWN]
     run = record | {
         "seconds": steps.seconds,

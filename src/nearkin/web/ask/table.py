@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from nearkin._storage import replacing
 from nearkin.web.ask.items import Items
@@ -36,7 +35,7 @@ class AnswerTable:
             file.flush()
             os.fsync(file.fileno())
 
-    def _row(self, question: Question, rater: str) -> list[Any]:
+    def _row(self, question: Question, rater: str) -> list[object]:
         names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
         when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
         shown = " | ".join(self._items.ids[item] for item in question.shown)

@@ -1,0 +1,228 @@
+"""The house in numbers and in one drawing: sizes, types, repeated lines; rooms and what they import.
+
+    python -m tests.house                                  the table that CONTRIBUTING.md quotes
+    python -m tests.house --draw docs/images/house.svg     the drawing
+
+`tests/test_house.py` holds the bounds.
+"""
+
+import argparse
+import ast
+import re
+import statistics
+import tokenize
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.test_architecture import FILES, LEVEL, SRC, imports
+
+ROOT = SRC.parents[1]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+RUN = 6  # lines in a row that two places may not share
+
+
+class Size(NamedTuple):
+    """How long something is, and where it stands."""
+
+    lines: int
+    where: str
+
+
+def file_sizes() -> list[Size]:
+    return sorted(Size(_text(path).count("\n"), _name(path)) for path in FILES)
+
+
+def functions() -> Iterator[tuple[Path, str, Function]]:
+    """Every function of src with the class it stands in, "" for none."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(_text(path))):
+            if isinstance(node, ast.ClassDef):
+                yield from ((path, node.name, part) for part in node.body if isinstance(part, Function))
+            elif isinstance(node, ast.Module):
+                yield from ((path, "", part) for part in node.body if isinstance(part, Function))
+
+
+def function_sizes() -> list[Size]:
+    """Lines of each body, docstring not counted."""
+    found = []
+    for path, owner, node in functions():
+        body = node.body[1:] if ast.get_docstring(node) else node.body
+        lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 1
+        found.append(Size(lines, f"{_name(path)}: {owner + '.' if owner else ''}{node.name}"))
+    return sorted(found)
+
+
+def constructors() -> list[Size]:
+    """Parameters of each `__init__`, self not counted."""
+    made = ((path, owner, node.args) for path, owner, node in functions() if node.name == "__init__")
+    return sorted(Size(len(a.args) + len(a.kwonlyargs) - 1, f"{_name(path)}: {owner}") for path, owner, a in made)
+
+
+def words_any() -> int:
+    """How often the code of src says `Any`, imports included; prose does not count."""
+    return sum(
+        part.string == "Any"
+        for path in FILES
+        for part in tokenize.generate_tokens(StringIO(_text(path)).readline)
+        if part.type == tokenize.NAME
+    )
+
+
+def public_any() -> list[str]:
+    """Public functions that give back `Any`."""
+    found = []
+    for path, owner, node in functions():
+        hidden = any(part.startswith("_") for part in (node.name, owner, path.stem) if part != "__init__")
+        if not hidden and node.returns is not None and re.search(r"\bAny\b", ast.unparse(node.returns)):
+            found.append(f"{_name(path)}: {owner + '.' if owner else ''}{node.name}")
+    return found
+
+
+def strict() -> list[str]:
+    """What pyright checks strictly."""
+    settings = tomllib.loads(_text(ROOT / "pyproject.toml"))["tool"]["pyright"]
+    return [place.removeprefix("src/nearkin/") for place in settings["strict"]]
+
+
+def repeated() -> list[tuple[str, str]]:
+    """Pairs of files of src that share `RUN` lines in a row to the letter; blank lines, comments, imports left out."""
+    seen: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for path in FILES:
+        lines = [line.strip() for line in _text(path).splitlines()]
+        lines = [line for line in lines if len(line) > 3 and not re.match(r"#|import |from |\w+,$", line)]
+        for first in range(len(lines) - RUN + 1):
+            seen[tuple(lines[first : first + RUN])].add(_name(path))
+    shared = (sorted(files) for files in seen.values() if len(files) > 1)
+    return sorted({(one, other) for files in shared for i, one in enumerate(files) for other in files[i + 1 :]})
+
+
+def table() -> str:
+    files, bodies, made = file_sizes(), function_sizes(), constructors()
+    rows = [
+        ("", "number", "median", "90th percentile", "longest"),
+        ("files of src, lines", *_summary(files)),
+        ("functions, lines of the body", *_summary(bodies)),
+        ("constructors, parameters", *_summary(made)),
+    ]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|---" * len(rows[0]) + "|")
+    return "\n".join([
+        *lines,
+        "",
+        f"The word `Any`: {words_any()} times in src; public functions that return it: {len(public_any())}.",
+        f"pyright strict: {', '.join(strict())}.",
+        f"Pairs of files that share {RUN} lines in a row to the letter: {len(repeated())}.",
+    ])  # fmt: skip
+
+
+def _summary(sizes: list[Size]) -> tuple[str, ...]:
+    lines = [size.lines for size in sizes]
+    ninth = statistics.quantiles(lines, n=10)[-1]
+    return str(len(lines)), f"{statistics.median(lines):.0f}", f"{ninth:.0f}", f"{lines[-1]} ({sizes[-1].where})"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(SRC))
+
+
+# ---- the drawing ----------------------------------------------------------------------------------------------------
+
+SPLIT = {"embedding": ("all_pairs", "two_tower", "ordinal")}  # packages drawn as several rooms
+FLOORS = (  # from the ground up; a room, what it does, what a newcomer adds there
+    (("linalg", "matrix facts", ""),),
+    (
+        ("orthogonal", "moves on a manifold", "a retraction, a matching"),
+        ("solvers", "one minimizer a file", "a solver"),
+    ),
+    (("data", "files to records", "a format: data/formats"), ("metrics", "judging", "a measure")),
+    (
+        ("embedding/all_pairs", "the loss over all pairs", "a pair loss"),
+        ("embedding/two_tower", "pairs to vectors", "a loss, a solver"),
+        ("embedding/ordinal", "comparisons to vectors", "a loss, a solver"),
+        ("quantization", "vectors to bytes", "a codec, a rotation"),
+        ("hashing", "vectors to bits", "a hasher"),
+    ),
+    (("index", "codes to answers, on FAISS", "a kind of saved quantizer"),),
+    (("export", "into engines that scale", "an engine"), ("plots", "figures", ""), ("report", "pages", "a section")),
+    (("pipeline", "whole jobs, a folder a verb", "a job"), ("web", "pages that answer", "")),
+    (("cli", "parse, call, print", "a command"),),
+)
+
+
+def room(name: str) -> str:
+    """The drawn room that a module stands in."""
+    parts = name.split(".")[1:]
+    return "/".join(parts[:2]) if len(parts) > 1 and parts[1] in SPLIT.get(parts[0], ()) else parts[0] if parts else ""
+
+
+def arrows() -> set[tuple[str, str]]:
+    """(room, room it imports); what follows from two others is left out."""
+    drawn = {name for floor in FLOORS for name, *_ in floor}
+    uses: dict[str, set[str]] = defaultdict(set)
+    for path in FILES:
+        here = room(".".join(path.relative_to(SRC.parent).with_suffix("").parts))
+        uses[here] |= {room(name) for name in imports(path)} & drawn - {here}
+
+    def reach(name: str) -> set[str]:
+        return uses[name].union(*map(reach, uses[name]))
+
+    told = {one: set().union(*(reach(via) for via in uses[one])) for one in drawn}
+    return {(one, other) for one in drawn for other in uses[one] - told[one]}
+
+
+def draw(out: Path) -> None:
+    import matplotlib.pyplot as plt
+    from matplotlib.patches import FancyBboxPatch
+
+    plt.rcParams["svg.fonttype"], plt.rcParams["svg.hashsalt"] = "none", "house"
+    figure, ax = plt.subplots(figsize=(15, 12))
+    ax.set(xlim=(0, 15), ylim=(-1.5, 1.6 * len(FLOORS)))
+    ax.axis("off")
+    places = {}
+    for height, floor in enumerate(FLOORS):
+        width = min(3.6, 14.4 / len(floor) - 0.35)
+        for number, (name, does, adds) in enumerate(floor):
+            x, y = 15 * (number + 1) / (len(floor) + 1), 1.6 * height + 0.3
+            if len(floor) == 5:
+                x = 1.5 + 3.0 * number
+                width = 2.7
+            places[name] = x, y, width
+            ax.add_patch(
+                FancyBboxPatch((x - width / 2, y), width, 0.8, "round,pad=0.03", fc="#f4efe6", ec="#7a6f5d", zorder=2)
+            )
+            ax.text(x, y + 0.62, name, ha="center", va="center", weight="bold", size=11)
+            ax.text(x, y + 0.38, does, ha="center", va="center", size=9)
+            ax.text(x, y + 0.14, f"add: {adds}" if adds else "", ha="center", va="center", size=8.5, color="#1f5f8b")
+    for one, other in sorted(arrows()):
+        _arrow(ax, places[one], places[other])
+    ax.add_patch(FancyBboxPatch((0.3, -1.35), 14.4, 1.0, "round,pad=0.03", fc="#e6ece6", ec="#6d7f6d"))
+    ground = ", ".join(name for name in LEVEL if LEVEL[name] <= 1 and name != "linalg")
+    ax.text(7.5, -0.6, "what every room may use", ha="center", weight="bold", size=11)
+    ax.text(7.5, -1.05, ground, ha="center", size=8.5)
+    figure.savefig(out, bbox_inches="tight", metadata={"Date": None} if out.suffix == ".svg" else None)
+    plt.close(figure)
+
+
+def _arrow(ax, one: tuple[float, float, float], other: tuple[float, float, float]) -> None:
+    """From a room's floor to the ceiling below, behind the rooms between; along the floor between neighbours."""
+    (x, y, wide), (u, v, broad) = one, other
+    side = 1 if u > x else -1
+    beside = (x + side * wide / 2, y + 0.4), (u - side * broad / 2, v + 0.4)
+    start, end = beside if y == v else ((x + 0.2 * (u - x) * wide / 15, y), (u + 0.2 * (x - u) * broad / 15, v + 0.84))
+    style = {"arrowstyle": "-|>", "color": "#8a8a8a", "lw": 1.0, "shrinkA": 0, "shrinkB": 1}
+    ax.annotate("", end, start, arrowprops=style, zorder=1)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", type=Path, help="write the drawing, .svg or .png, in place of the table")
+    asked = parser.parse_args()
+    draw(asked.draw) if asked.draw else print(table())
