@@ -79,7 +79,7 @@ def draw_language_model(results: dict, path: Path) -> None:
     axes.set(
         xlabel="CPU seconds of gradients and steps",
         ylabel="loss on held-out text, nats a character",
-        title="Rotations R1 and R2 of a language model at 4 bits",
+        title="Rotations R1 and R2 of a rounded language model",
     )
     axes.legend(fontsize=7)
     figure.savefig(path, dpi=130)

@@ -55,13 +55,14 @@ ADAM = Adam((0.9, 0.95))
 METHODS = [
     Method("SGDG", SGDG),
     Method("SGDG, momentum 0.9", lambda p, lr: SGDG(p, lr, momentum=0.9)),
+    Method("newton-schulz", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz")),
     Method("newton-schulz, momentum 0.9", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=0.9)),
     Method("newton-schulz, Adam", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=ADAM)),
     Method("givens greedy, Adam", lambda p, lr: GivensDescent(p, lr, momentum=ADAM)),
     Method("givens random, Adam", lambda p, lr: GivensDescent(p, lr, "random", momentum=ADAM)),
     Method("flow s=d/log d, Adam", lambda p, lr: StochasticFlow(p, lr, "d/log d", scale="none", momentum=ADAM)),
 ]
-HALVES = ["SGDG", "newton-schulz, Adam"]  # which also run with half the steps
+HALVES = ["SGDG", "newton-schulz", "newton-schulz, Adam"]  # which also run with half the steps
 METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS if m.name in HALVES]
 
 

@@ -21,9 +21,8 @@ def tables(results: Results) -> Iterable[Table]:
         ]
         yield table
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
-    yield from language_model(
-        results.read("orthogonal_language_model") or results.read("orthogonal_language_model_quick") or {}
-    )
+    for name in ("orthogonal_language_model", "orthogonal_language_model_d64"):
+        yield from language_model(name, results.read(name) or {})
     yield from cheap(results.read("orthogonal_cheap") or {})
 
 
@@ -53,13 +52,13 @@ def tasks(found: dict[str, dict]) -> Iterable[Table]:
     yield table
 
 
-def language_model(found: dict[str, Any]) -> Iterable[Table]:
+def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
     """Loss and perplexity of the rounded network, and CPU seconds to SGDG's final loss."""
     if not found:
         return
     columns = ["rotations", "loss", "sd", "perplexity", "CPU s", "of it steps", "s to SGDG's loss", "R'R - I", "lr"]
-    table = Table("orthogonal-language-model", "Rotations of a language model at 4 bits", columns,
-                  "orthogonal_language_model", "Means of the seeds; the error is the largest.")  # fmt: skip
+    title = "Rotations of a rounded language model" + (", d = 64" if name.endswith("d64") else ", d = 256")
+    table = Table(name.replace("_", "-"), title, columns, name, "Means of the seeds; the error is the largest.")
     target = _best_sgdg(found)
     for name, row in found.items():
         runs = row["runs"]

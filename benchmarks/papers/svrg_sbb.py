@@ -25,7 +25,7 @@ def counted(flags: list[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}"
 
 
-@from_json("Table I", "ordinal_table1", "python -m benchmarks ordinal --table1")
+@from_json("Table I, our settings", "ordinal_table1", "python -m benchmarks ordinal --table1")
 def table_i(found: Any) -> Findings:
     """Time to a held-out error of 0.15 on 100 points and 10,000 answers."""
     rows = {(row["loss"], row["method"]): row for row in found["rows"]}
@@ -62,7 +62,7 @@ def table_i(found: Any) -> Findings:
     return claims, why, decides
 
 
-@from_json("Table I, as printed", "papers_svrg_draws", "python -m benchmarks.papers --run svrg_draws")
+@from_json("Table I", "papers_svrg_draws", "python -m benchmarks.papers --run svrg_draws")
 def table_i_printed(found: Any) -> Findings:
     """What Table I's text says of draws, steps, epsilon and starts, one departure of ours undone at a time."""
     sbb = {(r["loss"], r["uniform"], r["epsilon"], r["start"]): r for r in found if r["method"] == "SVRG-SBB"}

@@ -2,6 +2,7 @@
 
     python -m benchmarks two_tower --sets ml100k gowalla
     python -m benchmarks two_tower --protocol public --sets gowalla ml100k   as published: validation pairs are fitted
+        --rivals 5 --ways "softmax on cosines" EASE    with rivals, 5 CPU s for each of their settings; only these rows
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
     python -m benchmarks two_tower --figures       docs/figures from the JSON

@@ -172,3 +172,10 @@ def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path,
     with pytest.raises(ValueError, match="was changed while it was judged"):
         nk.pipeline.evaluate_folder(tmp_path / "idx", X[:3])
     assert not (tmp_path / "idx" / "evaluation.json").exists()
+
+
+def test_without_truth_it_says_what_recall_needs(files: Path, compressed: Callable[..., Path]) -> None:
+    """Sizes alone came, and not a word about the recall."""
+    folder, queries = compressed(), f"{files}/data.npz:query"
+    assert "For the recall give --base VECTORS" in run("evaluate", folder, queries).stdout
+    assert "For the recall" not in run("evaluate", folder, queries, "--base", f"{files}/data.npz:base").stdout

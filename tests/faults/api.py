@@ -159,8 +159,8 @@ NOT = {
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (
-        "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization reproject_ ask_function to_svg "
-        "AllPairsLoss"
+        "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization reproject_ ask_function "
+        "to_svg SoftmaxLoss AllPairsLoss"
     ),
     "no function": "TARGETS SPLITS",
     "a whole job: the commands try it": (
@@ -192,6 +192,10 @@ def public() -> dict[str, Any]:
     return found
 
 
+def _unknown() -> None:
+    """Stands for a parameter that `GOOD` does not know: the good call fails, and a test with it."""
+
+
 class Call:
     """A function, good arguments by name, and what is done with its answer."""
 
@@ -202,7 +206,7 @@ class Call:
         self.names = [p.name for p in parameters if p.kind not in many]
         needed = [p.name for p in parameters if p.default is p.empty and p.kind not in many]
         own = OWN.get(name.rpartition(".")[2], {}) | own
-        self.good = {name: own.get(name) or GOOD[name] for name in (*needed, *own)}
+        self.good = {name: own.get(name) or GOOD.get(name, _unknown) for name in (*needed, *own)}
 
     def __call__(self, **instead: Any) -> None:
         made = self.function(**{name: value() for name, value in self.good.items()} | instead)

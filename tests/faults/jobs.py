@@ -1,6 +1,7 @@
 """The jobs that are killed and run out of space: each writes over what the same job wrote from other data."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -183,7 +184,7 @@ class Command:
                 found[name] = file.read_bytes()
             elif file.suffix == ".html":
                 text = file.read_bytes()
-                marks = [which.encode() for which in WHICH if f"{which}.npy".encode() in text]
+                marks = [which.encode() for which in WHICH if re.search(rf"{which}(-long)?\.npy".encode(), text)]
                 found[name] = b" ".join([*marks, text[-8:].strip()])
             elif file.name == "evaluation.json":
                 found[name] = str(json.loads(file.read_text())["queries"]).encode()

@@ -93,7 +93,10 @@ def evaluate(
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Coarse cells looked into", columns, [list(row.values()) for row in record["probing"]]))
-    screen.finish(record, *tables)
+    judged = "searches" in record or "mAP" in " ".join(shown)
+    screen.finish(
+        record, *tables, "" if judged else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
+    )
 
 
 def _counts(text: str | None) -> list[int]:
