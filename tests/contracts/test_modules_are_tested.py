@@ -49,7 +49,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "hashing/test_registry.py": "hashing/loading",
     "index/test_changes.py": "index/faiss_rows index/guard index/identifiers",
     "index/test_faiss_file.py": "index/faiss_format",
-    "index/test_index.py": "_faiss contracts index/empty index/fitting index/merging index/metrics index/saved",
+    "index/test_index.py": "contracts index/empty index/fitting index/merging index/metrics index/saved",
     "linalg/test_exponential.py": "linalg/products",
     "orthogonal/test_givens_descent.py": "orthogonal/selection",
     "pipeline/compress/test_compress.py": "pipeline/folder",
