@@ -59,4 +59,4 @@ def test_the_commands(folder: Path) -> None:
     for command in commands:
         result = run(*command)
         assert result.exit_code == 0, result.output
-    assert (folder / "hits.parquet").is_file()
+    assert (folder / "hits.csv").is_file()

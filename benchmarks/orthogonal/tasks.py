@@ -7,8 +7,8 @@ Every method gets the same budget on seed 0: with and without momentum 0.9, a wa
 from the task's starting value, then factors of 2 beside the best: at most 12 runs. Then it runs on fresh seeds, and the
 median time to the target counts. The clock covers gradient and step and stops while the full loss is measured; it
 counts the process' seconds, which no busy neighbour lengthens; on two threads it is the sum over both. A point off the
-manifold (by more than 1e-2) ends the run. Who chooses a default anew chooses it on `CHOSEN_ON` and reports `HELD_OUT`; today's,
-Newton-Schulz, is older than this split. Steps of Adam are lr / 16 long.
+manifold (by more than 1e-2) ends the run. Who chooses a default anew chooses it on `CHOSEN_ON` and reports `HELD_OUT`;
+today's, Newton-Schulz, is older than this split. Steps of Adam are lr / 16 long.
 Writes results/orthogonal_tasks.json (on two threads orthogonal_tasks_2t.json) and docs/figures/orthogonal_tasks.png.
 """
 

@@ -36,7 +36,7 @@ def outputs_of(code: str, names: dict[str, Any], count: int) -> list[dict[str, A
     """What a cell prints, its last expression's value (a figure as its picture), and the pictures that it left open."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
+    printed, open_before = io.StringIO(), set(plt.get_fignums())
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "cell", "exec"), names)
         value = None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)
@@ -48,7 +48,7 @@ def outputs_of(code: str, names: dict[str, Any], count: int) -> list[dict[str, A
     elif value is not None:
         text = {"text/plain": lines(repr(value))}
         found.append({"data": text, "execution_count": count, "metadata": {}, "output_type": "execute_result"})
-    for number in plt.get_fignums():
+    for number in sorted(set(plt.get_fignums()) - open_before):
         found.append(picture(plt.figure(number)))
         plt.close(number)
     return found

@@ -15,6 +15,6 @@ def test_rounds_are_numbered_from_one_and_none_is_worse(rng: np.random.Generator
         errors.append(record["distortion"])
         assert record["total"] == 3
 
-    learn(X, 2, 16, beam=4, rounds=3, seed=0, callback=keep)
+    learn(X, 2, 16, rounds=3, seed=0, callback=keep)
     assert seen == [1, 2, 3]
     assert errors[0] >= errors[1] >= errors[2] > 0

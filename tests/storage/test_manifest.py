@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._storage import MappedRows, read_config, read_manifest, saving_folder, without_verification, write_arrays
+from nearkin._storage import MappedRows, read_config, read_manifest, saving_folder, verification, write_arrays
 from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
@@ -95,7 +95,7 @@ def test_without_verification_lengths_are_compared_and_contents_are_not(saved, t
     whole = (folder / "vectors.npy").read_bytes()
     (folder / "vectors.npy").write_bytes(whole[:-1] + b"\1")
     nk.Index.load(folder, verify=False).search(X, 400, oversample=1)
-    with without_verification():
+    with verification(False):
         nk.Index.load(folder).search(X, 400, oversample=1)
     (folder / "vectors.npy").write_bytes(whole[:-1])
     with pytest.raises(ValueError, match="length"):

@@ -17,7 +17,7 @@ from nearkin._storage.folders import saving_folder as saving_folder
 from nearkin._storage.locks import changing as changing
 from nearkin._storage.manifest import checksums_of as checksums_of
 from nearkin._storage.manifest import read_manifest as read_manifest
-from nearkin._storage.manifest import without_verification as without_verification
+from nearkin._storage.manifest import verification as verification
 from nearkin._storage.mapped import MappedRows as MappedRows
 from nearkin._storage.reading import damage_named as damage_named
 from nearkin._storage.reading import one_version as one_version

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
+from nearkin._check import check_instance
 from nearkin._storage.replacing import is_workspace
 
 MANIFEST = "manifest.json"
@@ -88,9 +89,12 @@ _DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
 
 
 @contextmanager
-def without_verification() -> Iterator[None]:
-    """Read saved folders in this block without comparing checksums; lengths are compared all the same."""
-    token = _verified.set(False)
+def verification(wanted: bool) -> Iterator[None]:
+    """Read saved folders in this block with or without comparing checksums; lengths are compared all the same.
+
+    In a block without, a block with it inside compares nothing either.
+    """
+    token = _verified.set(bool(check_instance(wanted, "verify", bool, int)) and _verified.get())
     try:
         yield
     finally:
@@ -142,7 +146,7 @@ def _written(checksums: Iterator[int]) -> str:
 
 
 def verify_file(path: Path, file: BinaryIO | None = None) -> None:
-    """`Manifest.verify` for a file whose folder has a manifest, unless `without_verification`."""
+    """`Manifest.verify` for a file whose folder has a manifest, unless `verification(False)`."""
     if is_verifying() and (manifest := read_manifest(path.parent)) is not None:
         manifest.verify(path.name, file)
 

@@ -14,7 +14,7 @@ class MappedRows:
     """Rows (n, d) in a file, taken by slices or by arrays of row numbers.
 
     A block of the file is compared with its checksum in the folder's manifest when its first row is taken; ValueError
-    if it is damaged. Without a manifest, or `without_verification`, nothing is compared.
+    if it is damaged. Without a manifest, or under `verification(False)`, nothing is compared.
     """
 
     def __init__(self, path: Path) -> None:

@@ -4,7 +4,6 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 """
 
 import os
-from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from nearkin._check import (
     check_vectors,
     warn_of_vanishing,
 )
-from nearkin._storage import one_version, pack_ids, saving_folder, without_verification, write_arrays
+from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved
@@ -331,7 +330,7 @@ class Index:
         new. Raises FileNotFoundError or ValueError for a folder that is missing, damaged, of a newer format, or whose
         parts do not belong together.
         """
-        with nullcontext() if verify else without_verification():
+        with verification(verify):
             parts = one_version(path, saved.read_parts)
         self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
         self._quantizer = self.quantizer if parts.metric == "hamming" else parts.quantizer  # bits are made by it
