@@ -21,6 +21,7 @@ def opened_browser() -> Iterator[Any]:
     if not (CHROMIUM.is_file() and DRIVER.is_file()):
         pytest.skip(f"no browser: {CHROMIUM} and {DRIVER} (Debian: apt install chromium chromium-driver)")
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
@@ -28,7 +29,10 @@ def opened_browser() -> Iterator[Any]:
     for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    try:
+        driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    except WebDriverException as error:  # a container that lets no browser start
+        pytest.skip(f"the browser does not start here: {str(error).splitlines()[0]}")
     try:
         yield driver
     finally:
@@ -50,7 +54,7 @@ def served(app: Starlette) -> Iterator[str]:
         thread.join(timeout=20)
 
 
-def wait_until(done: Callable[[], Any], seconds: float = 20) -> Any:
+def wait_until(done: Callable[[], Any], seconds: float = 60) -> Any:
     """What `done` returns once it is true; fails after so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
