@@ -167,3 +167,11 @@ def test_a_load_during_saves_is_of_one_version(tmp_path):
     finally:
         stop.set()
         writer.join()
+
+
+def test_a_header_as_python_2_wrote_it_is_damage(tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.zeros((20, 3), np.float32))
+    path.write_bytes(path.read_bytes().replace(b"(20, 3), }  ", b"(20L, 3), } "))
+    with pytest.raises(ValueError, match="damaged"):
+        MappedRows(path)

@@ -1,5 +1,6 @@
 """Rows of a long .npy file, mapped instead of read, and verified where they are looked at."""
 
+import warnings
 import zlib
 from pathlib import Path
 from tokenize import TokenError
@@ -8,6 +9,8 @@ import numpy as np
 
 from nearkin._storage.files import regular_file
 from nearkin._storage.manifest import BLOCK, MANIFEST, is_verifying, read_manifest
+
+_UNREADABLE = (ValueError, OSError, EOFError, TypeError, ArithmeticError, RuntimeError, TokenError)
 
 
 class MappedRows:
@@ -19,8 +22,10 @@ class MappedRows:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
-        except (ValueError, OSError, EOFError, TypeError, ArithmeticError, RuntimeError, TokenError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
+                self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
+        except (*_UNREADABLE, UserWarning) as error:
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
         manifest = read_manifest(path.parent) if is_verifying() else None
