@@ -63,6 +63,11 @@ def test_one_rater_alone_has_no_weight():
     assert fit(replace(job("triplet", rows, 1), raters=np.zeros(len(rows), np.int64))).weights == {}
 
 
+def test_raters_are_weighed_by_answers_and_not_by_the_comparisons_that_an_answer_says():
+    rows = learnt("odd-one-out", count=40)  # 20 answers of each, 40 comparisons
+    assert fit(replace(job("odd-one-out", rows, 2), raters=np.arange(40) % 2)).weights == {}
+
+
 def ends(job):
     """A fit whose process is killed, as for memory."""
     os.kill(os.getpid(), signal.SIGKILL)

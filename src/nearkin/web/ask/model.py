@@ -48,7 +48,7 @@ def fit(job: Job) -> Fitted:
     events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
     raters = None if job.raters is None else np.repeat(job.raters, job.rows_per_answer)
     answers = Comparisons(job.learned, names, annotators=raters, events=events)
-    weighed = raters is not None and _can_be_told_apart(raters)
+    weighed = job.raters is not None and _can_be_told_apart(job.raters)
     model = OrdinalEmbedding(job.n_components, random_state=job.seed)
     model.fit(answers, raters="estimated" if weighed else "equal")
     places = model.embedding_
