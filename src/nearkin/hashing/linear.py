@@ -2,14 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from contextlib import nullcontext
 from typing import Self
 
 import faiss
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import ThreadpoolController
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
@@ -21,6 +19,7 @@ from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_co
 from nearkin.hashing.sign_moments import Rows, StoredRows, StreamedRows
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
 from nearkin.hashing.stable_products import affine_values
+from nearkin.linalg.threads import calm_products
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
@@ -148,8 +147,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def _learn(self, rows: Rows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
-        small = spectrum.n_rows * spectrum.rank * self.n_bits < SMALL
-        with ThreadpoolController().limit(limits=1, user_api="blas") if small else nullcontext():
+        with calm_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)
