@@ -12,7 +12,7 @@ import pytest
 from nearkin.web.ask import Plan, Survey
 from nearkin.web.ask.items import Items, named_items
 from nearkin.web.ask.questions import FORMS
-from nearkin.web.ask.results import curve_png, map_png, rater_rows, state
+from nearkin.web.ask.results import curve_png, map_png, state
 
 NAMES = [f"item {number}" for number in range(8)]
 PASSIVE = Plan(active=False, repeat_share=0.0)
@@ -80,7 +80,7 @@ def test_cannot_say_is_kept_in_the_journal_and_has_no_line(survey: Survey) -> No
     survey.answer(key, survey.ask(key).number, -1)
     assert lines(survey) == []
     assert json.loads(survey.journal.path.read_text().splitlines()[-1])["choice"] == -1
-    assert rater_rows(survey)[0]["cannot_say"] == 1.0
+    assert state(survey)["raters"][0]["cannot_say"] == 1.0
 
 
 @pytest.mark.parametrize("cut", [1, 7, 30])
@@ -158,7 +158,7 @@ def test_repeats_catch_questions_and_agreement_are_counted(tmp_path: Path) -> No
         survey.answer(key, question.number, int(left > right))  # always the lower number: right in both catches
     reasons = {question.reason for question in survey.questions}
     assert {"repeat", "catch", "random"} <= reasons
-    (row,) = rater_rows(survey)
+    (row,) = state(survey)["raters"]
     assert row["consistent"] == 1.0
     assert row["catch"] == 1.0
     survey.close()

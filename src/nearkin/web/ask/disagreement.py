@@ -11,6 +11,7 @@ from nearkin.records import Comparisons
 from nearkin.web.ask.questions import Form, Question, answers_of
 
 Said = tuple[int, ...]  # what an answer says, whichever side its items were on
+Votes = Mapping[Said, list[tuple[str, Said]]]  # for each question: the key of each rater who answered, what they said
 _SHOWN = 10  # rows of a table
 _FEWEST = 4  # answers about a pair before its share is shown
 
@@ -23,7 +24,7 @@ def said(form: Form, question: Question) -> Said:
     return line if form.name == "triplet" else (*sorted(line[:2]), *sorted(line[2:]))
 
 
-def votes_by_question(form: Form, answered: Sequence[Question]) -> Mapping[Said, list[tuple[str, Said]]]:
+def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
     """For each question that was answered, the key of each rater who did and what they said."""
     votes: dict[Said, list[tuple[str, Said]]] = defaultdict(list)
     for question in answered:
@@ -31,7 +32,7 @@ def votes_by_question(form: Form, answered: Sequence[Question]) -> Mapping[Said,
     return votes
 
 
-def split_questions(form: Form, votes: Mapping[Said, list[tuple[str, Said]]], names: Sequence[str]) -> list[Record]:
+def split_questions(form: Form, votes: Votes, names: Sequence[str]) -> list[Record]:
     """The questions on which people differ most: the items, and how many answers say what."""
     rows = []
     for key, given in votes.items():

@@ -1,6 +1,5 @@
 """What the experimenter sees: the map so far, the error on answers held out, how the raters do, where they differ."""
 
-from collections.abc import Mapping
 from statistics import median
 
 import numpy as np
@@ -9,12 +8,10 @@ from matplotlib.axes import Axes
 from nearkin._types import Record
 from nearkin.plots.labels import label_points
 from nearkin.plots.style import FAINT, SERIES, new_axes
-from nearkin.web.ask.disagreement import Said, pairs_against_map, said, split_questions, votes_by_question
+from nearkin.web.ask.disagreement import Votes, pairs_against_map, said, split_questions, votes_by_question
 from nearkin.web.ask.raters import Rater
 from nearkin.web.ask.survey import Survey
 from nearkin.web.drawing import png
-
-Votes = Mapping[Said, list[tuple[str, Said]]]
 
 
 def state(survey: Survey) -> Record:
@@ -34,13 +31,9 @@ def state(survey: Survey) -> Record:
     }
 
 
-def rater_rows(survey: Survey) -> list[Record]:
+def _rater_rows(survey: Survey, votes: Votes) -> list[Record]:
     """For each rater: answers, share of "can't say", seconds, how often the same is said again, the known is said, and
     what others say is said, and the weight of the answers in the model (None before it has one)."""
-    return _rater_rows(survey, votes_by_question(survey.form, survey.said()))
-
-
-def _rater_rows(survey: Survey, votes: Votes) -> list[Record]:
     weights = survey.fitted.weights if survey.fitted else {}
     return [
         {**_row(survey, rater, votes), "weight": weights.get(number)}
