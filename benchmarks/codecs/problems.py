@@ -7,8 +7,11 @@ import faiss
 import numpy as np
 
 SETS = ("sift", "mnist", "sentences")
-LEARNED, SEARCHED, QUERIES = 16_384, 20_000, 1_000
+LEARNED = {"sift": 16_384, "mnist": 8_192, "sentences": 8_192}  # rows; wide ones cost FAISS minutes a codec
+SEARCHED = {"sift": 20_000, "mnist": 10_000, "sentences": 10_000}
+QUERIES = 1_000
 NEIGHBOURS = 10
+_APART = 16_384  # rows of a set that has no parts of its own from which searched ones are drawn
 
 
 class Problem(NamedTuple):
@@ -30,7 +33,7 @@ def load(name: str, folder: Path) -> Problem:
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
-        for part, count in ((learned, LEARNED), (searched, SEARCHED), (queries, QUERIES))
+        for part, count in ((learned, LEARNED[name]), (searched, SEARCHED[name]), (queries, QUERIES))
     )
     exact = faiss.IndexFlatL2(searched.shape[1])
     exact.add(searched)
@@ -43,10 +46,10 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             return z["learn"], z["base"], z["query"]
     if name == "mnist":
         with np.load(folder / "mnist.npz") as z:
-            return z["X_train"][:LEARNED], z["X_train"][LEARNED:], z["X_test"]
+            return z["X_train"][:_APART], z["X_train"][_APART:], z["X_test"]
     if name == "sentences":
         with np.load(folder / "wordnet_minilm.npz") as z:
             order = np.random.default_rng(0).permutation(len(z["X"]))
             X, Q = z["X"][order], z["Q"]
-            return X[:LEARNED], X[LEARNED:], Q[np.random.default_rng(1).permutation(len(Q))]
+            return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")
