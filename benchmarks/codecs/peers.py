@@ -20,22 +20,20 @@ Make = Callable[[np.ndarray], Made]  # rows (n, d) to learn from
 LONGEST = 32  # codebooks of a residual code that are still tried
 _REFINED = 8  # and that are trained by FAISS's refinement too
 _LOCAL = 8  # and by local search
-_BEAMS = (1, 5, 16, 32)
+_BEAMS = (5, 32)
 _WIDE = 300  # columns from which OPQ gets 20 rounds, where 50 take longer than the limit
 
 
 def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
     """All that FAISS offers at that size, the dearest last."""
-    rounds = 20 if d >= _WIDE else 50
+    dear = d >= _WIDE or n_bytes > _LOCAL  # the random start then gets no run: it ended below the identity before
+    rounds = 20 if dear else 50
     for text in _scalar(d, n_bytes):
         yield f"FAISS {text}", lambda X, text=text: _factory(X, f"FAISS {text}", text)
     yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8")
-    for start in ("identity", "random") if 8 * n_bytes < 1.5 * d else ("identity",):
+    for start in ("identity",) if dear else ("identity", "random"):
         name = f"FAISS OPQ, {start}, {rounds} rounds"
         yield name, lambda X, n=name, s=start: _opq(X, n, n_bytes, s, rounds)
-    if 4 * n_bytes < d:  # FAISS's advice: four columns a byte
-        text = f"OPQ{n_bytes}_{4 * n_bytes},PQ{n_bytes}x8"
-        yield f"FAISS {text}", lambda X: _factory(X, f"FAISS {text}", text)
     for splits in range(2, d + 1):
         if n_bytes % splits == 0 and d % splits == 0 and 4 <= n_bytes // splits <= 8:
             yield f"FAISS PRQ {splits}", lambda X, s=splits: _product_residual(X, s, n_bytes // s)
@@ -57,14 +55,13 @@ def _scalar(d: int, n_bytes: int) -> Iterator[str]:
         return
     if 2 * n_bytes == d:
         yield from ("SQ4", "RR,SQ4")
-    for bits in (4, 6, 8):
-        axes = 8 * n_bytes // bits
-        if axes <= d:
-            yield from (f"PCA{axes},SQ{bits}", f"PCAR{axes},SQ{bits}")
+    yield from (f"PCA{axes},SQ{bits}" for bits, axes in ((8, n_bytes), (6, 4 * n_bytes // 3)) if axes <= d)
+    if 2 * n_bytes <= d:
+        yield f"PCAR{2 * n_bytes},SQ4"
     for bits in range(1, 5):
         text = f"RaBitQ{bits}" if bits > 1 else "RaBitQ"
         axes = max((w for w in range(8, d + 1) if faiss.index_factory(w, text).sa_code_size() <= n_bytes), default=0)
-        if axes and (bits == 1 or axes < d or (bits + 1) * d > 8 * n_bytes - 96):
+        if 2 * axes >= n_bytes and (axes < d or (bits + 1) * d > 8 * n_bytes - 96):
             yield f"PCAR{axes},{text}"
 
 
