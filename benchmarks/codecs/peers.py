@@ -21,17 +21,16 @@ LONGEST = 32  # codebooks of a residual code that are still tried
 _REFINED = 8  # and that are trained by FAISS's refinement too
 _LOCAL = 8  # and by local search
 _BEAMS = (5, 32)
-_WIDE = 300  # columns from which OPQ gets 20 rounds, where 50 take longer than the limit
+_WIDE = 300  # columns from which OPQ gets 20 rounds instead of 50
 
 
 def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
     """All that FAISS offers at that size, the dearest last."""
-    dear = d >= _WIDE or n_bytes > _LOCAL  # the random start then gets no run: it ended below the identity before
-    rounds = 20 if dear else 50
+    rounds = 20 if d >= _WIDE or n_bytes > _LOCAL else 50
     for text in _scalar(d, n_bytes):
         yield f"FAISS {text}", lambda X, text=text: _factory(X, f"FAISS {text}", text)
-    yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8")
-    for start in ("identity",) if dear else ("identity", "random"):
+    yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8np")  # no polysemous training
+    for start in ("identity", "random"):
         name = f"FAISS OPQ, {start}, {rounds} rounds"
         yield name, lambda X, n=name, s=start: _opq(X, n, n_bytes, s, rounds)
     for splits in range(2, d + 1):

@@ -27,13 +27,17 @@ class Problem(NamedTuple):
         return self.learned.shape[1]
 
 
-def load(name: str, folder: Path) -> Problem:
+def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:
     """SIFT descriptors of three disjoint groups of photos; MNIST's training images, and test images as queries;
     glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries."""
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
-        for part, count in ((learned, LEARNED[name]), (searched, SEARCHED[name]), (queries, QUERIES))
+        for part, count in (
+            (learned, n_learned or LEARNED[name]),
+            (searched, n_searched or SEARCHED[name]),
+            (queries, QUERIES),
+        )
     )
     exact = faiss.IndexFlatL2(searched.shape[1])
     exact.add(searched)

@@ -103,7 +103,7 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float],
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
     """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
-    length = {name: 1 for name in kept}
+    length = dict.fromkeys(kept, 1)
     for target in _CHAINS:
         if target == min(_CHAINS):
             if 1 < units <= _LONGEST:
