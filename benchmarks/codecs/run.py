@@ -72,7 +72,7 @@ def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, An
     if "faiss" in given.who:
         made += peers.faiss_codecs(d, n_bytes)
     if "ours" in given.who:
-        made += ours.codecs(n_bytes, d)
+        made += ours.codecs(n_bytes)
     for name, make in made:
         for row in within(given.limit, lambda make=make: judge(make, problem)):
             yield {"codec": name, **row}
