@@ -176,7 +176,7 @@ class Command:
         return next((name for name, files in self.known.items() if files == found), f"mixed: {sorted(found)}")
 
     def _contents(self, path: Path) -> dict[str, bytes]:
-        """What answers are made from: records hold the times of a run, and pages too. A folder's report can be made again."""
+        """What answers are made from: records and pages hold times of a run; a folder's report can be made again."""
         found = {}
         for file in sorted(file for place in path.parent.glob("out*") for file in [place, *place.rglob("*")]):
             name = str(file.relative_to(path.parent))
