@@ -73,7 +73,8 @@ def _check_writable(path: Path) -> None:
         with tempfile.TemporaryFile(dir=place):
             pass
     except OSError as error:
-        raise OSError(f"{path} cannot be made: {place} takes no files ({error.strerror or error})") from error
+        text = f"{path} cannot be made: {place} takes no files ({error.strerror or error})"
+        raise OSError(error.errno, text) from error
 
 
 def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:

@@ -21,6 +21,7 @@ from nearkin._check import (
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss_padding import clear_padding
 from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
@@ -229,13 +230,12 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it.
-
-        `index.add(X)` does the same but for the last bits of the rotated rows, which in FAISS depend on the batch, so
-        that now and then a tie falls otherwise.
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it; in
+        `index.add(X)` the last bits of rotated rows depend on the batch, and now and then a tie falls otherwise.
         """
         inner = innermost(index)
         if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):  # their layout takes rows only
+            clear_padding(inner)
             for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
                 inner.add(Z)
         else:
