@@ -47,7 +47,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "hashing/test_linear.py": "hashing/sign_moments",
     "hashing/test_one.py": "hashing/alternation",
     "hashing/test_registry.py": "hashing/loading",
-    "index/test_changes.py": "index/faiss_rows index/guard index/identifiers",
+    "index/test_changes.py": "index/faiss_rows _guard index/identifiers",
     "index/test_faiss_file.py": "index/faiss_format",
     "index/test_index.py": "contracts index/empty index/fitting index/merging index/metrics index/saved",
     "linalg/test_exponential.py": "linalg/products",
