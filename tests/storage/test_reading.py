@@ -69,6 +69,17 @@ def test_a_config_that_cannot_be_is_one_clear_error(tmp_path: Path, key: str, ch
         nk.ITQ.load(folder)
 
 
+@pytest.mark.parametrize("name", ["config.json", "manifest.json"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000], ids=["lists", "objects"])
+def test_json_nested_without_end_is_damage(tmp_path: Path, name: str, text: str) -> None:
+    """Python's own answer is a RecursionError."""
+    folder = tmp_path / "model"
+    nk.ITQ(2, random_state=0).fit(X).save(folder)
+    (folder / name).write_text(text)
+    with pytest.raises(ValueError, match="damaged"):
+        nk.ITQ.load(folder)
+
+
 def test_text_that_is_no_text_in_arrays_is_the_folders_damage(tmp_path: Path) -> None:
     """Before, a UnicodeDecodeError that named no folder."""
     towers(0).save(tmp_path / "model")
