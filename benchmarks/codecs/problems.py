@@ -44,6 +44,12 @@ def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int 
     return Problem(learned, searched, queries, exact.search(queries, NEIGHBOURS)[1])
 
 
+def other_queries(name: str, folder: Path) -> np.ndarray | None:
+    """As many queries that are not the problem's, None where the set has no more."""
+    others = _parts(name, folder)[2][QUERIES : 2 * QUERIES]
+    return np.ascontiguousarray(others, np.float32) if len(others) == QUERIES else None
+
+
 def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if name == "sift":
         with np.load(folder / "sift_bsds.npz") as z:

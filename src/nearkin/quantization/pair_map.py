@@ -87,12 +87,14 @@ class PairMap(BaseEstimator):
         asked, answers = Q[learned[:, 0]], X[learned[:, 1]]
         plain = judge.recall(np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32))
         found: dict[tuple[float, float], float] = {}
+        steps: list[float] = []
 
         def tried(ridge: float, power: float, *, coded: bool) -> float:
             maps = _maps(asked, answers, ridge, power)
             found[ridge, power] = judge.recall(*maps, coded=coded)
             record = {"ridge": ridge, "power": power, "total": len(_RIDGES) + len(_POWERS)}
-            callback(len(found), {**record, "objective": -found[ridge, power]})
+            steps.append(found[ridge, power])
+            callback(len(steps), {**record, "objective": -found[ridge, power]})
             return found[ridge, power]
 
         self.ridge_ = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
