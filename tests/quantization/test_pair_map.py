@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.pair_map import PairMap, _maps, _regressed
+from nearkin.quantization.pair_map import PairMap, pair_maps, _regressed
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +56,13 @@ def test_the_regression_has_no_gradient_left(rng):
 def test_rows_shrink_along_what_queries_and_answers_differ_in(rng):
     A = rng.normal(size=(4000, 4)).astype(np.float32)
     Q = A + rng.normal(size=(4000, 4)) * [0.1, 0.1, 0.1, 3]
-    _, M = _maps(Q.astype(np.float32), A, 1e-6, 0.5)
+    _, M = pair_maps(Q.astype(np.float32), A, 1e-6, 0.5)
     assert np.allclose(M, M.T, atol=1e-5)
     assert M[3, 3] < 0.8 * M[:3, :3].diagonal().min()
     assert np.linalg.det(M.astype(np.float64)) == pytest.approx(1, rel=1e-4)
 
 
-def test_interactions_saved_maps_and_a_callback(turned, tmp_path):
+def test_interactions_savedpair_maps_and_a_callback(turned, tmp_path):
     X, Q, pairs = turned
     X, Q, pairs = X, Q[:60], pairs[:60]
     record = nk.Interactions.from_pairs(*pairs.T, left_ids=np.arange(60), right_ids=np.arange(len(X)))
@@ -82,6 +82,7 @@ def test_interactions_saved_maps_and_a_callback(turned, tmp_path):
         ({"pairs": np.full((400, 2), 1200)}, ValueError, "number 1200 of queries"),
         ({"pairs": np.array([[0, 5000]])}, ValueError, "number 5000 of X"),
         ({"pairs": np.array([[0, 1]])}, ValueError, "at least 20"),
+        ({"pairs": nk.Interactions.from_pairs([1, 2], [3, 4])}, ValueError, "2 left and 2 right entities"),
         ({"n_bytes": 99}, ValueError, "n_bytes"),
         ({"n_bytes": 1.5}, TypeError, "n_bytes"),
     ],

@@ -87,24 +87,23 @@ class PairMap(BaseEstimator):
         asked, answers = Q[learned[:, 0]], X[learned[:, 1]]
         plain = judge.recall(np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32))
         found: dict[tuple[float, float], float] = {}
-        steps: list[float] = []
+        steps: list[float] = []  # tried
 
         def tried(ridge: float, power: float, *, coded: bool) -> float:
-            maps = _maps(asked, answers, ridge, power)
+            maps = pair_maps(asked, answers, ridge, power)
             found[ridge, power] = judge.recall(*maps, coded=coded)
             record = {"ridge": ridge, "power": power, "total": len(_RIDGES) + len(_POWERS)}
             steps.append(found[ridge, power])
             callback(len(steps), {**record, "objective": -found[ridge, power]})
             return found[ridge, power]
 
-        self.ridge_ = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
-        self.power_ = max(_POWERS, key=lambda power: tried(self.ridge_, power, coded=True))
-        self.recall_, self.plain_recall_ = found[self.ridge_, self.power_], plain
-        if self.recall_ <= plain:
-            self.rows_ = self.queries_ = np.eye(d, dtype=np.float32)
-            self.ridge_, self.power_, self.recall_ = None, 0.0, plain
-            return self
-        self.queries_, self.rows_ = _maps(Q[numbers[:, 0]], X[numbers[:, 1]], self.ridge_, self.power_)
+        ridge = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
+        power = max(_POWERS, key=lambda power: tried(ridge, power, coded=True))
+        self.recall_, self.plain_recall_ = max(found[ridge, power], plain), plain
+        self.ridge_, self.power_ = (ridge, power) if self.recall_ > plain else (None, 0.0)
+        self.rows_ = self.queries_ = np.eye(d, dtype=np.float32)
+        if self.recall_ > plain:
+            self.queries_, self.rows_ = pair_maps(Q[numbers[:, 0]], X[numbers[:, 1]], ridge, power)
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
@@ -132,6 +131,11 @@ class PairMap(BaseEstimator):
 def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np.ndarray:
     """Pairs (p, 2) int64, checked."""
     if isinstance(pairs, Interactions):
+        if (len(pairs.left_ids), len(pairs.right_ids)) != (n_queries, n_rows):
+            raise ValueError(
+                f"pairs have {len(pairs.left_ids)} left and {len(pairs.right_ids)} right entities; they must be the "
+                f"{n_queries} queries and the {n_rows} rows: give Interactions.from_pairs left_ids and right_ids"
+            )
         left = np.repeat(np.arange(len(pairs.left_ids)), np.diff(pairs.indptr))
         pairs = np.column_stack([left, pairs.indices])
     pairs = np.asarray(pairs)
@@ -146,7 +150,7 @@ def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np
     return pairs
 
 
-def _maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
+def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
     """Of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
     W = _regressed(Q, A, ridge)
     if not power:
