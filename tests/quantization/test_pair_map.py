@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.pair_map import PairMap, pair_maps, _regressed
+from nearkin.quantization.pair_map import PairMap, _regressed, pair_maps
 
 
 @pytest.fixture(scope="module")
