@@ -5,7 +5,8 @@ waits for the disk is counted; run number n ends itself by SIGKILL right before 
 right after it. "full": files may not grow beyond a limit, which doubles from run to run, so that a run ends where the
 limit is no more. Prints, as JSON, what stood at the path after each run, and what lay there once the job was run again.
 
-All work is done in forks of this process, which does none itself: a fork beside threads may wait for them for ever.
+All work is done in forks of this process, which does none itself: a fork beside threads may wait for them for ever. It
+only imports what the job was seen to import.
 """
 
 import itertools
@@ -17,6 +18,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -126,7 +128,11 @@ def _learn(job: Job, start: Path) -> None:
     start.mkdir()
     must(partial(job.work, start / "out", "old"))
     shutil.copytree(start, ready)
-    must(partial(job.work, ready / "out", "new"))
+    modules = start.with_name("modules")
+    must(lambda: (job.work(ready / "out", "new"), modules.write_text("\n".join(sys.modules)))[0])
+    for name in modules.read_text().splitlines():
+        with suppress(Exception):  # names that only their makers can import
+            import_module(name)
     if isinstance(job, Command):
         job.learn(start / "out", "old")
         job.learn(ready / "out", "new")
