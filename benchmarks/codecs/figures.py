@@ -30,7 +30,8 @@ def draw(results: Results) -> Path:
                 points[line].append((row["bytes"], row["recall"]))
         for line, style in _LINES.items():
             if points[line]:
-                panel.plot(*zip(*points[line], strict=True), style, label=line)
+                colour = f"C{[*_LINES].index(line)}"
+                panel.plot(*zip(*points[line], strict=True), style, color=colour, label=line)
         panel.set(xscale="log", xlabel="bytes a row", title=name)
         sizes = sorted({size for line in points.values() for size, _ in line})
         panel.set_xticks(sizes, [str(size) for size in sizes])
