@@ -1,6 +1,7 @@
 """What no other benchmark measures and minutes of one core can: one function and one JSON an experiment."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,17 @@ import torch
 from scipy.stats import spearmanr
 
 import nearkin as nk
-from benchmarks.harness import limit_threads, median_ms, save
+from benchmarks.harness import limit_threads, median_ms
 from benchmarks.ordinal.music import keep_error
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers import flows_rl, gcd_figure_2, scq_whole
 from benchmarks.papers.flows_convnet import flows_convnet
 from benchmarks.papers.flows_counts import flows_counts
 from benchmarks.papers.flows_mlp import flows_mlp
-from benchmarks.papers.flows_rl import flows_rl
 from benchmarks.papers.flows_sorting import flows_sorting
 from benchmarks.papers.flows_theorem import flows_theorem
-from benchmarks.papers.gcd_figure_2 import gcd_figure_2
 from benchmarks.papers.gcd_figure_3 import gcd_figure_3
-from benchmarks.papers.scq_whole import scq_gist, scq_scale, scq_seconds, scq_table_2
+from benchmarks.papers.jobs import Experiment, measure
 from benchmarks.papers.svrg_draws import svrg_draws
 from benchmarks.papers.svrg_figure_2 import svrg_figure_2
 from benchmarks.papers.svrg_retrieval import svrg_retrieval
@@ -152,8 +152,8 @@ def value_and_gradient(data: Path) -> list[dict[str, Any]]:
     return rows
 
 
-RUNS: dict[str, Callable[[Path], Any]] = {
-    "gcd_figure_2": gcd_figure_2,
+RUNS: dict[str, Experiment] = {
+    "gcd_figure_2": Experiment(gcd_figure_2.jobs, gcd_figure_2.FULL, gcd_figure_2.SMALL),
     "gcd_figure_3": gcd_figure_3,
     "svrg_draws": svrg_draws,
     "svrg_figure_2": svrg_figure_2,
@@ -162,13 +162,13 @@ RUNS: dict[str, Callable[[Path], Any]] = {
     "flows_convnet": flows_convnet,
     "flows_counts": flows_counts,
     "flows_theorem": flows_theorem,
-    "flows_rl": flows_rl,
+    "flows_rl": Experiment(flows_rl.jobs, flows_rl.FULL, flows_rl.SMALL),
     "mlp": mlp,
     "entries": entries,
-    "scq_gist": scq_gist,
-    "scq_scale": scq_scale,
-    "scq_seconds": scq_seconds,
-    "scq_table_2": scq_table_2,
+    "scq_gist": Experiment(scq_whole.gist, scq_whole.FULL, scq_whole.SMALL),
+    "scq_scale": Experiment(scq_whole.scale, scq_whole.FULL, scq_whole.SMALL),
+    "scq_seconds": Experiment(scq_whole.seconds, scq_whole.FULL, scq_whole.SMALL),
+    "scq_table_2": Experiment(scq_whole.table_2, scq_whole.FULL, scq_whole.SMALL),
     "eurodist": eurodist,
     "music": music,
     "svrg_retrieval": svrg_retrieval,
@@ -176,9 +176,14 @@ RUNS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-def run(names: list[str], data: Path) -> None:
-    """Run the named experiments and save each as results/papers_NAME.json."""
+def run(names: Iterable[str], data: Path, *, small: bool, again: bool, minutes: float) -> None:
+    """Run the named experiments, each into results/papers_NAME.json; after `minutes` no job is begun."""
     limit_threads(1)
+    until = time.monotonic() + 60 * minutes
     for name in names:
-        print(f"== {name}")
-        print(save(f"papers_{name}", RUNS[name](data), data=data))
+        print(f"== {name}", flush=True)
+        experiment = RUNS[name]
+        jobs = experiment.jobs(data, experiment.small if small else experiment.full)
+        if not measure(name, jobs, data, again=again, until=until):
+            print("The time is up; the same command goes on from here.")
+            return
