@@ -38,6 +38,7 @@ def table_1(results: Results) -> Figure:
         return not_measured(
             name, "Run `python -m benchmarks orthogonal flops`, `python -m benchmarks.papers --run flows_counts`."
         )
+    [recount] = recount
     claims, hidden = [], recount["MNIST hidden"]
     for setting, (exact, two, star) in TABLE_1.items():
         ours = hidden if setting == "MNIST" else {
@@ -264,6 +265,7 @@ def of_noise(d: int, s: int) -> float:
 @from_json("Fig. 6", "papers_entries", "python -m benchmarks.papers --run entries")
 def figure_6(found: Any) -> Findings:
     """How the entries of Omega spread, along evolution strategies."""
+    [found] = found
     d = found["d"]
     rho = {int(s): values for s, values in found["rho"].items()}
     drift = max(max(values) / min(values) for values in rho.values())
@@ -293,6 +295,7 @@ def figure_6(found: Any) -> Findings:
 @from_json("Theorem 5.1", "papers_flows_theorem", "python -m benchmarks.papers --run flows_theorem")
 def theorem(found: Any) -> Findings:
     """The theorem's conditions and its bound on a case whose constants are known."""
+    [found] = found
     claims = [
         Claim("E hat Omega = Omega over all matchings, largest difference", "0", f"{found['bias']:.1e}",
               found["bias"] < 1e-10),
