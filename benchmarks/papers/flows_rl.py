@@ -30,7 +30,7 @@ class Size:
 
     d: int = 200
     population: int = 32
-    generations: int = 40
+    generations: int = 30
     longest: int = 200
     seeds: int = 10
 
