@@ -64,7 +64,7 @@ FULL = (
     Setting("ml100k", 512, 8, 16, 2000, 120, (30.0,), 1, ("GCD-R", "GCD-G")),
     Setting("gowalla", 64, 8, 256, 3000, 300, (1.0,), 1),
 )
-SMALL = (Setting("ml100k", 16, 4, 16, 60, 30, (1.0, 3.0), 2, ("Cayley", *RULES, *TUNED), opq_rounds=3),)
+SMALL = (Setting("ml100k", 64, 8, 16, 60, 30, (1.0, 3.0), 2, ("Cayley", *RULES, *TUNED), opq_rounds=3),)
 JUDGED_USERS = 1000  # the first, as 29,858 users of gowalla take longer than the training
 
 

@@ -47,7 +47,7 @@ class Size:
     losses: tuple[str, ...] = ("gnmds", "ckl", "ste", "t-ste")
 
 
-FULL, SMALL = Size(), Size((3, 6), 3, 1, 1, 2000)
+FULL, SMALL = Size(), Size((3, 6, 12, 30), 12, 1, 1, 2000)
 
 
 def solvers(loss: str, n: int, answers: int) -> dict[str, tuple[Any, int]]:

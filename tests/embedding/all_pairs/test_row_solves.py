@@ -1,4 +1,4 @@
-"""Newton steps of single rows under a loss that is not quadratic, against a dense twin with a line search of its own."""
+"""Newton steps of single rows under a loss that is not quadratic, against a dense twin with its own line search."""
 
 import numpy as np
 import pytest
