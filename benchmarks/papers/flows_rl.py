@@ -26,21 +26,26 @@ NOISE, PERIOD = 0.1, 5
 
 @dataclass(frozen=True)
 class Size:
-    """Hidden units, policies a generation, generations, the longest episode, seeds."""
+    """Hidden units, policies a generation, generations, the longest episode, seeds.
+
+    `factors` of W's step length are tried in the first `tried` seeds, to see what its choice decides.
+    """
 
     d: int = 200
     population: int = 32
     generations: int = 30
     longest: int = 200
     seeds: int = 10
+    tried: int = 3
+    factors: tuple[float, ...] = (0.25, 4.0)
 
 
-FULL, SMALL = Size(), Size(16, 4, 5, 20, 2)
+FULL, SMALL = Size(), Size(16, 4, 5, 20, 2, 1)
 METHODS: dict[str, Callable[..., Any] | None] = {
-    "stoch-ortRNN": lambda p: nk.orthogonal.StochasticFlow(p, 0.5, 2, "abs", scale="none", maximize=True),
-    "exact-ortRNN": lambda p: nk.orthogonal.RiemannianDescent(p, 0.05, maximize=True),
-    "ortinit-vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
-    "vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
+    "stoch-ortRNN": lambda p, x: nk.orthogonal.StochasticFlow(p, 0.5 * x, 2, "abs", scale="none", maximize=True),
+    "exact-ortRNN": lambda p, x: nk.orthogonal.RiemannianDescent(p, 0.05 * x, maximize=True),
+    "ortinit-vanRNN": lambda p, x: torch.optim.SGD(p, 0.05 * x, maximize=True),
+    "vanRNN": lambda p, x: torch.optim.SGD(p, 0.05 * x, maximize=True),
     "affine": None,
 }
 
@@ -83,14 +88,14 @@ def returns(environments: Any, p: dict[str, Tensor], actions: int, longest: int,
     return torch.from_numpy(total)
 
 
-def train(task: str, method: str, size: Size, seed: int) -> list[float]:
+def train(task: str, method: str, factor: float, size: Size, seed: int) -> list[float]:
     """The mean return of each generation."""
     actions = TASKS[task]
     environments = gymnasium.make_vec(task, size.population, vectorization_mode="sync")
     module = policy(method, size.d, environments.single_observation_space.shape[0], actions, seed)
     build, half = METHODS[method], size.population // 2
     rest = [value for name, value in module.items() if name != "W"]
-    optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]])] if build else [])
+    optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]], factor)] if build else [])
     draw, means = torch.Generator().manual_seed(seed), []
     for generation in range(size.generations):
         noise = {name: torch.randn(half, *p.shape, generator=draw) for name, p in module.items()}
@@ -113,10 +118,14 @@ def train(task: str, method: str, size: Size, seed: int) -> list[float]:
 def jobs(data: Path, size: Size) -> Iterator[Job]:
     """Flows, Figure 3 in small: the curves of every task, method and seed."""
     del data
-    for seed, task, method in product(range(size.seeds), TASKS, METHODS):
-        key = {"task": task, "method": method, "seed": seed, "generations": size.generations}
+    every = list(product(TASKS, METHODS))
+    main = [(seed, *line, 1.0) for seed in range(size.seeds) for line in every]
+    recurrent = [line for line in every if METHODS[line[1]] is not None]
+    others = [(seed, *line, x) for seed in range(size.tried) for line in recurrent for x in size.factors]
+    for seed, task, method, factor in main + others:
+        key = {"task": task, "method": method, "factor": factor, "seed": seed, "generations": size.generations}
         yield Job(key, partial(measured, size, key))
 
 
 def measured(size: Size, key: Row) -> Row:
-    return {"curve": train(key["task"], key["method"], size, key["seed"])}
+    return {"curve": train(key["task"], key["method"], key["factor"], size, key["seed"])}
