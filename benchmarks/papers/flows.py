@@ -182,7 +182,7 @@ def figure_3(found: Any) -> Findings:
     )
     affine = [task for task in tasks if mean(ends[task, "affine"]) >= mean(ends[task, "stoch-ortRNN"])]
     decides = (
-        "The tasks, none of which needs a memory of 200 units: the affine policy is level with or ahead of stoch-ortRNN "
+        "The tasks, none of which needs a memory of 200 units: affine is level with or ahead of stoch-ortRNN "
         f"on {len(affine)} of {len(tasks)}. Stoch-ortRNN is ahead of vanRNN on {one} of {len(tasks)} with one step "
         f"length of W, and on {best} with the best of three for each."
     )
