@@ -21,8 +21,8 @@ from nearkin.quantization.codebooks import assign, decode
 STEPS = 5  # of Algorithm 2 a round
 PAPER = 1e-4  # its lambda
 OPQ = ("OPQ, identity start", "OPQ, random start")
-LINES = [  # (rule, lambda), the most wanted first: a run may end at any seed
-    *(("GCD-G", PAPER), *((rule, 0.0) for rule in OPQ)),
+MAIN = [("GCD-G", PAPER), *((rule, 0.0) for rule in OPQ)]  # (rule, lambda) of 2 (b, c)
+OTHERS = [  # of 2 (a) beside them
     *((rule, PAPER) for rule in ("GCD-R", "GCD-S", "GCD-R, overlapping", "GCD-G, overlapping")),
     *(("GCD-G", PAPER / 2), ("GCD-G", 2 * PAPER)),
     *((rule, 2 * PAPER) for rule in ("GCD-R", "GCD-G, overlapping")),
@@ -137,8 +137,12 @@ def drawn(data: Path, rows: int, seed: int) -> np.ndarray:
 
 
 def jobs(data: Path, size: Size) -> Iterator[Job]:
-    """GCD, Figure 2 as printed: unscaled SIFT descriptors, all rows or a tenth of them, every line and seed."""
-    for seed, rows, (rule, rate) in product(range(size.seeds), size.rows, LINES):
+    """GCD, Figure 2 as printed: unscaled SIFT descriptors, all rows or a tenth of them, every line and seed.
+
+    The lines of (b, c) first: a run may end at any time.
+    """
+    cells = [cell for lines in (MAIN, OTHERS) for cell in product(range(size.seeds), size.rows, lines)]
+    for seed, rows, (rule, rate) in cells:
         key = {"rule": rule, "lambda": rate, "rows": rows, "rounds": size.rounds, "seed": seed}
         yield Job(key, partial(measured, data, size, key))
 
