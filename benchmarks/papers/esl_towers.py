@@ -48,9 +48,9 @@ class Size:
     hidden: int = 128
     k: int = 32
     seeds: int = 3
-    seconds: float = 4.0
-    steps: int = 100
-    trial: int = 60
+    seconds: float = 2.0
+    steps: int = 40
+    trial: int = 20
 
 
 FULL, SMALL = Size(), Size(8, 8, 4, 1, 0.2, 5, 3)
@@ -199,6 +199,8 @@ def solved(data: Path, size: Size, solver: str, seed: int) -> Row:
 def jobs(data: Path, size: Size) -> Iterator[Job]:
     for seed in range(size.seeds):
         for zeros in ZEROS:
-            yield Job({"part": "sampled", "zeros": zeros, "seed": seed}, partial(sampled, data, size, zeros, seed))
+            key: Row = {"part": "sampled", "zeros": zeros, "seconds": size.seconds, "seed": seed}
+            yield Job(key, partial(sampled, data, size, zeros, seed))
         for solver in SOLVERS:
-            yield Job({"part": "solvers", "solver": solver, "seed": seed}, partial(solved, data, size, solver, seed))
+            key = {"part": "solvers", "solver": solver, "seconds": size.seconds, "seed": seed}
+            yield Job(key, partial(solved, data, size, solver, seed))
