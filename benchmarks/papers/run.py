@@ -65,7 +65,9 @@ def main() -> None:
     if options.small and "NEARKIN_RESULTS" not in os.environ:  # the pages' figures stay as they are
         sys.exit(start(["benchmarks.papers", *sys.argv[1:]], {"NEARKIN_RESULTS": str(RESULTS / "quick")}))
     done = options.run is None or run(options)
-    for name in options.papers or PAPERS:
+    if options.small:
+        print(f"{'All' if done else 'Not all'} of it ran; toy sizes say nothing and are not judged: {RESULTS}")
+    for name in () if options.small else options.papers or PAPERS:
         show(PAPERS[name].TITLE, PAPERS[name].FIGURES, RESULTS)
     if not done:
         sys.exit("Not all is measured; the same command goes on from here.")
