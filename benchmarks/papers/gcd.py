@@ -72,8 +72,8 @@ def figure_2a_printed(found: Any) -> Findings:
     )
     decides = (
         f"OPQ's start and lambda: OPQ ends at {opq:,.0f} from the identity and at {opq_random:,.0f} from a random "
-        f"start, GCD-G at {greedy:,.0f}; {LAMBDA:g} is too short to arrive in {count} rounds, twice of it begins to "
-        "swing."
+        f"start, GCD-G at {greedy:,.0f}; {LAMBDA:g} is too short to arrive in {count} rounds: twice of it ends at "
+        f"{apart:,.0f}, half of it at {end['GCD-G', LAMBDA / 2]:,.0f}."
     )
     return claims, why, decides
 

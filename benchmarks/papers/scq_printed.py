@@ -56,8 +56,8 @@ def of_table_2(found: list[dict[str, Any]], features: str) -> Findings:
     executions = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{max(counts)}"
     why = (
         f"{KINDS[features]} for VGG features of three photo sets; {max(row['rows'] for row in of_it):,} rows, all "
-        f"learned from, at {', '.join(map(str, cells))} bits; {executions} executions (the paper: 5), of k-means "
-        f"hashing, the best of b = 2, 4, 8, {run['KMH, b = 8', max(cells)]}; 2,000 queries."
+        f"learned from, at {', '.join(map(str, cells))} bits; {executions} executions (the paper: 5), "
+        f"{run['KMH, b = 8', max(cells)]} of k-means hashing, the best of b = 2, 4, 8; 2,000 queries."
     )
     return table_2_claims(cells), why, kind_decides(cells[max(cells)][0])
 
