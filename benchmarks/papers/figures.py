@@ -62,8 +62,9 @@ def gcd_figure_2(found: list[dict]) -> None:
         axes.set(xlabel="round")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(fontsize=8, loc="upper right", ncols=2 if axes is a else 1)
-    d.set(ylim=(0.001, 1))
-    d.legend(fontsize=8, loc="lower center", ncols=3, columnspacing=1.0)
+        axes.title.set_fontsize(10)
+    d.set(ylim=(0.0003, 1))
+    d.legend(fontsize=8, loc="lower center", ncols=2)
     figure.savefig(FIGURES / "papers_gcd_figure_2.png", dpi=100)
 
 

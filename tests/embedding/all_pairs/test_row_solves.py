@@ -1,13 +1,16 @@
 """Newton steps of single rows under a loss that is not quadratic, against a dense twin with its own line search."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from nearkin.embedding.all_pairs import AllPairsLoss, kernels
+from nearkin.embedding.all_pairs import AllPairsLoss, kernels, row_solves
 from nearkin.embedding.all_pairs.row_solves import improve_left
+from nearkin.solvers.linesearch import Found, armijo
 
 M, N, K = 6, 8, 3
 SCALE, RIDGE = 1e-3, 1e-4  # a small objective, so that a wrong constant beside it would decide the search
@@ -58,6 +61,28 @@ def test_rows_go_as_far_as_armijos_rule_on_the_shifted_objective(rng: np.random.
         lengths.add(t)
     assert len(lengths) > 1, "some steps must be full and some cut"
     assert min(lengths) < 1.0
+
+
+@pytest.mark.parametrize("far", [None, 40.0])
+def test_the_search_is_given_the_slope_of_what_it_walks_along(
+    rng: np.random.Generator, far: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Armijo's share of it is a ten-thousandth, so that no step shows a wrong one."""
+    slopes = []
+
+    def watched(along: Callable[[float], float], value: float, slope: float) -> Found:
+        assert along(0.0) == pytest.approx(value)
+        slopes.append((slope, (along(1e-5) - along(-1e-5)) / 2e-5))
+        return armijo(along, value, slope)
+
+    monkeypatch.setattr(row_solves, "armijo", watched)
+    for _ in range(3):
+        loss, P, Q = problem(rng)
+        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
+        improve_left(loss, P, Q, mean=mean)
+    given, walked = np.transpose(slopes)
+    np.testing.assert_allclose(given, walked, rtol=1e-4)
+    assert (given < 0).all()
 
 
 def test_work_vectors_are_six_and_lie_apart() -> None:
