@@ -48,9 +48,9 @@ class Size:
     hidden: int = 128
     k: int = 32
     seeds: int = 3
-    seconds: float = 2.0
-    steps: int = 40
-    trial: int = 20
+    seconds: float = 4.0
+    steps: int = 100
+    trial: int = 60
 
 
 FULL, SMALL = Size(), Size(8, 8, 4, 1, 0.2, 5, 3)
