@@ -40,8 +40,8 @@ def test_rows_move_by_the_spread_of_the_error_and_less_as_rounds_are_done(rng: n
 def test_one_codebook_is_refitted_to_the_posterior_means_of_its_centroids(rng: np.random.Generator, n: int) -> None:
     """`refit`'s formula term by term: the error's variance over n - K rows, a quarter of them at least."""
     K, w = 32, 3
-    X = (rng.standard_normal((n, w)) * [3.0, 1.0, 0.1]).astype(np.float32)
-    codes, C = rng.integers(0, K - 1, (n, 1)), rng.standard_normal((1, K, w)).astype(np.float32)
+    codes, C = rng.integers(0, K - 1, (n, 1)), (3 * rng.standard_normal((1, K, w))).astype(np.float32)
+    X = (C[0][codes[:, 0]] + rng.standard_normal((n, w)) * [1.0, 0.1, 30.0]).astype(np.float32)
     error = (X - C[0][codes[:, 0]]).astype(float)
     for axis in range(w):
         noise = (error[:, axis] ** 2).sum() / max(n - K, n / 4)
@@ -55,14 +55,14 @@ def test_one_codebook_is_refitted_to_the_posterior_means_of_its_centroids(rng: n
 
 
 def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np.random.Generator) -> None:
-    n, M, K, w = 300, 3, 4, 2
+    n, M, K, w = 60, 3, 4, 2
     X = rng.standard_normal((n, w)).astype(np.float32)
     codes, C = rng.integers(0, K, (n, M)), rng.standard_normal((M, K, w)).astype(np.float32)
     B = np.zeros((n, M * K))
     B[np.arange(n)[:, None], codes + K * np.arange(M)] = 1
     best = np.square(X - B @ np.linalg.lstsq(B, X, rcond=None)[0]).sum()
     errors = [np.square(X - decode(codes, C)).sum()]
-    for _ in range(6):
+    for _ in range(10):
         C = refit(X, codes, C, shrink=False)
         errors.append(np.square(X - decode(codes, C)).sum())
     assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
