@@ -98,10 +98,9 @@ def measured(problem: Problem, others: np.ndarray | None, names: list[str], peer
             fitted[learned] = rotation, time.process_time() - start
         rotation, seconds = fitted[learned]
         row: dict[str, Any] = {"codec": name, "chosen": rotation.chosen_, "fit_seconds": seconds}
-        for way, R in zip(ROTATIONS, (None, random, rotation.rotation_), strict=True):
-            X, Q = (
-                np.ascontiguousarray(part if R is None else part @ R) for part in (problem.searched, problem.queries)
-            )
+        turns = (lambda rows: rows, lambda rows: rows @ random, rotation.transform)
+        for way, turn in zip(ROTATIONS, turns, strict=True):
+            X, Q = (np.ascontiguousarray(turn(part)) for part in (problem.searched, problem.queries))
             found, row["version"] = searched(name, X, Q, peers)
             if found is not None:
                 row[way] = recall_k_at_k(found, problem.truth, NEIGHBOURS)

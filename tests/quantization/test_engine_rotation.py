@@ -143,4 +143,4 @@ def test_given_queries_judge(rng):
     with pytest.raises(ValueError, match="queries has 3"):
         nk.Rotation().fit(X, queries=Q[:, :3])
     with pytest.raises(ValueError, match="center"):
-        nk.Rotation(center="mean").fit(X)
+        nk.Rotation(center="mean").fit(X)  # pyright: ignore[reportArgumentType]
