@@ -63,7 +63,7 @@ def gcd_figure_2(found: list[dict]) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(fontsize=8, loc="upper right", ncols=2 if axes is a else 1)
         axes.title.set_fontsize(10)
-    d.set(ylim=(0.0003, 1))
+    d.set(ylim=(0.003, 3))
     d.legend(fontsize=8, loc="lower center", ncols=2)
     figure.savefig(FIGURES / "papers_gcd_figure_2.png", dpi=100)
 
