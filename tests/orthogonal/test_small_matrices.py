@@ -7,10 +7,18 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import orthogonality_error
-from nearkin.orthogonal import Adam, RiemannianDescent, riemannian_descent
+from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
+from nearkin.linalg.skew import random_skew
+from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
 from nearkin.orthogonal.retraction import TOLERANCE
-from nearkin.orthogonal.small_matrices import LARGEST, Rates, descend_small, is_small, orthonormalize_small
+from nearkin.orthogonal.small_matrices import (
+    LARGEST,
+    Rates,
+    descend_small,
+    inverse_root,
+    is_small,
+    orthonormalize_small,
+)
 
 SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (9, 4), (40, 3), (3, 6, 6), (2, 9, 4)]
 
@@ -65,6 +73,32 @@ def test_far_and_near_matrices_need_several_steps_or_one() -> None:
             X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
         )
         torch.testing.assert_close(M, U @ Vt, rtol=0, atol=1e-10)  # the polar factor
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_the_fitted_inverse_root_leaves_what_it_says(dtype: torch.dtype) -> None:
+    fit = inverse_root(dtype)
+    x = torch.linspace(-fit.reach, fit.reach, 1001, dtype=torch.float64)
+    left = (1 + x) * (1 - x / 2 + x**2 * (fit.a + fit.b * x + fit.c * x**2)) ** 2 - 1
+    assert bool((left.abs() <= fit.slack * x**2 * (1 + 1e-3) + 1e-15).all())
+    assert fit.slack * fit.reach**2 <= 8 * TOLERANCE[dtype]  # enough for 64 columns and one Newton-Schulz step
+    series = 2 * 63 / 256 * fit.reach**5  # what its own terms would leave
+    assert float(left.abs().max()) < series / 2
+
+
+@pytest.mark.parametrize("size", [0.1, 0.2, 0.26])
+def test_a_long_step_is_corrected_once(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    W = random_skew(64, 64, generator=torch.Generator().manual_seed(0))
+    M = torch.eye(64) + W * (size / torch.linalg.matrix_norm(W @ W @ W @ W) ** 0.5) ** 0.5
+    small, grams = M.clone(), []
+    assert orthonormalize_small(small, TOLERANCE[torch.float32])
+    monkeypatch.setattr(retraction, "is_small", lambda M: False)
+    monkeypatch.setattr(retraction, "_deviation", lambda M: grams.append(M.mT @ M - torch.eye(64)) or grams[-1])
+    large = retraction.newton_schulz_orthonormalize(M.clone())
+    assert len(grams) == 1  # two and three before
+    for moved in (small, large):
+        assert orthogonality_error(moved) <= TOLERANCE[torch.float32]
+        torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=2e-4)
 
 
 def test_what_is_small() -> None:

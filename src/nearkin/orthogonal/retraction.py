@@ -23,7 +23,7 @@ from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal.small_matrices import is_small, orthonormalize_small
+from nearkin.orthogonal.small_matrices import inverse_root, is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
@@ -211,13 +211,14 @@ def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
 
     One step, enough if M came from a short one, is POGO's rule; it squares the error: E = M^T M - I becomes
     (E^3 - 3 E^2) / 4. Where E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
-    / 8 for one small product more. Which is due is plain from a small ||E||_F and else measured by multiplying one
-    vector. A step so long that the iteration might not converge (||E||_F >= 1) is made by QR.
+    / 8 for one small product more, and two further terms (`inverse_root`) leave about E^5 / 8 for another. Which is due
+    is plain from a small ||E||_F and else measured by multiplying one vector. A step so long that the iteration might
+    not converge (||E||_F >= 1) is made by QR.
     """
     enough = TOLERANCE[M.dtype]
     if is_small(M):
         return M if orthonormalize_small(M, enough) else qr_orthonormalize(M)
-    probe = _signs(M.shape[-1], M.dtype, M.device)
+    probe, fit = _signs(M.shape[-1], M.dtype, M.device), inverse_root(M.dtype)
     while True:
         E = _deviation(M)
         size = float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
@@ -228,8 +229,13 @@ def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
         w = E @ (E @ probe)
         if _rms(w, probe) <= enough:
             return plus_product(M, M, E, -0.5)
-        M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
+        square = E @ E
         if _rms(E @ w, probe) <= enough:
+            return plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)
+        left = float(torch.linalg.vector_norm(square, dim=(-2, -1)).amax())
+        low, high = fit.a * square - 0.5 * E, fit.b * E + fit.c * square
+        M = plus_product(M, M, plus_product(low, square, high))
+        if left <= fit.reach**2 and fit.slack * left <= enough * M.shape[-1] ** 0.5:
             return M
 
 
