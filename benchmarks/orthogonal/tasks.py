@@ -67,17 +67,16 @@ class Method:
     parametrized: Callable | None = None
 
 
+def with_adam(params: list[nn.Parameter], lr: float, momentum: float) -> torch.optim.Optimizer:
+    return RiemannianDescent(params, lr / 16, "auto", momentum=Adam((momentum, 0.99)))
+
+
 def methods(packages: list[str]) -> list[Method]:
     found = [
         Method(f"riemannian {name}", lambda p, lr, m, name=name: RiemannianDescent(p, lr, name, momentum=m))
-        for name in ("qr", "newton-schulz", "taylor", "cayley", "exp")
+        for name in ("auto", "qr", "newton-schulz", "taylor", "cayley", "exp")
     ]
-    found.append(
-        Method(
-            "riemannian newton-schulz, Adam",
-            lambda p, lr, m: RiemannianDescent(p, lr / 16, "newton-schulz", momentum=Adam((m, 0.99))),
-        )
-    )
+    found.append(Method("riemannian auto, Adam", with_adam))
     found += [
         Method(
             f"givens {selection}, {k} matchings",

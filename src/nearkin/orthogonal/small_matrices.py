@@ -1,7 +1,9 @@
-"""The "newton-schulz" step of small matrices as one compiled call: there a product takes as long as calling torch.
+"""The "newton-schulz" and "taylor" steps of small matrices as one compiled call.
 
-The formulas are those of `riemannian_descent` and of `retraction.newton_schulz_orthonormalize`, the slow twins to which
-tests hold them.
+There a product takes as long as calling torch.
+
+The formulas are those of `riemannian_descent`, of `retraction.newton_schulz_orthonormalize` and of
+`retraction.taylor_right_step`, the slow twins to which tests hold them.
 """
 
 # pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
@@ -16,6 +18,10 @@ from scipy.special import binom
 from torch import Tensor
 
 LARGEST = 128 * 128  # entries; beyond, torch's products are faster than the BLAS that numba calls
+THIRD = (
+    1 - 0.5**0.5
+) / 2  # of f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
+FOURTH = THIRD**2
 
 
 def is_small(M: Tensor) -> bool:
@@ -88,51 +94,93 @@ def descend_small(
     moments: tuple[Tensor | None, Tensor | None],  # of the skew gradient (b, d, d), or of a tall one (b, d, k); changed
     rates: Rates,
     tolerance: float,
+    signs: Tensor | None = None,
 ) -> tuple[Tensor, bool]:
     """One step: X itself, moved, and True; or where it is too long, a new matrix that is still to be orthonormalized.
 
-    X is then as it was. Second moments are for square X only.
+    X is then as it was. Second moments are for square X only. With `signs`, a probing vector of X's dtype (d,), square
+    X move by the polynomial of `retraction.taylor_right_step` and else by Newton-Schulz; where a step is too long for
+    the polynomial, the new matrix is of no use.
     """
-    square = X.shape[-2] == X.shape[-1]
     x, g = X.numpy(), G.numpy()
     empty = x[:0]
     m, v = (empty if moment is None else moment.view(X.shape).numpy() for moment in moments)
-    numbers = (*rates, tolerance, *inverse_root(X.dtype))
-    step = _square_step if square else _tall_step
-    Y, done = step(x, g, m, v, np.array(numbers, x.dtype))
+    numbers = np.array((*rates, tolerance, *inverse_root(X.dtype)), x.dtype)
+    if X.shape[-2] == X.shape[-1]:
+        Y, done = _square_step(x, g, m, v, numbers, x[0, 0, :0] if signs is None else signs.numpy())
+    else:
+        Y, done = _tall_step(x, g, m, v, numbers)
     return (X, True) if done else (torch.from_numpy(Y), False)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
 def _square_step(
-    X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray
+    X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    length, decay, gain, beta2, scale, eps, tolerance = numbers[:7]
     d, one, done = X.shape[1], X.dtype.type(1), True
     P, A, Y = np.empty((d, d), X.dtype), np.zeros((d, d), X.dtype), np.empty_like(X)
     for b in range(len(X)):
         np.dot(X[b].T, G[b], P)
-        for i in range(d):
-            A[i, i] = 0
-            for j in range(i):
-                a = P[i, j] - P[j, i]
-                w = a
-                if len(M):
-                    w = decay * M[b, i, j] + gain * a
-                    M[b, i, j], M[b, j, i] = w, -w
-                if len(V):
-                    square = beta2 * V[b, i, j] + (one - beta2) * a * a
-                    V[b, i, j] = V[b, j, i] = square
-                    w = w / (np.sqrt(square) / scale + eps)
-                A[i, j], A[j, i] = length * w, -length * w
-        np.dot(X[b], A, P)
-        for i in range(d):
-            for j in range(d):
-                Y[b, i, j] = X[b, i, j] - P[i, j]
-        done &= _orthonormalize(Y[b], A, P, P, tolerance, numbers[7:])
+        _turn(P, A, M[b : b + 1], V[b : b + 1], numbers)
+        if len(signs):
+            done &= _follow_series(X[b], A, Y[b], P, signs, numbers[6], numbers[7:])
+        else:
+            np.dot(X[b], A, P)
+            _combine(one, X[b], one, P, Y[b])
+            done &= _orthonormalize(Y[b], A, P, P, numbers[6], numbers[7:])
     if done:
         X[:] = Y
     return Y, done
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray) -> None:
+    """A <- minus the length times the direction, from P = X^T G and the moments, which are brought up to date."""
+    length, decay, gain, beta2, scale, eps = numbers[:6]
+    d, one = len(P), P.dtype.type(1)
+    for i in range(d):
+        A[i, i] = 0
+        for j in range(i):
+            a = P[i, j] - P[j, i]
+            w = a
+            if len(M):
+                w = decay * M[0, i, j] + gain * a
+                M[0, i, j], M[0, j, i] = w, -w
+            if len(V):
+                square = beta2 * V[0, i, j] + (one - beta2) * a * a
+                V[0, i, j] = V[0, j, i] = square
+                w = w / (np.sqrt(square) / scale + eps)
+            A[i, j], A[j, i] = -length * w, length * w
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def _follow_series(
+    X: np.ndarray,  # (d, d)
+    B: np.ndarray,  # (d, d), skew; changed, as all but X
+    Y: np.ndarray,  # (d, d): X f(B), for B short enough
+    P: np.ndarray,  # (d, d)
+    signs: np.ndarray,  # (d,)
+    tolerance: float,
+    fit: np.ndarray,
+) -> bool:
+    d, number = len(X), X.dtype.type
+    one, half, third, fourth = number(1), number(0.5), number(THIRD), number(FOURTH)
+    np.dot(B, B, Y)
+    size = _square_sum(Y)
+    if not size <= d:
+        return False
+    if size / 4 > tolerance / 4 * np.sqrt(number(d)):  # left is B^4 / 4 without, and FOURTH^2 B^8 with two more terms
+        high = np.empty_like(X)
+        _combine(third, B, fourth, Y, P)
+        np.dot(Y, P, high)
+        _combine(one, B, one, high, B)
+    _combine(one, B, half, Y, B)
+    np.dot(X, B, P)
+    _combine(one, X, one, P, Y)
+    w = np.dot(Y.T, np.dot(Y, signs)) - signs
+    if np.dot(w, w) <= tolerance * tolerance * d:
+        return True
+    return _orthonormalize(Y, B, P, P, tolerance, fit)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
