@@ -24,6 +24,7 @@ from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
 from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
+SIZES = "16x16,32x32,64x64,128x128,256x256,512x512,1024x1024,2048x2048,4096x4096,1024x64,4096x64"
 SLOW = ("geotorch", "torch parametrization, matrix_exp")
 
 
@@ -136,7 +137,7 @@ def table(size: str, rows: dict[str, dict]) -> str:
 def parse() -> argparse.Namespace:
     options = parser(__doc__)
     options.add_argument(
-        "--sizes", default="16x16,32x32,64x64,128x128,256x256,512x512,1024x1024,2048x2048,4096x4096,1024x64,4096x64"
+        "--sizes", default=SIZES
     )
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
     options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
