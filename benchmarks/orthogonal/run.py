@@ -136,9 +136,7 @@ def table(size: str, rows: dict[str, dict]) -> str:
 
 def parse() -> argparse.Namespace:
     options = parser(__doc__)
-    options.add_argument(
-        "--sizes", default=SIZES
-    )
+    options.add_argument("--sizes", default=SIZES)
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
     options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
     options.add_argument("--out", type=Path, default=RESULTS)
