@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -41,7 +42,7 @@ METHODS: dict[str, tuple[Build, float]] = {  # and the least of its step lengths
 
 
 def returns(W: Tensor, V: Tensor, u: Tensor, seed: int) -> Tensor:
-    """The returns (b,) of one episode for policies W (b, d, d), V (b, 3, d), u (b, d, 1), from gymnasium's equations."""
+    """The returns (b,) of one episode for policies W (b, d, d), V (b, 3, d), u (b, d, 1): gymnasium's Pendulum."""
     draw = torch.Generator().manual_seed(seed)
     b, d = len(W), W.shape[-1]
     angle = (2 * torch.rand(1, generator=draw) - 1) * math.pi * torch.ones(b)
