@@ -107,13 +107,10 @@ def compete(sizes: list[int], generations: int, seeds: int) -> dict[str, dict[st
     for d in sizes:
         rows = found[str(d)] = {}
         for name, (build, least) in METHODS.items():
-            project = name.startswith("projection")
-            tried = {
-                lr: train(d, build, lr, 0, generations, project=project)["return"]
-                for lr in (least, 4 * least, 16 * least)
-            }
+            learn = partial(train, d, build, generations=generations, project=name.startswith("projection"))
+            tried = {lr: learn(lr, 0)["return"] for lr in (least, 4 * least, 16 * least)}
             lr = max(tried, key=lambda lr: tried[lr])
-            runs = [train(d, build, lr, seed, generations, project=project) for seed in range(1, seeds + 1)]
+            runs = [learn(lr, seed) for seed in range(1, seeds + 1)]
             rows[name] = {key: statistics.mean(run[key] for run in runs) for key in runs[0]} | {"lr": lr}
             if not dist.is_initialized() or dist.get_rank() == 0:
                 print(d, name, {key: round(value, 4) for key, value in rows[name].items()}, flush=True)
