@@ -198,7 +198,7 @@ def compete(task: Callable[[int], Problem], method: Method, share: float, seeds:
 
 
 def possible(method: Method, problem: Problem) -> bool:
-    """What parametrizes, and pymanopt, has no batches; and the peers' maps of a (1024, 64) matrix take 160 ms a step."""
+    """Parametrizations and pymanopt have no batches, and the peers' maps of a (1024, 64) matrix take 160 ms a step."""
     if any(X.ndim > 2 for X in problem.starts) and (method.parametrized is not None or method.name == "pymanopt, qr"):
         return False
     return method.parametrized is None or all(X.shape[0] <= 512 or X.shape[0] == X.shape[1] for X in problem.starts)
