@@ -10,6 +10,11 @@ import torch
 from torch import Tensor
 
 
+def on_host(tensor: Tensor) -> bool:
+    """Whether reading a number of it costs nothing: else it means to wait for a device."""
+    return tensor.device.type == "cpu"
+
+
 def add_rows(
     X: Tensor,  # (b, d)
     codes: Tensor,  # (b, M) int64

@@ -54,7 +54,7 @@ class LayerCentroids(nn.Module):
         In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device all of
         it stays there but the exact rotation.
         """
-        if X.device.type != "cpu" and not self.exact_rotation:
+        if not averages.on_host(X) and not self.exact_rotation:
             self._observe_there(X, codes, R)
             return None
         self._absorb(X, codes)

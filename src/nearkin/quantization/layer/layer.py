@@ -16,7 +16,7 @@ from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
-from nearkin.quantization.layer import curvature, ranks
+from nearkin.quantization.layer import averages, curvature, ranks
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
 from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation, check_rotation
@@ -331,7 +331,7 @@ class IndexingLayer(nn.Module):
         return self.coarse[self._lists(rows)] if self.n_lists else None
 
     def _lists(self, rows: Tensor) -> Tensor:
-        if rows.device.type != "cpu":
+        if not averages.on_host(rows):
             return nearest(rows.detach(), self.coarse[None])[:, 0]
         lists = CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().cpu().numpy())
         return torch.from_numpy(lists).to(rows.device)
@@ -341,7 +341,7 @@ class IndexingLayer(nn.Module):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower"
             )
-        if x.device.type != "cpu" and self.phase == "train":  # to ask a device is to wait for it
+        if not averages.on_host(x) and self.phase == "train":  # to ask a device is to wait for it
             self._batches += 1
             if self._batches % CHECK_EVERY != 1:
                 return
