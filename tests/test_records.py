@@ -59,6 +59,7 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
         ((np.array(["a", 3], dtype=object), [0, 1]), TypeError, "left mixes ids of types int, str"),
         (([], []), ValueError, "there is no observed pair"),
         (([0, 1], [0]), ValueError, r"right has shape \(1,\); it must be \(2,\)"),
+        (([0, 1], [0, 1], [1.0]), ValueError, r"weights has shape \(1,\); it must be \(2,\)"),
         (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 negative entries"),
         (([0, 1], [0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
         (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),

@@ -88,6 +88,30 @@ class Quantizer(Protocol):
         ...
 
 
+class Fittable(Protocol):
+    """What gives a fitted quantizer: one that is not fitted yet, or a race between several."""
+
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
+        """Learn from rows X (n, d); `callback` hears of each step."""
+        ...
+
+
+@runtime_checkable
+class CentroidCodes(Protocol):
+    """A quantizer that learns centroids, and needs at least as many rows."""
+
+    n_centroids: int
+    n_lists: int
+    """Coarse centroids, 0 for none."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A fitted estimator that keeps what its callback was told, an entry a step, or the losses alone."""
+
+    history_: list[Record] | np.ndarray
+
+
 @runtime_checkable
 class VectorCodes(Quantizer, Protocol):
     """A quantizer to bytes, whose codes FAISS compares with queries: metrics "l2", "ip" and "cosine"."""

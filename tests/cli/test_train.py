@@ -1,5 +1,6 @@
 """`nearkin train` and `nearkin search --left-id`: from a table of pairs to answers."""
 
+import errno
 from pathlib import Path
 
 import faiss
@@ -55,6 +56,22 @@ def test_the_report_shows_quality_curves_and_neighbours(trained: tuple[Path, dic
     page = (trained[0] / "report.html").read_text()
     for part in ("Answers", "compressed after training", "Learning", "<svg", "Neighbours"):
         assert part in page
+
+
+def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    out = table.parent / "no-report"
+    with monkeypatch.context() as patch:
+        patch.setattr(nk.report.Page, "write", full)
+        result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", out)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].endswith(
+        f"{out} is written whole, but its report is not (No space left on device); make it by: nearkin report {out}"
+    )
+    assert run("check", out).exit_code == run("report", out).exit_code == 0
+    assert (out / "report.html").is_file()
 
 
 def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:

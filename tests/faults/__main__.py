@@ -6,12 +6,19 @@ inputs, `--count` their number in each suite.
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
 
 from tests.faults.campaign import SUITES, Campaign
 from tests.faults.child import ROOT
 from tests.faults.table import Row, markdown, write_table
+
+
+def stop_by_signals() -> None:
+    """Ctrl-C and `kill` end a run alike, also where a script started it in the background, which ignores Ctrl-C."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
 
 def main() -> int:
@@ -25,6 +32,7 @@ def main() -> int:
     for name in SUITES:
         parser.add_argument(f"--{name}", action="append_const", dest="suites", const=name, help=f"only {name}")
     options = parser.parse_args()
+    stop_by_signals()
     if options.anew:
         options.state.unlink(missing_ok=True)
     campaign = Campaign(options.state, options.seed, options.workers, lambda text: print(text, file=sys.stderr))

@@ -150,7 +150,18 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "find_method": {"name": lambda: "none"},
 }
 WORK = ("max_iter", "n_init", "n_samples", "n_inner", "n_comparisons", "n_repeats", "n_queries", "seconds", "cg_steps")
-WORK_MORE = ("m", "n", "n_components", "rank", "pairs_per_row", "powers", "n_blocks", "multiples", "n_matchings")
+WORK_MORE = (
+    "m",
+    "n",
+    "n_bits",
+    "n_components",
+    "rank",
+    "pairs_per_row",
+    "powers",
+    "n_blocks",
+    "multiples",
+    "n_matchings",
+)
 
 NOT = {
     "a record, made by nearkin itself": (

@@ -176,13 +176,13 @@ class Command:
         return next((name for name, files in self.known.items() if files == found), f"mixed: {sorted(found)}")
 
     def _contents(self, path: Path) -> dict[str, bytes]:
-        """What answers are made from: records hold the times of a run, and pages too."""
+        """What answers are made from: records and pages hold times of a run; a folder's report can be made again."""
         found = {}
         for file in sorted(file for place in path.parent.glob("out*") for file in [place, *place.rglob("*")]):
             name = str(file.relative_to(path.parent))
             if file.suffix in (".faiss", ".safetensors", ".npy", ".csv"):
                 found[name] = file.read_bytes()
-            elif file.suffix == ".html":
+            elif file.suffix == ".html" and file.name != "report.html":
                 text = file.read_bytes()
                 marks = [which.encode() for which in WHICH if re.search(rf"{which}(-long)?\.npy".encode(), text)]
                 found[name] = b" ".join([*marks, text[-8:].strip()])
@@ -210,7 +210,7 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     "compress": lambda base: Command(base, f"{_COMPRESS} --keep-vectors"),
     "checkpoint": lambda base: Command(base, f"{_COMPRESS} --checkpoint WORK"),
     "embed": lambda base: Command(base, "embed @.csv --left user --right item --out OUT --dim 2"),
-    "train": lambda base: Command(base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2"),
+    "train": lambda base: Command(base, "train @.csv --left user --right item --out OUT --dim 4 --bytes 2 --holdout 0"),
     "sweep": lambda base: Command(base, "sweep @-long.npy --methods int8 -k 2 --out OUT.html", "out.html"),
     "recommend": lambda base: Command(base, "recommend @-emb --all -k 2 --out OUT.csv", "out.csv"),
     "similar": lambda base: Command(base, "similar @-emb --all -k 2 --out OUT.csv", "out.csv"),

@@ -1,11 +1,15 @@
 """The long campaign goes on where it stopped, and says how far it is."""
 
+import os
+import signal
+import time
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from tests.faults import campaign
+from tests.faults.__main__ import main
 from tests.faults.campaign import Campaign, Suite
 from tests.faults.table import Row
 
@@ -63,6 +67,28 @@ def test_a_cut_line_and_another_commit_are_done_again(tmp_path: Path, monkeypatc
     monkeypatch.setattr(campaign, "_commit", lambda: "another")
     Campaign(state).run("counting", 20)
     assert Counting.parts[3:] == [(0, 20)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+def test_signals_stop_a_run_in_the_background(number, tmp_path: Path, monkeypatch, capsys) -> None:
+    """What a script starts in the background ignores SIGINT, and went on."""
+
+    def part(self, first: int, stop: int, tell: campaign.Tell) -> Row:
+        os.kill(os.getpid(), number)
+        time.sleep(0.5)  # until the main thread has seen it
+        return Row("", 1)
+
+    monkeypatch.setattr(Counting, "part", part)
+    monkeypatch.setattr("sys.argv", ["faults", "--workers", "1", "--state", str(tmp_path / "state")])
+    monkeypatch.setattr("tests.faults.__main__.SUITES", campaign.SUITES)
+    before = [(each, signal.getsignal(each)) for each in (signal.SIGINT, signal.SIGTERM)]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert main() == 130
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+    assert "the same command goes on from here" in capsys.readouterr().out
 
 
 def test_a_stopped_campaign_keeps_no_half_part(tmp_path: Path) -> None:

@@ -71,6 +71,35 @@ def test_what_is_left_answers_as_if_it_had_been_alone(kind, names: str, tmp_path
             found.remove(own[gone])
 
 
+def test_rows_added_after_a_removal_get_their_own_codes(kind, tmp_path: Path) -> None:
+    """In blocks of 4-bit codes they were joined to what the removed rows had left there: every second answer wrong."""
+    index = build(X, kind, np.arange(300)).remove(np.arange(250, 300))
+    index.save(tmp_path / "idx")
+    expected = build(np.concatenate([X[:250], NEW]), kind, np.r_[:250, 400:470])
+    for found in (index, Index.load(tmp_path / "idx")):
+        assert all_hits(found.add(NEW, np.arange(400, 470))) == all_hits(expected)
+
+
+def test_rows_replaced_by_themselves_answer_as_before(kind) -> None:
+    index = build(X, kind, np.arange(300))
+    expected = all_hits(index)
+    for first in range(0, 40, 8):
+        index.update(np.arange(first, first + 8), X[first : first + 8])
+    assert all_hits(index) == expected
+
+
+@pytest.mark.parametrize("kind", ["fast scan", "fast-scan lists"], indirect=True)
+def test_joined_parts_hold_no_memory_that_nobody_wrote(kind) -> None:
+    """The unused places of the last block differed from run to run, and went into the file."""
+    whole = build(X[:100], kind, None)
+    parts = [Index.empty(8, *kind).add(X[rows]) for rows in (slice(0, 41), slice(41, 100))]
+    joined = parts[0].merge(parts[1])
+    if whole.n_lists is None:
+        np.testing.assert_array_equal(*(faiss.serialize_index(index.faiss_index) for index in (whole, joined)))
+    expected = build(np.concatenate([X[:100], NEW]), kind, None)
+    assert all_hits(joined.add(NEW)) == all_hits(expected)
+
+
 def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Path) -> None:
     index = build(X, kind, None, keep_vectors=True).remove([299, 5])
     index.save(tmp_path / "idx")

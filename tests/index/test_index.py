@@ -109,6 +109,22 @@ def test_the_index_holds_the_codes_that_encode_gives():
     np.testing.assert_array_equal(faiss.vector_to_array(inner.codes).reshape(600, 8), pq.encode(X))
 
 
+def test_threads_change_no_codes_and_no_ids(quantizer):
+    """Scores of product codes are sums whose order FAISS chooses by the threads: they may differ by rounding."""
+    found, before = [], faiss.omp_get_max_threads()
+    try:
+        for threads in (1, 2, 3):
+            faiss.omp_set_num_threads(threads)
+            index = Index.build(X, None if quantizer is None else clone(quantizer))
+            found.append((*index.search(Q, 10), faiss.serialize_index(index.faiss_index)))
+    finally:
+        faiss.omp_set_num_threads(before)
+    for scores, ids, content in found[1:]:
+        np.testing.assert_allclose(scores, found[0][0], rtol=1e-5)
+        np.testing.assert_array_equal(ids, found[0][1])
+        np.testing.assert_array_equal(content, found[0][2])
+
+
 def test_more_neighbours_than_rows():
     scores, ids = Index.build(X[:3], ids=["a", "b", "c"]).search(Q, 10)
     assert scores.shape == ids.shape == (20, 3)

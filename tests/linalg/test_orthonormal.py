@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from nearkin.linalg.orthonormal import unique_q, unit_rows
+from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.orthonormal import haar_rotation, unique_q, unit_rows
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (6, 3), (2, 4, 3)], ids=str)
@@ -19,6 +20,13 @@ def test_the_q_factor_is_unique_and_the_same_for_arrays_and_tensors(rng, shape):
     np.testing.assert_allclose(np.tril(R, -1), 0, atol=1e-13)
     assert (np.diagonal(R, axis1=-2, axis2=-1) > 0).all()
     np.testing.assert_allclose(unique_q(torch.from_numpy(M)).numpy(), Q, atol=1e-13)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 16, 96])
+def test_a_random_rotation_without_torch_is_the_one_with_it(d):
+    drawn = haar_rotation(d, 7)
+    assert (drawn.dtype, drawn.shape) == (np.float32, (d, d))
+    np.testing.assert_allclose(drawn, haar_orthogonal(d, d, random_state=7).numpy(), rtol=0, atol=6e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -9,7 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin._shards import Shard
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.outliers import FAR, calming_scale, extent
+from nearkin.quantization.rows import FAR, TrainingRows, calming_scale
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
 def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
     def far(X: np.ndarray) -> np.ndarray:
         X = X.astype(np.float32)
-        return np.flatnonzero(extent(X, Shard.of(X)).far(X))
+        return np.flatnonzero(TrainingRows(X, Shard.of(X)).extent().far(X))
 
     X = rng.normal(size=(1000, 8))
     assert len(far(X)) == 0

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from nearkin.quantization.rotation import ROTATIONS, givens_update, make_update, procrustes_update
+from nearkin.quantization.givens_update import givens_update
+from nearkin.quantization.rotation import ROTATIONS, make_update, procrustes_update
 from tests.reference.givens import greedy_matching_by_sorting, product_of_givens
 
 LEARNED = ROTATIONS[1:]

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin.quantization.start import STARTS, pca_start
+from nearkin.quantization.codebooks import Step, assign, decode
+from nearkin.quantization.start import STARTS, Space, pca_start
 
 
 def test_pca_start_balances_the_volumes(rng):
     X = rng.normal(size=(2000, 8)) * 2.0 ** -np.arange(8)
-    R = pca_start(X, 4, rng)
+    R = pca_start(X, 4)
     np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
     logs = np.log((X @ R).var(axis=0)).reshape(4, 2).sum(axis=1)
     assert np.ptp(logs) < 0.3, f"log volumes of the subspaces {logs}"
@@ -47,3 +48,46 @@ def test_the_race_is_judged_by_neighbours_and_by_queries_where_given(rng):
     assert named.init_recall_ == {}
     with pytest.raises(ValueError, match="queries has 15 columns"):
         ProductQuantizer(4, 16).fit(X, queries=X[:, :15])
+
+
+def test_a_space_learns_less_and_loses_nothing(rng):
+    """Most of 96 columns are beyond the reach of 32 bits: the fit is full width again, and serves others better."""
+    X = (rng.normal(size=(6000, 96)) * np.arange(1, 97) ** -0.8).astype(np.float32) @ haar(96, rng)
+    X += 3
+    learned, others = X[:1500], X[1500:]
+    centred = learned - learned.mean(axis=0)
+    space = Space.of(centred, 8, 16)
+    assert space is not None
+    assert space.width % 8 == 0
+    model = ProductQuantizer(8, 16, init="pca", random_state=0).fit(learned)
+    np.testing.assert_allclose(model.rotation_.T @ model.rotation_, np.eye(96), atol=1e-4)
+    assert model.codebooks_.shape == (8, 16, 12)
+    last = model.history_[-1]["distortion"]
+    assert abs(model.distortion(learned) - last) < 0.05 * last  # the energy of axes left out is counted
+    first = [entry["distortion"] for entry in model.history_]
+    assert first[0] > first[-1]
+    wide = ProductQuantizer(8, 16, init="pca", random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Space, "of", classmethod(lambda *_: None))
+        wide.fit(learned)
+    assert model.distortion(others) < 1.002 * wide.distortion(others)
+
+
+def test_widened_codes_stand_for_the_same_rows(rng):
+    X = rng.normal(size=(400, 12)).astype(np.float32)
+    space = Space(haar(12, rng), 6)
+    step = Step(haar(6, rng), rng.normal(size=(3, 4, 2)).astype(np.float32))
+    codes = assign(space.rows(X) @ step.rotation, step.codebooks)
+    narrow = decode(codes, step.codebooks) @ step.rotation.T @ space.axes[:, :6].T
+    wide = space.widened(step)
+    np.testing.assert_array_equal(assign(X @ wide.rotation, wide.codebooks), codes)
+    np.testing.assert_allclose(decode(codes, wide.codebooks) @ wide.rotation.T, narrow, atol=1e-5)
+
+
+def test_short_or_isotropic_rows_have_no_space(rng):
+    assert Space.of(rng.normal(size=(500, 32)), 4, 256) is None
+    assert Space.of(rng.normal(size=(5000, 64)), 8, 256) is None
+
+
+def haar(d: int, rng: np.random.Generator) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(d, d)))[0].astype(np.float32)

@@ -70,7 +70,11 @@ def train(
         about={"data": interactions, "seed": seed, "threads": threads},
     )  # fmt: skip
     words, report = nk.pipeline.words_of(out), Path(out) / "report.html"
-    nk.pipeline.folder_page(out).write(report)
+    try:
+        nk.pipeline.folder_page(out).write(report)
+    except OSError as error:
+        text = f"{out} is written whole, but its report is not ({error.strerror or error}); make it by: nearkin report"
+        raise OSError(error.errno, f"{text} {out}") from error
     shown = {
         f"{words.left} × {words.right}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
         f"bytes per {words.right}": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",

@@ -10,6 +10,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import FaissIndex, innermost
+from nearkin._faiss_padding import clear_padding
 from nearkin.index.faiss_file import inverted_file
 
 
@@ -57,6 +58,7 @@ def _remove(index: FaissIndex, selector: faiss.IDSelector) -> None:
     if lists is not None:
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # it is made again when needed
     index.remove_ids(selector)
+    clear_padding(index)
     index.ntotal = innermost(index).ntotal
 
 
@@ -68,3 +70,4 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
         return
     shift = 0 if inverted_file(target) is None else target.ntotal  # only inverted lists write rows' numbers down
     target.merge_from(cast(faiss.Index, source), shift)
+    clear_padding(target)

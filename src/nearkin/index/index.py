@@ -16,12 +16,12 @@ from nearkin._check import (
     check_vectors,
     warn_of_vanishing,
 )
+from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved
 from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
-from nearkin.index.guard import Guard, uninterrupted
 from nearkin.index.merging import Made, check_mergeable
 from nearkin.index.metrics import METRICS
 from nearkin.index.rescoring import KeptVectors, normalised, rescore

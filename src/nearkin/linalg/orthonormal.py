@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from nearkin._random import torch_normal
+from nearkin._types import Seed
+
 if TYPE_CHECKING:
     import torch
 
@@ -24,6 +27,14 @@ def unique_q(M: Array) -> Array:
 
     Q, R = torch.linalg.qr(M)
     return Q * torch.where(R.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(M.dtype)[..., None, :]
+
+
+def haar_rotation(d: int, random_state: Seed = None) -> np.ndarray:
+    """Return a uniform random rotation or reflection (d, d) float32.
+
+    It is `haar_orthogonal(d, d, random_state=random_state)`, now and then but for a last bit, without loading torch.
+    """
+    return np.ascontiguousarray(unique_q(torch_normal(d * d, random_state).reshape(d, d)), np.float32)
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:

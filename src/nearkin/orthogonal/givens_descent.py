@@ -14,8 +14,9 @@ from nearkin.linalg.blocks import stacked_rows
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
 from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
+from nearkin.orthogonal.names import SELECTIONS
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
-from nearkin.orthogonal.selection import SELECTIONS, heavy_matchings, most_matchings, random_matchings
+from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
 from nearkin.orthogonal.tournament import uniform_components
 
 SIDES = ("auto", "left", "right")

@@ -14,13 +14,11 @@ from nearkin.orthogonal.matching import (
     random_matching,
     two_opt_matching,
 )
+from nearkin.orthogonal.names import SELECTIONS
 
-WEIGHTED: dict[str, Matching] = {
-    "greedy": greedy_matching,
-    "2opt": two_opt_matching,
-    "steepest": max_weight_matching,
-}
-SELECTIONS = ("random", *WEIGHTED)
+WEIGHTED: dict[str, Matching] = dict(
+    zip(SELECTIONS[1:], (greedy_matching, two_opt_matching, max_weight_matching), strict=True)
+)
 
 
 def most_matchings(d: int) -> int:

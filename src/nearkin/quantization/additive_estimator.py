@@ -17,10 +17,10 @@ from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
+from nearkin._threads import calm_products
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
-from nearkin.linalg.threads import calm_products
 from nearkin.quantization.additive import steady_codes
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation

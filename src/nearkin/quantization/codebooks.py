@@ -1,18 +1,92 @@
-"""Codebooks of a product quantizer: assignment and k-means by FAISS, and the sums through which data enters a fit.
+"""Codebooks of a product quantizer, and the loop that learns them: assign, update the centroids, update the rotation.
 
-Names are the field's: M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M).
+Names are the field's: M subspaces of d / M dimensions, K centroids in each, codebooks C (M, K, d / M). Assignment and
+k-means are FAISS's; what data give to an update are sums.
 """
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import faiss
 import numpy as np
 
 from nearkin._distributed import ALONE, Group
-from nearkin.statistics import CellSums
+from nearkin.cell_sums import CellSums
+from nearkin.contracts import Callback, ignore
+from nearkin.quantization.rows import TrainingRows
+from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
+_FAR_SHARE = 32  # of so many centroids one may move to far rows
+
+# An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
+# fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
+Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+# Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
+# three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an update
+# (an SVD costs about as much as a pass over 60 d rows) is worth a pass itself, and there is one.
+_INNER_ROUNDS = 3
+_ROWS_PER_UPDATE, _LARGE = 60, 256
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the learning stands: rotation (d, d), codebooks (M, K, d/M), both float32."""
+
+    rotation: np.ndarray
+    codebooks: np.ndarray
+
+
+def alternate(
+    rows: TrainingRows,
+    step: Step,
+    update: Update | None,
+    rounds: int,
+    *,
+    tol: float = 0.0,
+    callback: Callback = ignore,
+) -> Step:
+    """Run up to `rounds` rounds of assignment, centroids and rotation on float32 rows; weights have mean 1.
+
+    Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
+    (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
+    `callback(round, record)` gets the distortion before the round's updates, which is the objective, and the seconds of
+    its two parts.
+
+    The rows should be centred: distortion does not change, since the codebooks can carry the mean, but with the mean
+    left in, M is dominated by it and every rotation is held back to map the mean where it was. On SIFT, centring
+    halves the rounds needed to a given distortion.
+    """
+    X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
+    energy = group.merge(SquaredNorm().update(X, weights)).finalize()
+    inner = _INNER_ROUNDS
+    if X.shape[1] > _LARGE:
+        inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))
+    distortions: list[float] = []
+    for index in range(rounds):
+        started = time.perf_counter()
+        codes = assign(X @ step.rotation, step.codebooks, n)
+        sums = group.merge(ClusterSums(*step.codebooks.shape[:2], X.shape[1]).update(X, codes, weights))
+        codebooks = sums.centroids(step.rotation)
+        assigned = time.perf_counter()
+        rotation = step.rotation
+        if update is not None:
+            for _ in range(inner):
+                rotation = update(rotation, sums.cross_product(codebooks) / np.float32(n))
+                codebooks = sums.centroids(rotation)
+        group.broadcast(rotation, codebooks)  # machines may round differently
+        step = Step(rotation, codebooks)
+        # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
+        distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / n)
+        seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
+        callback(index + 1, {"objective": distortions[-1], "distortion": distortions[-1], "total": rounds, **seconds})
+        if index >= 3 and distortions[-4] - distortions[-1] <= 3 * tol * abs(distortions[-4]):
+            break
+    return step
 
 
 def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> np.ndarray:
@@ -112,6 +186,27 @@ def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarr
         donors = np.argsort(-counts, kind="stable")[: max(1, len(dead) - dead.sum())]
         centroids[dead] = centroids[np.resize(donors, dead.sum())] * np.float32(1 + 1 / 1024)
     return dead
+
+
+def make_room(codebooks: np.ndarray, Z: np.ndarray, far: np.ndarray, seed: int, group: Group = ALONE) -> np.ndarray:
+    """Codebooks (M, K, w) whose least used centroids moved to the far rows (m, d); Z (n, d) are the usual ones.
+
+    All of it is centred and rotated, and `far` are those of all processes. At most one centroid in 32 of a subspace
+    moves, and none where the far rows' part of that subspace is not far.
+    """
+    M, K, width = codebooks.shape
+    codes, codebooks = assign(Z, codebooks), codebooks.copy()
+    used = np.stack([np.bincount(codes[:, m], minlength=K) for m in range(M)])
+    group.all_reduce(used)
+    for m, centroids in enumerate(codebooks):
+        block = far[:, m * width : (m + 1) * width]
+        reach = np.square(centroids.astype(np.float64)).sum(axis=1).max()
+        block = np.unique(block[np.square(block.astype(np.float64)).sum(axis=1) > 4 * reach], axis=0)
+        room = min(len(block), max(1, K // _FAR_SHARE))
+        if room:
+            least = np.argsort(used[m], kind="stable")[:room]
+            centroids[least] = block if room == len(block) else centroids_of(block, room, 10, seed)
+    return codebooks
 
 
 class ClusterSums(CellSums):

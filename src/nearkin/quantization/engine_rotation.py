@@ -12,14 +12,15 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, validate_vectors
+from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
+from nearkin._threads import calm_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
-from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.linalg.threads import calm_products
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codecs import Coded, Train, find_codec
 from nearkin.quantization.product import ProductQuantizer
@@ -177,7 +178,7 @@ class _Judge:
         self.train, self.name = train, name
         self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
         self.k = min(_NEIGHBOURS, len(self.rows))
-        self.truth = _neighbours(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
+        self.truth = nearest_rows(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Neighbours kept of every second query, from the first or the second on."""
@@ -194,14 +195,8 @@ class _Judge:
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
-        found = _neighbours(Y, Q, self.k)
+        found = nearest_rows(Y, Q, self.k)
         return recall_k_at_k(found, self.truth[part::2], self.k)
-
-
-def _neighbours(X: np.ndarray, Q: np.ndarray, k: int) -> np.ndarray:
-    exact = faiss.IndexFlatL2(X.shape[1])
-    exact.add(np.ascontiguousarray(X, np.float32))
-    return exact.search(np.ascontiguousarray(Q, np.float32), k)[1]
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -210,7 +205,7 @@ def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     axes = np.linalg.eigh(np.cov(X.T.astype(np.float64)).reshape(d, d))[1][:, ::-1]
     made: dict[str, Callable[[], np.ndarray]] = {
         "none": lambda: np.eye(d),
-        "random": lambda: haar_orthogonal(d, d, random_state=seed).numpy(),
+        "random": lambda: haar_rotation(d, seed),
         "hadamard": lambda: _random_hadamard(d, np.random.default_rng(seed)),
         "pca": lambda: axes,
     }

@@ -1,7 +1,4 @@
-"""Product quantization with a learned rotation, as a scikit-learn transformer.
-
-What only learning needs is imported by the methods that learn, as it loads torch: an index that answers needs none.
-"""
+"""Product quantization with a learned rotation, as a scikit-learn transformer."""
 
 import os
 from collections.abc import Iterator
@@ -19,17 +16,16 @@ from nearkin._check import (
     check_integer,
     check_magnitude,
     check_real,
-    check_row_weights,
-    check_vectors,
     has_unit_rows,
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss_padding import clear_padding
 from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
-from nearkin._shards import Shard, shared_generator, training_rows
+from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import orthogonality_error
@@ -37,11 +33,13 @@ from nearkin.linalg.steady import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
-from nearkin.quantization.outliers import extent, warn_of
+from nearkin.quantization.rotation import ROTATIONS, make_update
+from nearkin.quantization.rows import TrainingRows, prepare, warn_of
+from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
+from nearkin.quantization.training import Plan, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
-_JUDGES = 1000  # queries given, at most, by which starts are judged
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
@@ -151,25 +149,14 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         X, shard = training_rows(self, X)
         self.normalized_ = all(shard.group.exchange(has_unit_rows(X)))
         self._check_parameters(shard.total, X.shape[1])
-        check_magnitude(X)
-        generator = shared_generator(self.random_state)
-        weights = None if weights is None else check_row_weights(weights, len(X))
-        limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
-        numbers = np.arange(len(X))
-        if shard.total > limit:
-            numbers = shard.here(np.sort(generator.choice(shard.total, limit, replace=False)))
-            X, weights = X[numbers], None if weights is None else weights[numbers]
-        if queries is not None:
-            queries = check_magnitude(check_vectors(queries, name="queries", n_features=X.shape[1]), "queries")
-            queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
-        from nearkin.quantization.training import Plan, Rows, learn
-
+        rows = TrainingRows.checked(X, shard, weights, queries)
+        generator, fewest = shared_generator(self.random_state), max(self.n_centroids, self.n_lists)
+        prepared = prepare(rows, self.n_subspaces, fewest, self.max_points_per_centroid * fewest, generator)
         plan = Plan(
             self.n_subspaces, self.n_centroids, self.rotation or "none", self.init, self.n_lists, self.step,
             self.n_blocks, self.max_iter, self.tol,
         )  # fmt: skip
-        rows = Rows(X.astype(np.float32), weights, Shard.of(X, shard.group), queries)
-        learned = learn(rows, numbers, plan, generator, callback or ignore)
+        learned = learn(prepared, plan, generator, callback or ignore)
         self.rotation_, self.codebooks_, self.coarse_centroids_ = learned.rotation, learned.codebooks, learned.coarse
         self.history_, self.init_distortion_ = learned.history, learned.init_distortion
         self.init_recall_, self.n_iter_ = learned.init_recall, len(learned.history)
@@ -243,13 +230,12 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it.
-
-        `index.add(X)` does the same but for the last bits of the rotated rows, which in FAISS depend on the batch, so
-        that now and then a tie falls otherwise.
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it; in
+        `index.add(X)` the last bits of rotated rows depend on the batch, and now and then a tie falls otherwise.
         """
         inner = innermost(index)
         if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):  # their layout takes rows only
+            clear_padding(inner)
             for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
                 inner.add(Z)
         else:
@@ -317,8 +303,6 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         return CoarseQuantizer(self.coarse_centroids_)
 
     def _start_running(self) -> RunningFit:
-        from nearkin.quantization.rotation import make_update
-
         (M, K, width), generator = self.codebooks_.shape, numpy_generator(self.random_state)
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
@@ -327,7 +311,7 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         """What a batch X (b, d) teaches: without far rows, less the coarse centroids, padded to d'."""
         X, shard = training_rows(self, X, reset=False)
         X = check_magnitude(X).astype(np.float32)
-        where = extent(X, shard)
+        where = TrainingRows(X, shard).extent()
         far = where.far(X)
         if warn:
             warn_of(np.flatnonzero(far), where)
@@ -371,9 +355,6 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         return lists, codes
 
     def _check_parameters(self, n: int, d: int) -> None:
-        from nearkin.quantization.rotation import ROTATIONS
-        from nearkin.quantization.start import STARTS
-
         M = check_integer(self.n_subspaces, "n_subspaces", low=1)
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=2**faiss_bridge.MAX_BITS)
         lists = check_integer(self.n_lists, "n_lists", low=0)

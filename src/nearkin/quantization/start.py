@@ -4,20 +4,21 @@ The start decides more than the update rule does: a local optimum near a bad sta
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
-import faiss
 import numpy as np
 
 from nearkin._distributed import ALONE, Group
+from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
-from nearkin.linalg.haar import haar_orthogonal
+from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codebooks import assign, decode, kmeans, squared_error
-from nearkin.quantization.learning import Step, alternate
-from nearkin.quantization.principal import Space
+from nearkin.quantization.codebooks import Step, alternate, assign, decode, kmeans, squared_error
+from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.rotation import procrustes_update
+from nearkin.quantization.rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")
@@ -25,35 +26,43 @@ _RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
 _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
-_JUDGING, _NEIGHBOURS = 500, 10  # held-out rows that are queries where none are given, and how many neighbours count
+_JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
+_FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
+_WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
 
 
-def identity_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
-    """Plain PQ's axes: right where the axes carry meaning, as in SIFT or images."""
-    del n_subspaces, generator, group
-    return np.eye(X.shape[1], dtype=np.float32)
+class Space(NamedTuple):
+    """The first `width` of the principal axes (d, d), along which a rotation and codebooks are learned at first.
 
+    A product, a decomposition and the noise of a centroid cost width instead of d. What a code tells of the other axes
+    is learned at the end, when codebooks settle at full width.
+    """
 
-def pca_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
-    """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
-    del generator
-    X = X if group.size == 1 else np.concatenate(group.gather(X))  # sums in another order give other axes where
-    d = X.shape[1]  # variances are equal or nearly so, and then other codes
-    mean = Mean(d).update(X).finalize()
-    variances, axes = np.linalg.eigh(Gram(mean).update(X).finalize())
-    variances, axes = variances[::-1], axes[:, ::-1]
-    logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
-    logs -= logs.min()  # in units of the smallest, so that every axis adds volume
-    return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
+    axes: np.ndarray
+    width: int
 
+    @classmethod
+    def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self | None:
+        """For centred rows X (n, d) and product codes; None where rows are short or too few axes could be left out."""
+        if X.shape[1] < _FEWEST:
+            return None
+        X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process takes the same axes
+        axes, variances = principal_axes(X)
+        width = n_subspaces * -(-reached(variances, n_subspaces * np.log2(n_centroids)) // n_subspaces)
+        return cls(axes, width) if width <= _WORTH * len(axes) else None
 
-def random_start(X: np.ndarray, n_subspaces: int, generator: np.random.Generator, group: Group = ALONE) -> np.ndarray:
-    """Haar-random: spreads correlated axes over all subspaces, and FAISS's only start."""
-    del n_subspaces, group
-    return haar_orthogonal(X.shape[1], X.shape[1], random_state=draw_seed(generator)).numpy()
+    def rows(self, X: np.ndarray) -> np.ndarray:
+        """Rows X (n, d) along these axes, (n, width)."""
+        return np.ascontiguousarray(X @ self.axes[:, : self.width])
 
-
-_START = {"identity": identity_start, "pca": pca_start, "random": random_start}
+    def widened(self, step: Step) -> Step:
+        """The same rotation and codebooks over all axes: each subspace gets its share of the others, centroids 0."""
+        M, K, narrow = step.codebooks.shape
+        turned, others = self.axes[:, : self.width] @ step.rotation, self.axes[:, self.width :]
+        parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
+        codebooks = np.zeros((M, K, len(self.axes) // M), np.float32)
+        codebooks[:, :, :narrow] = step.codebooks
+        return Step(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
 
 
 @dataclass(frozen=True)
@@ -76,70 +85,73 @@ class Start:
 
 def start_rotation(
     init: str,
-    X: np.ndarray,
+    rows: TrainingRows,
     n_subspaces: int,
     n_centroids: int,
     generator: np.random.Generator,
-    weights: np.ndarray | None = None,
-    shard: Shard | None = None,
-    queries: np.ndarray | None = None,
-    space: Space | None = None,
+    space: Space | None,
 ) -> Start:
-    """Where to start with centred rows X (n, d); every start but "identity", the axes as they are, learns in `space`.
+    """Where to start with centred rows; every start but "identity", the axes as they are, learns in `space`.
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
-    and returns the start that keeps most neighbours on rows held out from it: what follows is then what that start by
-    name would give. The neighbours are those of `queries` (m, d), or of some held-out rows. Where rows have weights, or
-    are too few to be neighbours, distortion decides. Comparing the starts before any round picks wrong where a start is
-    good but leads nowhere. With a `shard` X is a part of the rows, and every process runs the race on the same
-    subsample.
+    and returns the start that keeps most neighbours on rows held back from it: what follows is then what that start by
+    name would give. The neighbours are those of the queries, or of some rows held back. Where rows have weights, or are
+    too few to be neighbours, distortion decides. Comparing the starts before any round picks wrong where a start is
+    good but leads nowhere. Every process runs the race on the same subsample.
     """
-    shard = shard or Shard.of(X)
-    narrow, starts = X if space is None else space.rows(X), {}
+    narrow, starts = rows.X if space is None else space.rows(rows.X), {}
     for name in STARTS if init == "auto" else (init,):
-        own, seen = (None, X) if name == "identity" else (space, narrow)
-        starts[name] = Start(_START[name](seen, n_subspaces, generator, shard.group), own)
-    if init != "auto":
-        return starts[init]
-    return _race(starts, X, n_subspaces, n_centroids, generator, weights, shard, queries)
+        own, seen = (None, rows.X) if name == "identity" else (space, narrow)
+        starts[name] = Start(_rotation(name, seen, n_subspaces, generator, rows.shard), own)
+    return starts[init] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
+
+
+def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.Generator, shard: Shard) -> np.ndarray:
+    """The rotation (d, d) float32 that a start has by name, for rows X (n, d)."""
+    if name == "identity":  # right where the axes carry meaning, as in SIFT or images
+        return np.eye(X.shape[1], dtype=np.float32)
+    if name == "pca":
+        return pca_start(shard.whole(X), n_subspaces)  # sums in another order give other axes of near variances
+    return haar_rotation(X.shape[1], draw_seed(generator))  # spreads correlated axes over all subspaces, as FAISS's
+
+
+def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
+    """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
+    mean = Mean(X.shape[1]).update(X).finalize()
+    variances, axes = np.linalg.eigh(Gram(mean).update(X).finalize())
+    variances, axes = variances[::-1], axes[:, ::-1]
+    logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
+    logs -= logs.min()  # in units of the smallest, so that every axis adds volume
+    return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
 
 
 def _race(
-    starts: dict[str, Start],
-    X: np.ndarray,
-    n_subspaces: int,
-    n_centroids: int,
-    generator: np.random.Generator,
-    weights: np.ndarray | None,
-    shard: Shard,
-    queries: np.ndarray | None,
+    starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
 ) -> Start:
     """The start whose codes keep most neighbours after a few rounds on a subsample."""
-    rows = generator.permutation(shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
-    half = max(len(rows) // 2, n_centroids)
-    rest = slice(half, None) if len(rows) - half >= n_centroids else slice(None)
-    drawn, drawn_weights = shard.rows(X, rows), None if weights is None else shard.rows(weights, rows)
-    train, held_out = drawn[:half], drawn[rest]
-    train_weights, held_weights = (None, None) if drawn_weights is None else (drawn_weights[:half], drawn_weights[rest])
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
+    half = max(len(numbers) // 2, n_centroids)
+    X, weights = rows.drawn(numbers)
+    train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
+    rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
+    judged, judged_weights = X[rest], None if weights is None else weights[rest]
+    by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
+    seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
     race: dict[str, Step] = {}
     for name, start in starts.items():
-        books = kmeans(
-            start.seen(train) @ start.rotation, n_subspaces, n_centroids, 4, seed, train_weights, shard.group
-        )
-        race[name] = Step(start.rotation, books)
-    judged = weights is None and len(held_out) >= (2 * _JUDGING if queries is None else 2 * _NEIGHBOURS)
+        Z = seen[name].X @ start.rotation
+        race[name] = Step(start.rotation, kmeans(Z, n_subspaces, n_centroids, 4, seed, train.weights, rows.shard.group))
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
         whole: dict[str, Step] = {}  # of full width, by which they are judged
         for name, step in race.items():
-            seen = starts[name].seen(train)
-            race[name] = step = alternate(seen, step, procrustes_update, rounds, weights=train_weights)
+            race[name] = step = alternate(seen[name], step, procrustes_update, rounds)
             whole[name] = step = starts[name].widened(step)
-            Z = held_out @ step.rotation
-            error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, held_weights)
-        kept |= _neighbours_kept(whole, held_out, queries) if judged else {}
+            Z = judged @ step.rotation
+            error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, judged_weights)
+        kept |= _neighbours_kept(whole, judged, rows.queries) if by_neighbours else {}
         race = _hopeful(race, error, kept)
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
@@ -155,15 +167,9 @@ def _neighbours_kept(race: dict[str, Step], rows: np.ndarray, queries: np.ndarra
     """Share of the nearest rows, by the rows themselves, that each step's codes keep; queries are float32 and exact."""
     if queries is None:
         queries, rows = rows[:_JUDGING], rows[_JUDGING:]
-    truth = _nearest(rows, queries)
+    truth = nearest_rows(rows, queries, _NEIGHBOURS)
     kept: dict[str, float] = {}
     for name, step in race.items():
         coded = decode(assign(rows @ step.rotation, step.codebooks), step.codebooks)
-        kept[name] = recall_k_at_k(_nearest(coded, queries @ step.rotation), truth, _NEIGHBOURS)
+        kept[name] = recall_k_at_k(nearest_rows(coded, queries @ step.rotation, _NEIGHBOURS), truth, _NEIGHBOURS)
     return kept
-
-
-def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    exact = faiss.IndexFlatL2(rows.shape[1])
-    exact.add(np.ascontiguousarray(rows))
-    return exact.search(np.ascontiguousarray(queries), _NEIGHBOURS)[1]

@@ -3,8 +3,7 @@
 import numpy as np
 
 from nearkin._distributed import current
-from nearkin.quantization.codebooks import ClusterSums, assign
-from nearkin.quantization.learning import Update
+from nearkin.quantization.codebooks import ClusterSums, Update, assign
 
 DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
 

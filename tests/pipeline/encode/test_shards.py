@@ -1,5 +1,6 @@
 """Shards of vectors to shards of codes: equal to one call of encode, restartable, and never half a file."""
 
+import errno
 import json
 import os
 import resource
@@ -241,10 +242,11 @@ def test_a_full_disk_leaves_no_half_file(model, parts, bits, X, tmp_path) -> Non
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
     try:
-        with pytest.raises(OSError, match=r"could not be written \(.*File too large\); finished shards are kept"):
+        with pytest.raises(OSError, match=r"could not be written \(.*File too large\); finished .*") as failed:
             encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert failed.value.errno == errno.EFBIG  # whoever calls can tell a full disk from a file that is not there
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {".lock", "manifest.json", "part-0.npy"}
     assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 1

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,14 +18,14 @@ from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_space, check_target
 from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Reconstructing
+from nearkin.cell_sums import block_rows
+from nearkin.contracts import CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
-from nearkin.statistics import block_rows
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 _ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
@@ -35,7 +34,7 @@ JUDGED_ROWS = 10_000
 
 def compress_file(
     file: VectorFile,
-    quantizer: Any,
+    quantizer: Fittable,
     out: str | os.PathLike,
     *,
     train: VectorFile | None = None,
@@ -58,11 +57,11 @@ def compress_file(
     any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
     no place for an index, `checkpoint` and `out` are not apart, or processes were given different vectors.
     """
+    n_centroids, n_lists = _learned_centroids(quantizer)
     steps, group = steps or Steps(), current()
+    least = len(file) * (4 * file.shape[1] if keep_vectors else 1)  # bytes on the disk: a code has one or more
     check_target(out)
-    check_space(
-        out, len(file) * (4 * file.shape[1] if keep_vectors or quantizer is None else 1)
-    )  # codes: a byte or more
+    check_space(out, least)
     source = file if train is None else train
     check_inputs(out, [*file.files, *source.files])
     if checkpoint is not None:
@@ -73,7 +72,7 @@ def compress_file(
         )
     if ids is not None:
         ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
-    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * (getattr(quantizer, "n_lists", 0) or 0))
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
     job = {
         "vectors": file.describe(),
         "train": source.describe(),
@@ -89,7 +88,7 @@ def compress_file(
         for vectors in dict.fromkeys((file, source)):
             vectors.part(*group.share(len(vectors))).check_finite(callback)
         group.barrier()
-    _check_enough(source, getattr(quantizer, "n_centroids", 0) or 0)
+    _check_enough(source, n_centroids)
     if checkpoint is not None:
         contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
         job["contents"] = contents
@@ -105,9 +104,15 @@ def compress_file(
             index.ids = ids
             record = _record(file, index, fitted, min(rows, len(source)), random_state, steps, about or {})
             with steps.step("save") as callback:
-                run = record | {"seconds": steps.seconds, "history": getattr(fitted, "history_", [])}
+                history = fitted.history_ if isinstance(fitted, Remembering) else []
+                run = record | {"seconds": steps.seconds, "history": history}
                 save_index(index, out, run, file if keep_vectors else None, callback)
         return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
+    """How many centroids a quantizer learns in a subspace, and how many coarse ones; 0 for none."""
+    return (quantizer.n_centroids, quantizer.n_lists) if isinstance(quantizer, CentroidCodes) else (0, 0)
 
 
 def _check_enough(source: VectorFile, n_centroids: int) -> None:
@@ -120,15 +125,15 @@ def _check_enough(source: VectorFile, n_centroids: int) -> None:
 
 
 def _train(
-    quantizer: Any, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps, group: Group
-) -> Any:
+    quantizer: Fittable, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps, group: Group
+) -> Quantizer:
     """The quantizer fitted on a sample, of which each process reads a share.
 
-    Shares end where the blocks of `nearkin.statistics` end, so that all sums are those of one process to the last bit.
+    Shares end where the blocks of `nearkin.cell_sums` end, so that all sums are those of one process to the last bit.
     """
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)
-        first, stop = group.share(len(numbers), block_rows(getattr(quantizer, "n_centroids", 0)))
+        first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))
         sample = source.take(numbers[first:stop])
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
@@ -136,7 +141,7 @@ def _train(
 
 
 def _encode(
-    file: VectorFile, quantizer: Any, metric: str, work: WorkFolder | None, steps: Steps, group: Group
+    file: VectorFile, quantizer: Quantizer, metric: str, work: WorkFolder | None, steps: Steps, group: Group
 ) -> nk.Index:
     """The index of all rows; on ranks other than 0 it stays empty."""
 

@@ -227,9 +227,8 @@ def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
             rows = (_encode_parquet if source.suffix.lower() == ".parquet" else _encode_npy)(source, encoder, fresh)
             checksum, size = file_sha256(fresh), fresh.stat().st_size
     except OSError as error:
-        raise OSError(
-            f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
-        ) from error
+        text = f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
+        raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error
     return {
         "file": target.name,
         "rows": rows,

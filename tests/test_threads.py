@@ -3,7 +3,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
-from nearkin.linalg.threads import calm_products
+from nearkin._threads import calm_products
 from nearkin.quantization import ResidualQuantizer
 
 
