@@ -21,7 +21,7 @@ def tables(results: Results) -> Iterable[Table]:
         ]
         yield table
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
-    for name in ("orthogonal_language_model", "orthogonal_language_model_d64"):
+    for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
         yield from language_model(name, results.read(name) or {})
     yield from cheap(results.read("orthogonal_cheap") or {})
 
@@ -57,7 +57,8 @@ def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
     if not found:
         return
     columns = ["rotations", "loss", "sd", "perplexity", "CPU s", "of it steps", "s to SGDG's loss", "R'R - I", "lr"]
-    title = "Rotations of a rounded language model" + (", d = 64" if name.endswith("d64") else ", d = 256")
+    shape = ", d = 64, 3 bits" if name.endswith("d64") else ", d = 256, " + ("3 bits" if "3bits" in name else "4 bits")
+    title = f"Rotations of a rounded language model{shape}"
     table = Table(name.replace("_", "-"), title, columns, name, "Means of the seeds; the error is the largest.")
     target = _best_sgdg(found)
     for name, row in found.items():
