@@ -33,7 +33,7 @@ LISTS: dict[str, Callable] = {
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
-TEMPERATURES = {"gowalla": 0.12}
+TEMPERATURES = {"gowalla": (0.12, 0.12), "ml100k": (0.3, 0.2)}  # with a bias and without
 FITS = {
     "all pairs, k = 64": (64, "all-pairs"),
     "all pairs with powers, k = 64": (64, POWERS),
@@ -56,7 +56,7 @@ def public(
     """Recall@20, NDCG@20 and CPU seconds of every way, or of those whose names begin so, means over the seeds."""
     runs: dict[str, list[tuple[float, float, float]]] = {}
     settings_of_graph = 0.0, 0
-    fits = FITS | {"softmax on cosines, k = 64": (64, CosineSoftmax(temperature=TEMPERATURES.get(name, 0.2)))}
+    fits = FITS | _softmaxes(*TEMPERATURES.get(name, (0.2, 0.2)))
     wanted = partial(_wanted, only)
     settings = _chosen(name, folder, rival_seconds, wanted) if rival_seconds else {}
     for seed in range(seeds):
@@ -96,6 +96,15 @@ def public(
         | {"recall@20 std": float(np.std([run[0] for run in runs[label]]))}
         | ({"settings": list(settings[label])} if label in settings else {})
         for label, (recall, ndcg, seconds) in means.items()
+    }
+
+
+def _softmaxes(temperature: float, without: float) -> dict[str, tuple[int, CosineSoftmax]]:
+    return {
+        "CosineSoftmax, no bias, k = 64": (64, CosineSoftmax(temperature=without, bias_power=0.0)),
+        "CosineSoftmax, k = 64": (64, CosineSoftmax(temperature=temperature)),
+        "CosineSoftmax, walk 0.3, k = 64": (64, CosineSoftmax(temperature=temperature, walk=0.3)),
+        "CosineSoftmax, k = 256": (256, CosineSoftmax(temperature=temperature)),
     }
 
 
