@@ -45,9 +45,16 @@ class SphereSweeps(BaseEstimator):
     def from_plan(self, plan: Plan) -> "SweepsOnSphere":
         if plan.softmax is None:
             raise ValueError("solver is 'sphere', which trains loss='cosine-softmax' only")
+        loss, start = plan.softmax.from_objective(plan.objective), plan.start
+        if loss.bias.any():
+            if start[0].shape[1] < 2:
+                raise ValueError(
+                    "n_components is 1, which a bias alone would take; it must be at least 2, or bias_power=0"
+                )
+            start = start[0][:, :-1], start[1][:, :-1]
         return SweepsOnSphere(
-            plan.softmax.from_objective(plan.objective), *plan.start, sweeps=self.max_iter, n_sampled=self.n_sampled,
-            momentum=self.momentum, generator=plan.generator,
+            loss, *start, sweeps=self.max_iter, n_sampled=self.n_sampled, momentum=self.momentum,
+            generator=plan.generator,
         )  # fmt: skip
 
 
@@ -93,7 +100,11 @@ class SweepsOnSphere(AbstractSolver):
         return left.value
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.P, self.Q
+        """Both tables, whose products are temperature times the scores: a bias of the rights takes one more column."""
+        if not self.loss.bias.any():
+            return self.P, self.Q
+        bias = (self.loss.temperature * self.loss.bias).to(self.Q)[:, None]
+        return torch.cat([self.P, torch.ones_like(self.P[:, :1])], 1), torch.cat([self.Q, bias], 1)
 
     def state(self) -> dict[str, Tensor]:
         return {
