@@ -49,6 +49,7 @@ _SUBJECTS = (
         ("rotation", "run"),
     ),
     Subject("codecs", "The best code at every size"),
+    Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(
         "orthogonal",
         "Orthogonal matrices",

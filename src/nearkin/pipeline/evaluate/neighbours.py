@@ -37,6 +37,7 @@ def exact_neighbors(
     start = 0
     for chunk in file.chunks():
         if metric == "cosine":
+            chunk = chunk.copy()  # of a table in memory it is the caller's
             faiss.normalize_L2(chunk)
         values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k, len(chunk)), metric=kind)
         scores = np.hstack([scores, sign * values])
