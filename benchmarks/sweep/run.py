@@ -2,10 +2,11 @@
 
 python -m benchmarks sweep [--sets sift,mnist,sentences] [--draws 40] [--data DIR] [--quick]
 
-For each draw 1,000 queries are seen: the race runs as `nearkin sweep` runs it, without a limit of time. The others judge
-the answer: is the target met, and how many bytes has it for those of the shortest code of all that were trained, at every
-size near the answers, that meets the target on the very queries that judge? Every code is trained once; its recall of
-each query is kept in benchmarks/.cache, where a run that was broken off goes on. Writes results/sweep_SET.json.
+For each draw 1,000 queries are seen: the race runs as `nearkin sweep` runs it, without a limit of time. The others
+judge the answer: is the target met, and how many bytes has it for those of the shortest code that meets the target on
+the very queries that judge? That one is looked for among all that were trained: every size near the answers is. Every
+code is trained once; its recall of each query is kept in benchmarks/.cache, where a run that was broken off goes on.
+Writes results/sweep_SET.json.
 """
 
 import time

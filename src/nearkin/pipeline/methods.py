@@ -14,7 +14,7 @@ from nearkin.quantization.best import BestCode
 
 @dataclass(frozen=True)
 class Method:
-    """How to make an unfitted quantizer of a given code size; `sizes(d)` are the bytes that a code of d columns can have."""
+    """How to make an unfitted quantizer of a given code size; `sizes(d)`: bytes that a code of d columns may have."""
 
     name: str
     summary: str

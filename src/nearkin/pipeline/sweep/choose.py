@@ -1,4 +1,4 @@
-"""From trials to an answer: the cheapest code that keeps enough neighbours, the fastest, and the frontier around them."""
+"""From trials to an answer: the cheapest code that keeps enough neighbours, the fastest, the frontier around them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,10 +69,13 @@ def _enough(trial: Trial, target: float, rescored: bool) -> Iterator[Choice]:
 
 
 def frontier(trials: Sequence[Trial], *, by: str = "bytes") -> list[Trial]:
-    """The trials that no other beats in recall by codes alone and in bytes, shortest first, or in "speed", fastest first."""
-    key = {"bytes": lambda t: (t.stored, -t.mean()), "speed": lambda t: (-t.queries_per_second, -t.mean())}[by]
+    """The trials that no other beats in recall by codes alone and in bytes, shortest first, or in speed, fastest first.
+
+    `by`: "bytes" or "speed".
+    """
+    cost = {trial: trial.stored if by == "bytes" else -trial.queries_per_second for trial in trials}
     best, found = -1.0, []
-    for trial in sorted(trials, key=key):
+    for trial in sorted(trials, key=lambda trial: (cost[trial], -trial.mean())):
         if trial.mean() > best:
             best = trial.mean()
             found.append(trial)

@@ -1,4 +1,4 @@
-"""Which codes are trained: few rows say how recall grows with the bytes, then whole trainings close in on the target."""
+"""Which codes are trained: few rows say how recall grows with the bytes, whole trainings close in on the target."""
 
 import math
 import time
@@ -14,6 +14,8 @@ from nearkin.pipeline.sweep.trial import Code, Trial
 METHODS = ("procrustes", "residual", "product-residual", *SCALARS)
 FINE = 1.05  # closed in until the next shorter code that was tried is shorter by less than this factor
 MOST_BYTES = 512  # of a code that is learned
+_IN_LISTS = "procrustes"  # the method that is tried in inverted lists
+_LONGER = (1.0, 1.1, 1.25)  # times the bytes that are enough without lists, tried one after the other in lists
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time, after which a question is closed; the rest is for lists
 _NEAR = 0.7  # of the first method's size: codes that keep as much are not much shorter
@@ -57,18 +59,13 @@ class Race:
 
     def race_lists(self, n_lists: int) -> None:
         """Codes in inverted lists: the shortest product codes that keep enough, with more and more lists visited."""
-        sizes = {self._best_size(rescored) for rescored in (_ALONE, _RESCORED)} - {None}
-        for n_bytes in sorted(size for size in sizes if size is not None):
-            rescored = n_bytes != max(size for size in sizes if size is not None)
-            for size in (n_bytes, round(1.1 * n_bytes + 0.5), round(1.25 * n_bytes + 0.5)):
-                if size <= self._d and (self._probe(Code("procrustes", size, n_lists), rescored) or self.out_of_time):
+        for rescored in (_ALONE, _RESCORED):
+            flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
+            best = choose(flat, self._target, rescored=rescored)
+            for factor in _LONGER if best is not None else ():
+                size = math.ceil(factor * best.trial.n_bytes)
+                if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
                     break
-
-    def _best_size(self, rescored: bool) -> int | None:
-        """Bytes of the shortest product code that keeps enough."""
-        product = [trial for trial in self.trials if trial.method == "procrustes"]
-        best = choose(product, self._target, rescored=rescored)
-        return None if best is None else best.trial.n_bytes
 
     def _probe(self, code: Code, rescored: bool) -> bool:
         """Judge a code with 1, 2, 3, 4, 6, 8, ... lists visited, until enough neighbours are kept."""
@@ -115,7 +112,7 @@ class Race:
 
     def _close_in(self, methods: Sequence[str], rescored: bool) -> None:
         """Train the code that is expected to be the shortest that keeps enough, until none shorter is expected to."""
-        while True:
+        while not rescored or any(judged_at(trial, rescored) > 1 for trial in [*self.scouts, *self.trials]):
             wanted = [(size, method) for method in methods if (size := self._next(method, rescored)) is not None]
             if not wanted:
                 return
@@ -125,7 +122,10 @@ class Race:
 
     def _next(self, method: str, rescored: bool) -> int | None:
         """The size of a method to train next; None where no shorter code than the best is expected of it."""
-        mine = {t.n_bytes: self._enough(t, rescored) for t in self.trials if t.method == method and not t.code.n_lists}
+        whole = [trial for trial in self.trials if trial.method == method]
+        if method != _IN_LISTS and any(trial.queries_per_second < self._rate for trial in whole):
+            return None  # too slow, and longer codes are slower
+        mine = {t.n_bytes: choose([t], self._target, rescored=rescored) is not None for t in whole}
         best = self._best(rescored)
         above = min([size for size, enough in mine.items() if enough], default=self._most(method) + 1)
         above = above if best is None else min(above, best.trial.n_bytes)
@@ -143,9 +143,6 @@ class Race:
         forecast = self._forecast[rescored]
         sizes = (size for size in self._sizes(method) if below < size < above)
         return next((size for size in sizes if forecast.recall(method, size) >= self._target), None)
-
-    def _enough(self, trial: Trial, rescored: bool) -> bool:
-        return choose([trial], self._target, rescored=rescored, rate=self._rate) is not None
 
     def _sizes(self, method: str) -> Sequence[int]:
         return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-import nearkin as nk
 from nearkin._types import Record
 from nearkin.contracts import VectorCodes, ignore
 from nearkin.index.index import Index
@@ -34,7 +33,7 @@ class Code(NamedTuple):
     n_lists: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trial:
     """One code, judged by all queries.
 
