@@ -8,6 +8,7 @@ from typing import Any
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Seed
+from nearkin._words import counted
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
@@ -21,6 +22,17 @@ class Method:
     make: Callable[["CodeSize", Seed], Any]  # (size, random_state) -> estimator
     metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
     sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
+
+    def check(self, size: "CodeSize", d: int) -> None:
+        """ValueError for a product code of more codes than there are columns, in the words of the command line."""
+        if self.name not in _ROTATIONS or size.n_bytes is None:
+            return
+        codes = subspaces(size.n_bytes, size.n_centroids)
+        if codes > d:
+            raise ValueError(
+                f"--bytes is {size.n_bytes}, which are {codes} codes, and the vectors have {counted(d, 'column')}, a "
+                f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
+            )
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ def _residual(size: CodeSize, random_state: Seed) -> Any:
 def _product_residual(size: CodeSize, random_state: Seed) -> Any:
     """Four codebooks a part, the most that divide the bytes: more keep more neighbours, and search is slower."""
     codebooks = _codebooks(size)
-    each = next((count for count in _EACH if codebooks % count == 0), None)
+    each = _each(codebooks)
     if each is None:
         raise ValueError(
             f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _EACH))} codebooks: "
@@ -65,6 +77,11 @@ def _product_residual(size: CodeSize, random_state: Seed) -> Any:
     return nk.quantization.ProductResidualQuantizer(
         codebooks // each, each, size.n_centroids, n_lists=size.n_coarse or 0, random_state=random_state
     )
+
+
+def _each(codebooks: int) -> int | None:
+    """Codebooks of a part; None where they cannot be dealt out to parts."""
+    return next((count for count in _EACH if codebooks % count == 0), None)
 
 
 def _codebooks(size: CodeSize) -> int:
@@ -174,7 +191,7 @@ def methods() -> dict[str, Method]:
         "residual codes in each part of rotated rows (between product and residual codes)",
         _product_residual,
         _BYTES,
-        lambda d: range(_EACH[0], _EACH[0] * d + 1, _EACH[0]),
+        lambda d: [n for n in range(_EACH[0], _EACH[0] * d + 1) if (each := _each(n)) and n // each <= d],
     )
     return products | scalars | raced | hashes
 

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nearkin._words import counted
 from nearkin.pipeline.methods import SCALARS
 from nearkin.pipeline.sweep.choose import Choice
 
@@ -58,7 +59,7 @@ class Typed:
     def said(self, which: str, choice: Choice, megabytes: float) -> Answer:
         """A choice in a sentence, with its commands; `megabytes` are those of the kept vectors."""
         trial, o = choice.trial, choice.oversample
-        size = f"{trial.n_bytes:,} bytes a vector" + (f" + {megabytes:,.1f} MB of vectors" if o > 1 else "")
+        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (f" + {megabytes:,.1f} MB of vectors" if o > 1 else "")
         lists = f" in {trial.code.n_lists:,} lists (8 bytes more a row)" if trial.code.n_lists else ""
         how = self._how(choice)
         return Answer(

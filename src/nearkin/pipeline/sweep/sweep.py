@@ -8,6 +8,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
 from nearkin._types import ArrayLike, Record
+from nearkin._words import counted
 from nearkin.data import VectorFile
 from nearkin.data.formats.rows import array_rows
 from nearkin.index.rescoring import normalised
@@ -72,7 +73,7 @@ class Sweep:
     def judged_by(self) -> str:
         """By what queries, and among how many rows."""
         rows, what = self.diagnosis.rows, "rows held out of the file" if self.queries_are_rows else "queries"
-        among = f"{rows:,} rows"
+        among = counted(rows, "row")
         if self.rows_in_file > rows + self.n_queries * self.queries_are_rows:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
         return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
@@ -225,11 +226,14 @@ def sweep(
 
 def _rows_and_queries(file: VectorFile, Q: ArrayLike | None, random_state: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Rows (n, d), queries (q, d) that are none of them, and whether they were given."""
-    X = check_vectors(file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state), name=file.name)
+    file.check_finite()
+    X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
     if Q is not None:
         return X, check_vectors(Q, name="queries", n_features=X.shape[1]).astype(np.float32), True
     if len(X) < 20:
-        raise ValueError(f"{file.name} has {len(X)} rows, too few to hold some out as queries; give --queries")
+        raise ValueError(
+            f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"
+        )
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
     held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
     return X[~held], X[held], False
