@@ -9,6 +9,7 @@ import numpy as np
 import nearkin as nk
 from nearkin._storage import read_config
 from nearkin._types import Fields, Record
+from nearkin._words import counted
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
@@ -94,10 +95,12 @@ def _check_lengths(
     query_labels: np.ndarray | None,
 ) -> None:
     if truth is not None and len(truth) != len(Q):
-        raise ValueError(f"truth has {len(truth)} rows and there are {len(Q)} queries; give one row a query")
+        raise ValueError(
+            f"truth has {counted(len(truth), 'row')} and there are {len(Q):,} queries; give one row a query"
+        )
     if base is not None and len(base) != len(index):
         raise ValueError(
-            f"{base.name} has {len(base)} rows and the index {len(index)}; give the vectors it was made of"
+            f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
         )
     if (labels is None) != (query_labels is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
