@@ -6,7 +6,7 @@ The formulas are those of `riemannian_descent`, of `retraction.newton_schulz_ort
 `retraction.taylor_right_step`, the slow twins to which tests hold them.
 """
 
-# pyright: reportConstantRedefinition=false, reportUnknownMemberType=false
+# pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,9 +18,8 @@ from scipy.special import binom
 from torch import Tensor
 
 LARGEST = 128 * 128  # entries; beyond, torch's products are faster than the BLAS that numba calls
-THIRD = (
-    1 - 0.5**0.5
-) / 2  # of f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
+# f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
+THIRD = (1 - 0.5**0.5) / 2
 FOURTH = THIRD**2
 
 

@@ -60,12 +60,19 @@ class Race:
     def race_lists(self, n_lists: int) -> None:
         """Codes in inverted lists: the shortest product codes that keep enough, with more and more lists visited."""
         for rescored in (_ALONE, _RESCORED):
-            flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
-            best = choose(flat, self._target, rescored=rescored)
-            for factor in _LONGER if best is not None else ():
-                size = math.ceil(factor * best.trial.n_bytes)
+            shortest = self._shortest_in_lists(rescored)
+            for factor in _LONGER if shortest is not None else ():
+                size = math.ceil(factor * shortest)
                 if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
                     break
+
+    def _shortest_in_lists(self, rescored: bool) -> int | None:
+        """Bytes of the shortest product code that keeps enough without lists: measured, else as few rows foretell."""
+        flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
+        best = choose(flat, self._target, rescored=rescored)
+        if best is not None:
+            return best.trial.n_bytes
+        return self._expected(_IN_LISTS, rescored, 0, self._most(_IN_LISTS) + 1)
 
     def _probe(self, code: Code, rescored: bool) -> bool:
         """Judge a code with 1, 2, 3, 4, 6, 8, ... lists visited, until enough neighbours are kept."""
