@@ -42,9 +42,8 @@ class Index:
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes or None.
 
-    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` change it when no
-    search runs, all at once: a search sees the index before or after. What raises, or is interrupted, changes nothing.
-    A callback of a search must not change its index (RuntimeError).
+    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` run alone, and what
+    raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
 
     >>> import numpy as np
     >>> X = np.eye(4, dtype=np.float32)

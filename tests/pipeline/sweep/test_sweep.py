@@ -178,6 +178,7 @@ class Planted:
 
     def __init__(self) -> None:
         self.asked: list[Code] = []
+        self.in_lists: list[Code] = []
 
     def measure(self, code: Code, *, light: bool = False) -> Trial:
         if not light:
@@ -187,7 +188,8 @@ class Planted:
         return Trial(code, {1: share - 0.02 * light + noise}, 0.0, {1: 100.0})
 
     def measure_lists(self, code: Code, probes):
-        raise AssertionError("no lists were asked for")
+        self.in_lists.append(code)
+        yield Trial(code, {1: np.full(1000, 0.9)}, 0.0, {1: 1000.0}, probes[0])
 
 
 def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
@@ -208,6 +210,17 @@ def test_what_cannot_be_shorter_is_not_trained() -> None:
     assert best is not None
     assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
     assert not any(code.method == "product-residual" for code in bench.asked)
+
+
+def test_lists_are_tried_where_a_residual_code_won() -> None:
+    """They were tried only where a product code had been trained whole."""
+    bench = Planted()
+    race = Race(bench, 0.5, 200, np.inf)
+    race.run(["procrustes", "residual"])
+    assert not any(code.method == "procrustes" for code in bench.asked)
+    race.race_lists(64)
+    assert bench.in_lists
+    assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists; codes learned from few rows keep less
 
 
 def test_kept_counts_the_neighbours_within_each_depth() -> None:
