@@ -78,7 +78,8 @@ class SoftmaxLoss:
         self.left_weights = self.pairs.times_right(self.weights, ones[:n])[:, 0]
         self._observed = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
         self.right_weights = self._to_rights(ones[: self.pairs.shape[0]])[:, 0]
-        self.lefts, self.rights = (torch.nonzero(w > 0)[:, 0] for w in (self.left_weights, self.b))
+        self.lefts: Tensor = torch.nonzero(self.left_weights > 0)[:, 0]
+        self.rights: Tensor = torch.nonzero(self.b > 0)[:, 0]
         if not len(self.rights):
             raise ValueError("b is 0 for every right; at least one must be greater than 0")
 

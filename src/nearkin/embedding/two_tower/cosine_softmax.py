@@ -21,13 +21,13 @@ class CosineSoftmax(BaseEstimator):
     Sharp where the squared loss is not: a score far below the best costs nothing, so few dimensions rank many rights.
     It is trained by `SphereSweeps`, on id tables, without an index; see `nearkin.embedding.all_pairs.softmax`.
 
-    With a `bias_power` a right's score is p_i.q_j / temperature + bias_power * log d_j, d_j its number of pairs: cosines
-    then need not say how popular it is. The bias is one of the n_components: the last number of a row is 1 on the left
-    and temperature times the bias on the right, and the n_components - 1 before it have length 1.
+    With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
+    cosines then need not say how popular it is. The bias is one of the n_components: the last number of a row is 1 on
+    the left and temperature times the bias on the right, and the n_components - 1 before it have length 1.
 
     Parameters
     ----------
-    temperature : what cosines are divided by, at least 0.03; 0.1 suits long sparse tables, 0.2 small ones with
+    temperature : what cosines are divided by, at least 0.03; 0.12 suits long sparse tables, 0.3 small ones with
         long histories; choose it on validation pairs
     cost_power : a right counts d_j^power in the sums, d_j its number of pairs, so that popular rights are recommended
         less; 0 counts all alike

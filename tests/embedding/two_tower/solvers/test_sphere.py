@@ -104,7 +104,7 @@ def test_a_bias_tells_popular_rights_apart_where_cosines_cannot() -> None:
 
 
 def test_one_dimension_is_too_few_for_a_bias() -> None:
-    with pytest.raises(ValueError, match="n_components is 1.*bias_power=0"):
+    with pytest.raises(ValueError, match=r"n_components is 1.*bias_power=0"):
         nk.TwoTower(1, loss="cosine-softmax").fit(planted(60, 40))
 
 

@@ -10,6 +10,7 @@ from torch.nn.functional import normalize
 
 from nearkin._check import check_integer, check_real
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.training import AbstractSolver, Limits
 
@@ -43,9 +44,9 @@ class SphereSweeps(BaseEstimator):
         return Limits(self.max_iter, self.max_seconds, self.patience)
 
     def from_plan(self, plan: Plan) -> "SweepsOnSphere":
-        if plan.softmax is None:
+        if not isinstance(plan.loss, CosineSoftmax):
             raise ValueError("solver is 'sphere', which trains loss='cosine-softmax' only")
-        loss, start = plan.softmax.from_objective(plan.objective), plan.start
+        loss, start = plan.loss.from_objective(plan.objective), plan.start
         if loss.bias.any():
             if start[0].shape[1] < 2:
                 raise ValueError(
