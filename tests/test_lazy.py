@@ -23,6 +23,7 @@ assert {unwanted!r} not in sys.modules, "{unwanted} is loaded"
     [
         ("nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])", "torch"),
         ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch"),
+        ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "numba"),
         ("nk.ProductQuantizer(2, 16, random_state=0).fit(X).encode(X[:2])", "torch"),
         ("nk.Rotation(random_state=0).fit(X).transform(X[:2])", "torch"),
     ],

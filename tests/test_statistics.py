@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nearkin.statistics import AbstractSums, CellSums, CrossProduct, Gram, Mean, SquaredNorm, block_rows
+from nearkin.cell_sums import CellSums, block_rows
+from nearkin.statistics import AbstractSums, CrossProduct, Gram, Mean, SquaredNorm
 
 MEAN = np.array([1.0, -2.0, 0.5])
 

@@ -1,11 +1,12 @@
 """Run as a program: break a job off at one moment after another, and see what stands.
 
-`python kill_points.py FOLDER JOB exchange|renames|full`. Every call that changes names, opens a file to write or waits
-for the disk is counted; run number n ends itself by SIGKILL right before call n, and of the job "save" right after it.
-"full": files may not grow beyond a limit, which doubles from run to run, so that a run ends where the limit is no more.
-Prints, as JSON, what stood at the path after each run, and what lay there once the job was run again.
+`python kill_points.py FOLDER JOB exchange|renames|full [STEP]`. Every call that changes names, opens a file to write or
+waits for the disk is counted; run number n ends itself by SIGKILL right before call n (n * STEP), and of the job "save"
+right after it. "full": files may not grow beyond a limit, which doubles from run to run, so that a run ends where the
+limit is no more. Prints, as JSON, what stood at the path after each run, and what lay there once the job was run again.
 
-All work is done in forks of this process, which does none itself: a fork beside threads may wait for them for ever.
+All work is done in forks of this process, which does none itself: a fork beside threads may wait for them for ever. It
+only imports what the job was seen to import.
 """
 
 import itertools
@@ -17,6 +18,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -63,11 +65,11 @@ def filling(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
-def breaks(name: str, way: str, folder: Path) -> Iterator[Break]:
+def breaks(name: str, way: str, folder: Path, step: int) -> Iterator[Break]:
     """How each run is broken off."""
     if way == "full":
         yield from (partial(filling, size) for size in (0, *(2**i for i in range(4, 40))))
-    for n in range(2000):
+    for n in range(0, 2000, step):
         yield partial(killing, n, False, folder)
         if name == "save":
             yield partial(killing, n, True, folder)
@@ -95,7 +97,7 @@ def must(action: Callable[[], None]) -> None:
         raise RuntimeError(f"a run that nobody breaks off ends with {code}")
 
 
-def main(base: Path, name: str, way: str) -> None:
+def main(base: Path, name: str, way: str, step: int = 1) -> None:
     for module in LOADED if name in COMMANDS else ():
         import_module(module)
     if way == "renames":
@@ -107,7 +109,7 @@ def main(base: Path, name: str, way: str) -> None:
     start = base / "start"
     _learn(job, start)
     states, beside = [], []
-    for n, stop in enumerate(breaks(name, way, base)):
+    for n, stop in enumerate(breaks(name, way, base, step)):
         home = base / str(n)
         shutil.copytree(start, home)
         code = forked(lambda stop=stop, path=home / "out": (stop(), job.work(path, "new"))[-1])
@@ -126,7 +128,11 @@ def _learn(job: Job, start: Path) -> None:
     start.mkdir()
     must(partial(job.work, start / "out", "old"))
     shutil.copytree(start, ready)
-    must(partial(job.work, ready / "out", "new"))
+    modules = start.with_name("modules")
+    must(lambda: (job.work(ready / "out", "new"), modules.write_text("\n".join(sys.modules)))[0])
+    for name in modules.read_text().splitlines():
+        with suppress(Exception):  # names that only their makers can import
+            import_module(name)
     if isinstance(job, Command):
         job.learn(start / "out", "old")
         job.learn(ready / "out", "new")
@@ -140,4 +146,4 @@ def _state(job: Job, path: Path) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *map(int, sys.argv[4:]))

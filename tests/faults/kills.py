@@ -43,13 +43,13 @@ class KillWorker:
         return row
 
 
-def points(job: str, way: str) -> Row:
-    """What stood after each kill or full disk, and what after the next run."""
+def points(job: str, way: str, step: int = 1) -> Row:
+    """What stood after each kill, or every `step`-th, or full disk, and what after the next run."""
     row = Row(f"{job} by {way}")
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
-        command = [sys.executable, str(PROGRAM), base, job, way]
+        command = [sys.executable, str(PROGRAM), base, job, way, str(step)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=SECONDS)
     if done.returncode:
         row.faults.append(f"{row.suite}: {done.stderr[-500:]}")

@@ -70,16 +70,40 @@ def digest(answer: Any) -> str:
     return sha.hexdigest()
 
 
+def _check_vectors(path: Path) -> None:
+    """Every number of the text is there; what was left out, a header or a column of ids, is not all numbers."""
+    lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    marks = ("\t", ";", "|", ",", "") if path.suffix == ".tsv" else (",", "\t", ";", "|", "")
+    mark = next(mark for mark in marks if mark in lines[0])
+    rows = list(csv.reader(lines, delimiter=mark)) if mark else [line.split() for line in lines]
+    if mark != ",":  # which may stand for the point
+        rows = [[cell.replace(",", ".") for cell in row] for row in rows]
+    found = nk.read_vectors(path)
+    header, ids = len(rows) - len(found), len(rows[-1]) - found.shape[1]
+    if header not in (0, 1) or ids not in (0, 1):
+        raise Fault(f"{found.shape} vectors of {len(rows)} rows")
+    if not np.array_equal(found, np.array([_numbers(row[ids:]) for row in rows[header:]], np.float32)):
+        raise Fault("the vectors are not those in the text")
+    left_out = rows[0] if header else [row[0] for row in rows if ids]
+    if left_out and left_out != [str(i) for i in range(len(left_out))] and not np.isnan(_numbers(left_out)).any():
+        raise Fault("numbers were left out")
+
+
+def _numbers(row: list[str]) -> list[float]:
+    """Cells as Python reads them; NaN for what is no number, and for 1_000, which is an id."""
+    numbers = []
+    for cell in row:
+        try:
+            numbers.append(np.nan if "_" in cell else float(cell))
+        except ValueError:
+            numbers.append(np.nan)
+    return numbers
+
+
 def _check_text(path: Path, reader: Reader) -> None:
     """What was read is what Python's csv module and `float` read."""
     if reader is nk.read_vectors:
-        lines = [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
-        mark = next(mark for mark in (",", "\t", ";", "|", "") if mark in lines[0])
-        rows = list(csv.reader(lines, delimiter=mark or ","))
-        found = nk.read_vectors(path)
-        expected = np.array([[float(cell) for cell in row] for row in rows[len(rows) - len(found) :]], np.float32)
-        if len(rows) - len(found) not in (0, 1) or not np.array_equal(found, expected):
-            raise Fault("the vectors are not those in the text")
+        _check_vectors(path)
     elif reader is not nk.data.read_column:
         fast, slow = (read_cells(locate(path), fast=fast) for fast in (True, False))
         for place in range(len(slow.first)):

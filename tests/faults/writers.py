@@ -32,7 +32,7 @@ def case(number: int, seed: int, folder: Path) -> str:
     finally:
         shutil.rmtree(home)
     if done.returncode or done.stderr:
-        raise Fault(f"{words[-1]}: {done.returncode}, {done.stderr[-300:]}")
+        raise Fault(f"{words[-1]}: {done.returncode}, {done.stderr[-1500:]}")
     if wrong := json.loads(done.stdout):
         raise Fault(f"{words[-1]}: {wrong[:3]}")
     return "same"

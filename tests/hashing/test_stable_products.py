@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from nearkin.hashing.stable_products import affine_values, steady_products
+from nearkin.hashing.affine_values import affine_values
+from nearkin.hashing.stable_products import steady_products
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -61,3 +62,13 @@ def test_shapes_that_do_not_fit_never_read_outside(rng):
     for function in (lambda Z: affine_values(Z, mean, P), lambda Z: steady_products(Z, P)):
         with pytest.raises(ValueError, match=r"X has shape \(4, 5\)"):
             function(X[:, :5])
+
+
+def test_values_that_are_all_near_zero_are_computed_in_parts(rng, monkeypatch):
+    X, P, mean = rng.standard_normal((50, 9)), rng.standard_normal((9, 4)), rng.standard_normal(9)
+    X[:] = mean  # every value is zero but for rounding, and all of them are formed again
+    X[7] = 1e300  # whose norm is infinite
+    whole = affine_values(X, mean, P)
+    monkeypatch.setattr("nearkin.hashing.affine_values._PRODUCTS", 9 * 7)
+    np.testing.assert_array_equal(affine_values(X, mean, P), whole)
+    assert (whole[0] == 0).all()

@@ -1,6 +1,7 @@
 """Loading while another process saves, and folders whose content cannot be what it says."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,13 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin._storage import folders, read_config, replacing_folder
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import storage as ordinal_storage
 from nearkin.embedding.two_tower import storage as tower_storage
+from nearkin.pipeline.recommend import sides
+from nearkin.pipeline.train import train_index
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 
@@ -49,6 +53,43 @@ def test_a_load_during_a_save_is_of_one_version(
     assert state
     assert all(np.array_equal(value, vars(new)[name]) for name, value in state.items())
     assert loaded.get_params()["random_state"] == 1
+
+
+def test_a_config_read_during_a_save_is_of_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of twelve rounds of three threads that changed an index ended in "another length than manifest.json"."""
+    old, new = (nk.Index.build(X[:rows]) for rows in (20, 40))
+    old.save(tmp_path / "idx")
+    saves, parsed = [new], folders._parsed
+
+    def replaced_then(file: Path) -> dict[str, Any]:
+        found = parsed(file)
+        if saves:
+            saves.pop().save(tmp_path / "idx")
+        return found
+
+    monkeypatch.setattr(folders, "_parsed", replaced_then)
+    assert read_config(tmp_path / "idx")["n_rows"] == 40
+
+
+def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The left side of the old and the index of the new would recommend without an error."""
+    table = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    for seed, name in enumerate(("idx", "new")):
+        train_index(table, tmp_path / name, n_bytes=2, dim=4, holdout=0, random_state=seed)
+    saves, read = [tmp_path / "new"], sides.read_arrays
+
+    def replaced_then(path: Path) -> dict[str, np.ndarray]:
+        found = read(path)
+        if saves:
+            with replacing_folder(tmp_path / "idx") as fresh:
+                shutil.copytree(saves.pop(), fresh)
+        return found
+
+    monkeypatch.setattr(sides, "read_arrays", replaced_then)
+    found, expected = (sides.open_sides(tmp_path / name) for name in ("idx", "new"))
+    assert not saves
+    np.testing.assert_array_equal(found.left, expected.left)
+    np.testing.assert_array_equal(found.vectors(), expected.vectors())
 
 
 @pytest.mark.parametrize("change", ["remove", "kind", "renamed"])

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, write_manifest
+from nearkin._storage.reading import one_version
 from nearkin._storage.replacing import recover, replacing
 from nearkin._storage.schema import check_schema
 from nearkin._types import Fields, Record
@@ -124,9 +125,13 @@ def read_config(path: str | os.PathLike, kind: str | None = None) -> Record:
     """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
-    others are verified when they are read. Folders of format version 1 have no manifest and are read as they are.
+    others are verified when they are read. Folders of format version 1 have no manifest and are read as they are. While
+    another process saves there, it is the old one or the new.
     """
-    path = Path(path)
+    return one_version(path, lambda folder: _read_config(folder, kind))
+
+
+def _read_config(path: Path, kind: str | None) -> Record:
     if not path.exists():
         recover(path)
     if not path.exists():

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._faiss import FaissIndex
-from nearkin._storage import pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
+from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
 from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
@@ -73,7 +73,10 @@ def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
 
     Raises FileNotFoundError or ValueError for a folder or shard that is missing, damaged, or of another width or type.
     """
-    folder = Path(folder)
+    return one_version(folder, lambda path: _open(path, threaded))
+
+
+def _open(folder: Path, threaded: bool) -> Index:
     config = read_config(folder, KIND)
     d, metric, bounds = config["n_features"], config["metric"], config["bounds"]
     quantizer = load_quantizer(folder / "quantizer") if (folder / "quantizer").exists() else None

@@ -15,11 +15,11 @@ from nearkin._shards import shared_generator, training_rows
 from nearkin._threads import calm_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
+from nearkin.hashing.affine_values import affine_values
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.sign_moments import Rows, StoredRows, StreamedRows
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
-from nearkin.hashing.stable_products import affine_values
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 

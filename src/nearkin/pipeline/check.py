@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from nearkin._storage import read_config, read_manifest
+from nearkin._storage import one_version, read_config, read_manifest
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
@@ -20,6 +20,11 @@ def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Reco
     folder = Path(folder)
     if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
         return _check_codes(folder, callback)
+    return one_version(folder, lambda path: _check(path, callback))
+
+
+def _check(folder: Path, callback: Callback) -> Record:
+    """The record of a folder with a config.json."""
     config, damaged = {}, []
     try:
         config = read_config(folder)

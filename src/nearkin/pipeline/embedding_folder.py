@@ -8,7 +8,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._storage import read_arrays, read_config, unpack_ids
+from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.formats.rows import array_rows
 from nearkin.embedding import saved_towers
@@ -47,14 +47,14 @@ def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "r
             raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
         file = open_vectors(path)
         return Given(file, file.ids())
-    vectors, ids, metric = _side_of(folder, side, usual)
+    check_choice(side, "--side", (None, *SIDES))
+    vectors, ids, metric = one_version(folder, lambda path: _side_of(path, side, usual))
     X = np.ascontiguousarray(vectors, np.float32)
     return Given(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric)
 
 
 def _side_of(folder: Path, side: str | None, usual: str) -> tuple[np.ndarray, np.ndarray, str]:
     kind = read_config(folder)["kind"]
-    check_choice(side, "--side", (None, *SIDES))
     if kind == MAP:
         if side is not None:
             raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")

@@ -54,10 +54,10 @@ def read_record(folder: str | os.PathLike, name: str) -> Record | None:
     """Read run.json or evaluation.json of a saved index; None if there is none, ValueError if it is damaged."""
     read_config(folder)
     file = Path(folder) / name
-    if not file.is_file():
-        return None
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except FileNotFoundError:  # gone in between
+        return None
     except ValueError as error:
         raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
 

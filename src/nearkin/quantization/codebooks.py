@@ -13,9 +13,10 @@ import faiss
 import numpy as np
 
 from nearkin._distributed import ALONE, Group
+from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.quantization.rows import TrainingRows
-from nearkin.statistics import CellSums, SquaredNorm
+from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache

@@ -18,6 +18,7 @@ from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_space, check_target
 from nearkin._types import Fields, Record, Seed
+from nearkin.cell_sums import block_rows
 from nearkin.contracts import CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, joined
@@ -25,7 +26,6 @@ from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
-from nearkin.statistics import block_rows
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 _ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
@@ -129,7 +129,7 @@ def _train(
 ) -> Quantizer:
     """The quantizer fitted on a sample, of which each process reads a share.
 
-    Shares end where the blocks of `nearkin.statistics` end, so that all sums are those of one process to the last bit.
+    Shares end where the blocks of `nearkin.cell_sums` end, so that all sums are those of one process to the last bit.
     """
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)

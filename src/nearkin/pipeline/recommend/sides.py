@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import nearkin as nk
 from nearkin._pairs import number_ids
-from nearkin._storage import read_arrays, read_config, unpack_ids
+from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin._types import ArrayLike
 from nearkin.embedding import saved_towers
 from nearkin.index import identifiers
@@ -52,20 +52,22 @@ def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None
 
     `index` is a folder of `nearkin compress` made of the first one's right side, which then ranks in its place.
     """
-    path = Path(folder)
+    found = one_version(folder, _sides)
+    return found if index is None else with_index(found, nk.Index.load(index), str(index))
+
+
+def _sides(path: Path) -> Sides:
     kind = read_config(path)["kind"]
     if kind == saved_towers.KIND:
         towers = saved_towers.read_towers(path)
         pairs = towers.pairs
-        found = Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), words_of(path))
-    elif (path / LEFT).is_file():
-        found = _trained(path)
-    else:
-        raise ValueError(
-            f"{folder} holds {_KINDS.get(kind, kind)}, and nobody to recommend to; give a folder of `nearkin embed` "
-            "made of pairs, or of `nearkin train`. For what is like what: nearkin similar"
-        )
-    return found if index is None else with_index(found, nk.Index.load(index), str(index))
+        return Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), words_of(path))
+    if (path / LEFT).is_file():
+        return _trained(path)
+    raise ValueError(
+        f"{path} holds {_KINDS.get(kind, kind)}, and nobody to recommend to; give a folder of `nearkin embed` "
+        "made of pairs, or of `nearkin train`. For what is like what: nearkin similar"
+    )
 
 
 def _trained(path: Path) -> Sides:

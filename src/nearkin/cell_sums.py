@@ -1,0 +1,77 @@
+"""Sums and counts of rows in cells, as codebooks are learned from them; apart from other sums, as it loads numba."""
+
+from typing import Self
+
+import numpy as np
+from numba import njit
+
+from nearkin.statistics import AbstractSums
+
+
+class CellSums(AbstractSums):
+    """Sums and counts of rows in cells, of which a row has one in each of M partitions with K cells.
+
+    `sums[m, k]` (d,) is the sum of the rows in cell k of partition m, `counts[m, k]` their number, float64. `finalize`
+    gives the cells' means (M, K, d), zero where a cell is empty.
+    """
+
+    def __init__(self, n_partitions: int, n_cells: int, d: int) -> None:
+        self.sums = np.zeros((n_partitions, n_cells, d))
+        self.counts = np.zeros((n_partitions, n_cells))
+
+    def totals(self) -> list[np.ndarray]:
+        return [self.sums, self.counts]
+
+    def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,) says.
+
+        Each block of `block_rows` is summed in the type of X, which is twice as fast for float32, and added to the
+        float64 totals.
+        """
+        self._check(X, codes)
+        size = block_rows(self.sums.shape[1])
+        block = self.sums if X.dtype == self.sums.dtype else np.empty(self.sums.shape, X.dtype)
+        counts = self.counts
+        if weights is not None:
+            X, counts = X * weights[:, None].astype(X.dtype), np.zeros_like(self.counts)
+            for m, own in enumerate(self.counts):
+                own += np.bincount(codes[:, m], weights, minlength=len(own))
+        for first in range(0, len(X), size):
+            rows = slice(first, first + size)
+            if block is not self.sums:
+                block.fill(0)
+            _add_rows(X[rows], codes[rows], block, counts)
+            if block is not self.sums:
+                self.sums += block
+        return self
+
+    def finalize(self) -> np.ndarray:
+        return self.sums / np.maximum(self.counts, 1)[..., None]
+
+    def _check(self, X: np.ndarray, codes: np.ndarray) -> None:
+        """ValueError for what the compiled loop would read or write beyond its arrays."""
+        M, K, d = self.sums.shape
+        if X.ndim != 2 or X.shape[1] != d or codes.shape != (len(X), M):
+            raise ValueError(f"X is {X.shape} and codes {codes.shape}; they must be (b, {d}) and (b, {M})")
+        if len(codes) and not 0 <= codes.min() <= codes.max() < K:
+            raise ValueError(f"codes go from {codes.min()} to {codes.max()}; they must lie in 0, ..., {K - 1}")
+
+
+def block_rows(n_cells: int) -> int:
+    """Rows that `CellSums` sums at a time: enough that going over all cells in between costs little.
+
+    >>> block_rows(16), block_rows(256), block_rows(1000)
+    (2048, 4096, 16384)
+    """
+    return 2048 * -(-16 * n_cells // 2048) if n_cells > 128 else 2048
+
+
+@njit(cache=True)
+def _add_rows(X, codes, sums, counts):
+    n, d = X.shape
+    for i in range(n):
+        for m in range(codes.shape[1]):
+            k = codes[i, m]
+            counts[m, k] += 1
+            for t in range(d):
+                sums[m, k, t] += X[i, t]
