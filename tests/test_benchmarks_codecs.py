@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.codecs.run import size
 from benchmarks.codecs.table import tables
+from benchmarks.engines.table import tables as engine_tables
 from benchmarks.options import ROOT
 from benchmarks.table import Results
 
@@ -39,5 +40,43 @@ def test_rows_are_in_order_and_notes_stand_where_recall_would(tmp_path):
         {"data": "sift", "bits": 0.5, "codec": "quick", "bytes": 8, "recall": 0.5, "train_seconds": 1.0},
     ]
     (tmp_path / "codecs_sift.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
-    (table,) = tables(Results(tmp_path))
+    best, table = tables(Results(tmp_path))
     assert [row[2:4] for row in table.rows] == [["quick", "0.5"], ["slow", "stopped after 5 CPU s"]]
+    assert best.rows == []
+
+
+def test_the_best_of_each_side_stand_beside_each_other(tmp_path):
+    rows = [
+        {"data": "sift", "bits": 0.5, "codec": name, "bytes": 8, "recall": recall, "train_seconds": 1.0}
+        for name, recall in (
+            ("FAISS PQ", 0.5), ("FAISS RQ, beam 5", 0.55), ("ours, product", 0.9), ("ours, best: residual", 0.57),
+        )
+    ]  # fmt: skip
+    rows.append({"data": "sift", "bits": 1.0, "codec": "FAISS LSQ", "note": "stopped after 5 CPU s"})
+    (tmp_path / "codecs_sift.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    best, _ = tables(Results(tmp_path))
+    assert best.rows == [["sift", "8", "residual", "0.57", "1", "RQ, beam 5", "0.55", "1", "+2.0 points"]]
+
+
+def test_answers_of_seeds_are_averaged(tmp_path):
+    rows = [
+        {"bytes": 8, "seed": seed, "OPQ": 0.2 + seed / 100, "queries mapped": 0.3, "PairMap": 0.4, "seconds": 2.0}
+        for seed in (0, 2)
+    ]
+    (tmp_path / "codecs_sift.json").write_text(
+        json.dumps({"results": [{"data": "sift", "bits": 1.0, "codec": "x", "note": ""}]})
+    )
+    (tmp_path / "codecs_pairs.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    assert [*tables(Results(tmp_path))][2].rows == [["8", "2", "0.21", "0.3", "0.4", "+19.0 points", "0.033", "2"]]
+
+
+def test_engines_that_could_not_run_say_why(tmp_path):
+    rows = [
+        {"data": "sift", "codec": "zvec INT4", "version": "not installed", "chosen": "none"},
+        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "learned from none", "as they are": 0.9}
+        | {"random": 0.8, "nk.Rotation": 0.95},
+    ]
+    (tmp_path / "engines.json").write_text(json.dumps({"results": rows}), encoding="utf-8")
+    (table,) = engine_tables(Results(tmp_path))
+    assert table.rows[0] == ["sift", "FAISS SQ4 (1)", "0.9", "0.8", "0.95", "+15.0 points", "learned from none"]
+    assert table.rows[1][-1] == "not installed"

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from nearkin.linalg.givens import rotate_columns
-from nearkin.orthogonal import GivensDescent
+from nearkin.metrics import triplet_error
+from nearkin.orthogonal import GivensDescent, greedy_matching
 from nearkin.solvers.barzilai_borwein import sbb_step
 from tests.solvers.problems import least_squares
 
@@ -97,3 +98,71 @@ def test_svrg_sbb_eq_34_lacks_epsilon(epsilon: float) -> None:
     step = sbb_step(dx, L * dx, epsilon) / m
     assert step == pytest.approx(1 / (m * (L + epsilon)))
     assert step < 1 / (m * L), "the printed lower bound"
+
+
+def test_gcd_matchings_are_of_the_complete_graph_and_not_bipartite() -> None:
+    """Between {0, 1} and {2, 3} the heaviest pairs 01 and 23 cannot be met; Algorithm 1 takes them."""
+    W = np.array([[0.0, 9, 1, 1], [9, 0, 1, 1], [1, 1, 0, 8], [1, 1, 8, 0]])
+    bipartite = max(W[0, 2] + W[1, 3], W[0, 3] + W[1, 2])
+    pairs = np.asarray(greedy_matching(W))
+    assert {frozenset(pair) for pair in pairs.tolist()} == {frozenset((0, 1)), frozenset((2, 3))}
+    assert W[pairs[:, 0], pairs[:, 1]].sum() == 17 > bipartite
+
+
+def test_scq_eqs_2_and_3_lack_a_transpose() -> None:
+    """|B - U|^2 = |B|^2 + |U|^2 - 2 tr(B^T U); tr(B U) is another number where it exists at all."""
+    B, U = np.sign(np.random.default_rng(0).standard_normal((2, 5, 5)))
+    right = (np.square(B).sum() + np.square(U).sum() - np.square(B - U).sum()) / 2
+    assert np.trace(B.T @ U) == pytest.approx(right)
+    assert abs(np.trace(B @ U) - right) > 1
+    with pytest.raises(ValueError, match="mismatch"):
+        np.zeros((7, 5)) @ np.zeros((7, 5))
+
+
+def test_scq_algorithm_1_stops_at_a_short_v_and_at_every_rise() -> None:
+    """Lines 15 and 17 without their absolute values hold for v = 0 and for a loss that doubles."""
+    eps, v, (before, after) = 1e-6, np.zeros(3), (1.0, 2.0)
+    assert v @ v - 1 < eps < abs(v @ v - 1)
+    assert (before - after) / after < eps < abs((before - after) / after)
+
+
+def test_svrg_sbb_algorithm_1_with_delta_x_twice_has_no_curvature_in_its_step() -> None:
+    """|dx|^2 / |<dx, dx>| is 1 whatever the problem; with Delta y it is the inverse curvature."""
+    dx = np.array([0.3, -0.1])
+    assert sbb_step(dx, dx, 0.0) == pytest.approx(1.0)
+    assert [sbb_step(dx, L * dx, 0.0) for L in (2.0, 50.0)] == pytest.approx([0.5, 0.02])
+
+
+def test_svrg_sbb_algorithm_1_moves_against_u_t_and_not_x_t() -> None:
+    """At the minimum the printed update leaves it, by a share of the point; that with u_t stays."""
+    problem, eta = least_squares(noise=0.0), 0.1
+    x = problem.minimum
+    assert np.linalg.norm(x - eta * problem.gradient(x) - x) < 1e-9
+    assert np.linalg.norm(x - eta * x - x) > 0.01
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+def test_svrg_sbb_eqs_27_and_28_grow_as_printed(rho: float) -> None:
+    """A contraction by rho < 1 an epoch is rho^k after k; rho^-k is above 1 and bounds nothing that falls."""
+    gaps = [1.0]
+    for _ in range(8):
+        gaps.append(rho * gaps[-1])
+    assert gaps == pytest.approx([rho**k for k in range(9)])
+    assert all(rho**-k > 1 for k in range(1, 9))
+
+
+def test_svrg_sbb_the_printed_error_is_the_share_of_violated_answers() -> None:
+    """Section 5.1 calls it the share of consistent answers; points on a line that obey every answer have error 0."""
+    X = np.arange(4.0)[:, None]
+    answers = np.array([[0, 1, 2], [0, 1, 3], [3, 2, 1]])
+    assert triplet_error(X, answers) == 0.0
+    assert triplet_error(X, answers[:, [0, 2, 1]]) == 1.0
+
+
+def test_flows_and_gcd_turn_the_other_way() -> None:
+    """G[i, j] = sin in the flows' section 2, -sin in GCD's section 2.1, which is ours: the two are inverses."""
+    R = torch.eye(2, dtype=torch.float64)
+    rotate_columns(R, torch.tensor([[0, 1]]), torch.tensor([0.3], dtype=torch.float64))
+    assert float(R[0, 1]) == pytest.approx(-np.sin(0.3))
+    flows = torch.tensor([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
+    torch.testing.assert_close(R @ flows, torch.eye(2, dtype=torch.float64))

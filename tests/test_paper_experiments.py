@@ -40,9 +40,8 @@ def test_g_is_the_directional_derivative_over_root_two(rows: np.ndarray) -> None
 
 
 @pytest.mark.parametrize("rule", ["GCD-G", "OPQ, identity start", "OPQ, random start"])
-def test_the_curve_is_the_distortion(rows: np.ndarray, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gcd_figure_2, "ROUNDS", 3)
-    found = gcd_figure_2.run(rows, rule, 1e-4, 0)
+def test_the_curve_is_the_distortion(rows: np.ndarray, rule: str) -> None:
+    found = gcd_figure_2.run(rows, gcd_figure_2.Size(rounds=3), rule, 1e-4, 0)
     assert len(found["curve"]) == 3
     assert 0 < found["curve"][-1] < found["curve"][0] < float((rows**2).sum(axis=1).mean())
 

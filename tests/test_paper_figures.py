@@ -1,5 +1,7 @@
 """The protocols of GCD's Figure 3, the flows' Table 2, Figure 4 and Theorem 5.1, and SCQ's splits, in small."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,9 +9,12 @@ from torch import nn
 
 from benchmarks.hashing.problems import Features
 from benchmarks.papers import flows_mlp, flows_sorting, flows_theorem, gcd_figure_3, scq_whole
-from benchmarks.papers.run import OTHERS
+from benchmarks.papers.experiments import RUNS
+from benchmarks.papers.others import OTHERS
 from benchmarks.papers.scq_printed import whole_cells
+from benchmarks.papers.table import PAPERS
 from benchmarks.subjects import HERE, SUBJECTS
+from benchmarks.table import RESULTS, Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal.colouring import round_robin
@@ -110,9 +115,20 @@ def test_k_means_hashing_counts_with_its_best_b() -> None:
 
 
 def test_the_commands_of_other_benchmarks_name_modules_that_are_there() -> None:
-    for command in OTHERS:
-        subject, *words = command.split()
+    for other in OTHERS:
+        subject, *words = f"{other.command} {other.small}".split()
         module, *arguments = SUBJECTS[subject].command(words)
-        code = (HERE.parent / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+        files = [HERE.parent / f"{module.replace('.', '/')}.py", HERE / "options.py"]
+        code = "".join(file.read_text(encoding="utf-8") for file in files)
         for word in arguments:
-            assert word.removeprefix("--").split(".")[0] in code or word.isdigit(), command
+            assert word.removeprefix("--").split(".")[0] in code or word.isdigit(), other.command
+
+
+def test_the_pages_quote_what_the_other_benchmarks_commands_write() -> None:
+    """Their results are there, and every JSON that is not the papers' own has a command that makes it."""
+    assert all(other.finished() for other in OTHERS)
+    quoted = {word for paper in PAPERS.values() for make in paper.FIGURES
+              for word in re.findall(r"\w+", make(Results(RESULTS)).source)}  # fmt: skip
+    own = {f"papers_{name}" for name in RUNS}
+    assert quoted - own - {"none"} <= {other.source for other in OTHERS}
+    assert own <= quoted, "an experiment that no row quotes"

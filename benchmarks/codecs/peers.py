@@ -12,8 +12,6 @@ import numpy as np
 
 from benchmarks.codecs.problems import Problem
 from benchmarks.quantization.peers import faiss_opq
-from nearkin.linalg.haar import haar_orthogonal
-from nearkin.quantization.faiss_bridge import behind_rotation
 
 Add = Callable[[np.ndarray], object]
 Made = Iterator[tuple[str, faiss.Index, Add]]  # name, trained empty index, and what adds rows to it
@@ -22,21 +20,20 @@ Make = Callable[[np.ndarray], Made]  # rows (n, d) to learn from
 LONGEST = 32  # codebooks of a residual code that are still tried
 _REFINED = 8  # and that are trained by FAISS's refinement too
 _LOCAL = 8  # and by local search
-_BEAMS = (1, 5, 16, 32)
-_WIDE = 500  # columns from which OPQ gets 20 rounds, where 50 take longer than the limit
+_BEAMS = (5, 32)
+_WIDE = 300  # columns from which OPQ gets 20 rounds instead of 50
 
 
 def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
     """All that FAISS offers at that size, the dearest last."""
-    rounds = 20 if d >= _WIDE else 50
-    if 2 * n_bytes == d:
-        yield "FAISS SQ4", lambda X: _factory(X, "FAISS SQ4", "SQ4")
-        yield "FAISS SQ4, random rotation", lambda X: _factory(X, "FAISS SQ4, random rotation", "RR,SQ4")
-    yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8")
+    rounds = 20 if d >= _WIDE or n_bytes > _LOCAL else 50
+    for text in _scalar(d, n_bytes):
+        yield f"FAISS {text}", lambda X, text=text: _factory(X, f"FAISS {text}", text)
+    yield "FAISS PQ", lambda X: _factory(X, "FAISS PQ", f"PQ{n_bytes}x8np")  # no polysemous training
     for start in ("identity", "random"):
         name = f"FAISS OPQ, {start}, {rounds} rounds"
         yield name, lambda X, n=name, s=start: _opq(X, n, n_bytes, s, rounds)
-    for splits in (2, 4, 8, 16, 32):
+    for splits in range(2, d + 1):
         if n_bytes % splits == 0 and d % splits == 0 and 4 <= n_bytes // splits <= 8:
             yield f"FAISS PRQ {splits}", lambda X, s=splits: _product_residual(X, s, n_bytes // s)
             break
@@ -48,16 +45,23 @@ def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
         yield "FAISS LSQ", lambda X: _factory(X, "FAISS LSQ", f"LSQ{n_bytes}x8")
 
 
-def rabitq(d: int, n_bits: int) -> Make:
-    """RaBitQ of so many bits a column behind a random rotation, which FAISS leaves to the user."""
+def _scalar(d: int, n_bytes: int) -> Iterator[str]:
+    """Scalar codes and RaBitQ along as many principal axes as the bytes hold, rotated at random (PCAR) or not.
 
-    def make(X: np.ndarray) -> Made:
-        inner = faiss.index_factory(d, f"RaBitQ{n_bits}" if n_bits > 1 else "RaBitQ")
-        index = behind_rotation(haar_orthogonal(d, d, random_state=0).numpy(), inner)
-        index.train(X)
-        yield f"FAISS RaBitQ, {n_bits} bits, random rotation", index, index.add
-
-    return make
+    Below a bit a column they keep too few axes to be worth a row.
+    """
+    if 8 * n_bytes < 0.9 * d:
+        return
+    if 2 * n_bytes == d:
+        yield from ("SQ4", "RR,SQ4")
+    yield from (f"PCA{axes},SQ{bits}" for bits, axes in ((8, n_bytes), (6, 4 * n_bytes // 3)) if axes <= d)
+    if 2 * n_bytes <= d:
+        yield f"PCAR{2 * n_bytes},SQ4"
+    for bits in range(1, 5):
+        text = f"RaBitQ{bits}" if bits > 1 else "RaBitQ"
+        axes = max((w for w in range(8, d + 1) if faiss.index_factory(w, text).sa_code_size() <= n_bytes), default=0)
+        if 2 * axes >= n_bytes and (axes < d or (bits + 1) * d > 8 * n_bytes - 96):
+            yield f"PCAR{axes},{text}"
 
 
 def _factory(X: np.ndarray, name: str, text: str) -> Made:

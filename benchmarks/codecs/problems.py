@@ -7,8 +7,11 @@ import faiss
 import numpy as np
 
 SETS = ("sift", "mnist", "sentences")
-LEARNED, SEARCHED, QUERIES = 16_384, 20_000, 1_000
+LEARNED = {"sift": 16_384, "mnist": 8_192, "sentences": 8_192}  # rows; wide ones cost FAISS minutes a codec
+SEARCHED = {"sift": 20_000, "mnist": 10_000, "sentences": 10_000}
+QUERIES = 1_000
 NEIGHBOURS = 10
+_APART = 16_384  # rows of a set that has no parts of its own from which searched ones are drawn
 
 
 class Problem(NamedTuple):
@@ -24,17 +27,27 @@ class Problem(NamedTuple):
         return self.learned.shape[1]
 
 
-def load(name: str, folder: Path) -> Problem:
+def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:
     """SIFT descriptors of three disjoint groups of photos; MNIST's training images, and test images as queries;
     glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries."""
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
-        for part, count in ((learned, LEARNED), (searched, SEARCHED), (queries, QUERIES))
+        for part, count in (
+            (learned, n_learned or LEARNED[name]),
+            (searched, n_searched or SEARCHED[name]),
+            (queries, QUERIES),
+        )
     )
     exact = faiss.IndexFlatL2(searched.shape[1])
     exact.add(searched)
     return Problem(learned, searched, queries, exact.search(queries, NEIGHBOURS)[1])
+
+
+def other_queries(name: str, folder: Path) -> np.ndarray | None:
+    """As many queries that are not the problem's, None where the set has no more."""
+    others = _parts(name, folder)[2][QUERIES : 2 * QUERIES]
+    return np.ascontiguousarray(others, np.float32) if len(others) == QUERIES else None
 
 
 def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -43,10 +56,10 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             return z["learn"], z["base"], z["query"]
     if name == "mnist":
         with np.load(folder / "mnist.npz") as z:
-            return z["X_train"][:LEARNED], z["X_train"][LEARNED:], z["X_test"]
+            return z["X_train"][:_APART], z["X_train"][_APART:], z["X_test"]
     if name == "sentences":
         with np.load(folder / "wordnet_minilm.npz") as z:
             order = np.random.default_rng(0).permutation(len(z["X"]))
             X, Q = z["X"][order], z["Q"]
-            return X[:LEARNED], X[LEARNED:], Q[np.random.default_rng(1).permutation(len(Q))]
+            return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")

@@ -28,7 +28,7 @@ from nearkin.index.faiss_rows import innermost
 from nearkin.metrics import recall_k_at_k
 
 BITS = (0.25, 0.5, 1.0, 2.0, 4.0)
-WHO = ("faiss", "rabitq", "scann", "ours")
+WHO = ("faiss", "scann", "ours")
 _TIMED = 100  # queries by which the speed of search is told
 
 
@@ -72,12 +72,7 @@ def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, An
     if "faiss" in given.who:
         made += peers.faiss_codecs(d, n_bytes)
     if "ours" in given.who:
-        made += ours.codecs(n_bytes, d)
-    if bits in (1, 2):  # RaBitQ's bytes are its own: bits and 8 bytes of factors, 12 with more bits
-        if "rabitq" in given.who:
-            made.append((f"FAISS RaBitQ, {bits:g} bits", peers.rabitq(d, int(bits))))
-        if "ours" in given.who:
-            made += ours.beside_rabitq(int(bits), d)
+        made += ours.codecs(n_bytes)
     for name, make in made:
         for row in within(given.limit, lambda make=make: judge(make, problem)):
             yield {"codec": name, **row}
@@ -96,9 +91,9 @@ def main() -> None:
     options.add_argument("--limit", type=int, default=300, help="CPU seconds of one codec at one size")
     given = options.parse_args()
     limit_threads(given.threads)
-    settings = {"learned": LEARNED, "searched": SEARCHED, "queries": QUERIES, "limit": given.limit}
     for name in ("sift",) if given.quick else given.sets:
         problem, file = load(name, given.data), f"codecs_{name}"
+        settings = {"learned": LEARNED[name], "searched": SEARCHED[name], "queries": QUERIES, "limit": given.limit}
         for bits in (0.25,) if given.quick else given.bits:
             for row in measured(problem, bits, given):
                 row = {"data": name, "bits": bits, **row}

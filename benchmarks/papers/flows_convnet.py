@@ -4,8 +4,10 @@ Sixteen plain 3 x 3 tanh convolutions on scikit-learn's digits (the paper: 110 o
 hand). Each method climbs over its own learning rate, by factors of 3, on seed 0 until no neighbour is better.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +18,22 @@ from torch.nn import functional as F
 
 import nearkin as nk
 from benchmarks.papers.flows_mlp import climb
+from benchmarks.papers.jobs import Job, Row
 from examples.plain_convnet import network
 
-DEPTH, CHANNELS, EPOCHS, SEEDS = 16, 16, 6, (1, 2, 3)
+
+@dataclass(frozen=True)
+class Size:
+    """Layers, channels, epochs, seeds, training images at most."""
+
+    depth: int = 16
+    channels: int = 16
+    epochs: int = 6
+    seeds: tuple[int, ...] = (1, 2, 3)
+    images: int = 2000
+
+
+FULL, SMALL = Size(), Size(4, 4, 1, (1,), 128)
 METHODS = {  # name -> (orthogonal start, optimizer of the kernels)
     "SGD": (False, None),
     "SGD, orthogonal start": (True, None),
@@ -34,11 +49,11 @@ METHODS = {  # name -> (orthogonal start, optimizer of the kernels)
 }
 
 
-def train(method: str, lr: float, data: list[Tensor], seed: int) -> list[float]:
+def train(method: str, lr: float, data: list[Tensor], size: Size, seed: int) -> list[float]:
     """Test accuracy after each epoch; `lr` is that of the kernels, .05 of the rest."""
     X, X_test, y, y_test = data
     start, build = METHODS[method]
-    net = network(DEPTH, CHANNELS)  # seeds torch with 0; the kernels below are drawn by `seed`
+    net = network(size.depth, size.channels)  # seeds torch with 0; the kernels below are drawn by `seed`
     torch.manual_seed(seed)
     for layer in net:
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -52,7 +67,7 @@ def train(method: str, lr: float, data: list[Tensor], seed: int) -> list[float]:
     optimizers = [torch.optim.SGD(rest, lr=0.05, momentum=0.9)]
     optimizers.append(build(kernels, lr) if build else torch.optim.SGD(kernels, lr=lr, momentum=0.9))
     generator, found = torch.Generator().manual_seed(seed), []
-    for _ in range(EPOCHS):
+    for _ in range(size.epochs):
         for rows in torch.randperm(len(X), generator=generator).split(64):
             for optimizer in optimizers:
                 optimizer.zero_grad()
@@ -73,19 +88,22 @@ def digits() -> list[Tensor]:
     return [torch.from_numpy(part) for part in parts]
 
 
-def measured(method: str, data: list[Tensor]) -> dict[str, Any]:
+def measured(method: str, size: Size) -> Row:
     """The learning rate from a climb (one axis; the other stays), then the curves of the seeds."""
-    (_, lr), tried = climb(lambda rates: train(method, 0.1 * rates[1], data, 0)[-1] if rates[0] == 0.1 else -1.0)
-    runs = np.array([train(method, 0.1 * lr, data, seed) for seed in SEEDS])
-    row = {"method": method, "lr": 0.1 * lr, "tried": len(tried), "test": float(runs[:, -1].mean())}
+    X, fresh, y, asked = digits()
+    data = [X[: size.images], fresh, y[: size.images], asked]
+
+    def judge(rates: tuple[float, float]) -> float:
+        return train(method, 0.1 * rates[1], data, size, 0)[-1] if rates[0] == 0.1 else -1.0
+
+    (_, lr), tried = climb(judge)
+    runs = np.array([train(method, 0.1 * lr, data, size, seed) for seed in size.seeds])
+    row: Row = {"lr": 0.1 * lr, "tried": len(tried), "test": float(runs[:, -1].mean())}
     return row | {"test std": float(runs[:, -1].std()), "curve": runs.mean(axis=0).round(4).tolist()}
 
 
-def flows_convnet(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """Flows, Figure 5 in small."""
     del data
-    arrays, rows = digits(), []
     for method in METHODS:
-        rows.append(measured(method, arrays))
-        print(rows[-1], flush=True)
-    return rows
+        yield Job({"method": method}, partial(measured, method, size))

@@ -5,12 +5,11 @@ is a projection every p steps and d^2 for the step, 2 d^3 / p + d^2. Ours are co
 (benchmarks.orthogonal.flops), the projection as a Householder QR with its factor formed, 8/3 d^3.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from benchmarks.orthogonal.flops import counted
+from benchmarks.papers.jobs import Job, Row
 
 PERIODS = (20, 10, 8, 5, 4)
 COUNTED = {"exact": "exp", "s = 2": "flow s=2", "s = r*": "flow s=d/log d"}
@@ -26,12 +25,15 @@ def printed(d: int, p: int) -> float:
     return 2 * d**3 / p + d**2
 
 
-def flows_counts(data: Path) -> dict[str, Any]:
+def jobs(data: Path, size: None) -> Iterator[Job]:
     """Flows, Table 1: operations a step."""
-    del data
-    torch.set_num_threads(1)
+    del data, size
+    yield Job({"table": 1}, measured)
+
+
+def measured() -> Row:
+    """Of MNIST's hidden layer, of "ortinit" as printed and counted, of the flow."""
     hidden = {word: counted(name, 100, 100) for word, name in COUNTED.items()}
     rows = {str(d): {str(p): [printed(d, p), ortinit(d, p)] for p in PERIODS} for d in (200, 400)}
     flow = {str(d): counted("flow s=2", d, d) for d in (200, 400)}
-    print(hidden, rows, flow)
     return {"MNIST hidden": hidden, "ortinit": rows, "flow s=2": flow}

@@ -6,7 +6,9 @@ no neighbour is better, so that the best is never at an edge. They are chosen on
 on 2,000 others; then all 60,000 are learned with three seeds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,23 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import nearkin as nk
+from benchmarks.papers.jobs import Job, Row
 from examples.orthogonal_mlp import accuracy, network
 
 HIDDEN, BATCH, MOMENTUM = 2, 128, 0.9
-EPOCHS, SEEDS = 5, (1, 2, 3)
-TRIAL = (12_000, 2_000, 3)  # images to learn from and to judge by, epochs, of a choice
+
+
+@dataclass(frozen=True)
+class Size:
+    """Images, epochs and seeds; images to learn from and to judge by, and epochs, of a choice of rates."""
+
+    images: int = 60_000
+    epochs: int = 5
+    seeds: tuple[int, ...] = (1, 2, 3)
+    trial: tuple[int, int, int] = (12_000, 2_000, 3)
+
+
+FULL, SMALL = Size(), Size(400, 1, (1,), (200, 100, 1))
 METHODS: dict[str, Callable[..., Any] | None] = {
     "vanilla SGD": None,
     "exact": lambda p, lr: nk.orthogonal.RiemannianDescent(p, lr, momentum=MOMENTUM),
@@ -78,6 +92,7 @@ def rates_of(place: tuple[int, int]) -> tuple[float, float]:
     return 0.1 * 3.0 ** place[0], 3.0 ** place[1]
 
 
+@cache
 def read(data: Path) -> tuple[Tensor, ...]:
     """MNIST's training and test images, centred as in the example, and labels."""
     with np.load(data / "mnist.npz") as file:
@@ -87,23 +102,21 @@ def read(data: Path) -> tuple[Tensor, ...]:
     return images[0], labels[0], images[1], labels[1]
 
 
-def measured(method: str, data: tuple[Tensor, ...]) -> dict[str, Any]:
+def measured(data: Path, size: Size, method: str) -> Row:
     """Rates from a trial, then the curves of all seeds on all images."""
-    X, y = data[:2]
-    few, judged, epochs = TRIAL
+    X, y, fresh, asked = read(data)
+    X, y = X[: size.images], y[: size.images]
+    few, judged, epochs = size.trial
     trial = (X[:few], y[:few], X[few : few + judged], y[few : few + judged])
     rates, tried = climb(lambda rates: train(method, rates, trial, epochs, 0)[-1][1])
-    runs = np.array([train(method, rates, data, EPOCHS, seed) for seed in SEEDS])
-    row = {"method": method, "images": len(X), "epochs": EPOCHS, "lr": rates[0], "of the hidden layer": rates[1]}
-    row |= {"tried": len(tried), "train": runs[:, -1, 0].mean(), "test": runs[:, -1, 1].mean()}
-    row |= {"test std": runs[:, -1, 1].std(), "curve": runs.mean(axis=0).round(4).tolist()}
-    return {key: float(value) if isinstance(value, np.floating) else value for key, value in row.items()}
+    runs = np.array([train(method, rates, (X, y, fresh, asked), size.epochs, seed) for seed in size.seeds])
+    last = runs[:, -1]
+    row: Row = {"images": len(X), "epochs": size.epochs, "lr": rates[0], "of the hidden layer": rates[1]}
+    row |= {"tried": len(tried), "train": float(last[:, 0].mean()), "test": float(last[:, 1].mean())}
+    return row | {"test std": float(last[:, 1].std()), "curve": runs.mean(axis=0).round(4).tolist()}
 
 
-def flows_mlp(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """Flows, Figure 4 as printed."""
-    arrays, rows = read(data), []
     for method in METHODS:
-        rows.append(measured(method, arrays))
-        print(rows[-1], flush=True)
-    return rows
+        yield Job({"method": method}, partial(measured, data, size, method))

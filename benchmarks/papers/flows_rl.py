@@ -5,7 +5,9 @@ h <- tanh(h W + x V), d = 200, and an action affine in h. W moves by the stochas
 5 steps; a purely affine policy stands beside. The paper has 800 machines, ten seeds and MuJoCo's tasks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,29 +18,48 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
+from benchmarks.papers.jobs import Job, Row
 
 TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
-D, POPULATION, GENERATIONS, LONGEST, SEEDS = 200, 32, 15, 200, 3
 NOISE, PERIOD = 0.1, 5
+
+
+@dataclass(frozen=True)
+class Size:
+    """Hidden units, policies a generation, generations, the longest episode, seeds.
+
+    `factors` of W's step length are tried in the first `tried` seeds, to see what its choice decides.
+    """
+
+    d: int = 200
+    population: int = 32
+    generations: int = 30
+    longest: int = 200
+    seeds: int = 10
+    tried: int = 3
+    factors: tuple[float, ...] = (0.25, 4.0)
+
+
+FULL, SMALL = Size(), Size(16, 4, 5, 20, 2, 1)
 METHODS: dict[str, Callable[..., Any] | None] = {
-    "stoch-ortRNN": lambda p: nk.orthogonal.StochasticFlow(p, 0.5, 2, "abs", scale="none", maximize=True),
-    "exact-ortRNN": lambda p: nk.orthogonal.RiemannianDescent(p, 0.05, maximize=True),
-    "ortinit-vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
-    "vanRNN": lambda p: torch.optim.SGD(p, 0.05, maximize=True),
+    "stoch-ortRNN": lambda p, x: nk.orthogonal.StochasticFlow(p, 0.5 * x, 2, "abs", scale="none", maximize=True),
+    "exact-ortRNN": lambda p, x: nk.orthogonal.RiemannianDescent(p, 0.05 * x, maximize=True),
+    "ortinit-vanRNN": lambda p, x: torch.optim.SGD(p, 0.05 * x, maximize=True),
+    "vanRNN": lambda p, x: torch.optim.SGD(p, 0.05 * x, maximize=True),
     "affine": None,
 }
 
 
-def policy(method: str, inputs: int, actions: int, seed: int) -> nn.ParameterDict:
+def policy(method: str, d: int, inputs: int, actions: int, seed: int) -> nn.ParameterDict:
     """The parameters: W, V, u of a recurrent policy, A, b of an affine one."""
     draw = torch.Generator().manual_seed(seed)
     if method == "affine":
         return nn.ParameterDict({"A": torch.zeros(inputs, actions), "b": torch.zeros(1, actions)})
     module = nn.ParameterDict(
         {
-            "W": nn.Parameter(torch.randn(D, D, generator=draw) / D**0.5),
-            "V": nn.Parameter(torch.randn(inputs, D, generator=draw)),
-            "u": nn.Parameter(torch.randn(D, actions, generator=draw) / D**0.5),
+            "W": nn.Parameter(torch.randn(d, d, generator=draw) / d**0.5),
+            "V": nn.Parameter(torch.randn(inputs, d, generator=draw)),
+            "u": nn.Parameter(torch.randn(d, actions, generator=draw) / d**0.5),
         }
     )
     if method != "vanRNN":
@@ -46,12 +67,12 @@ def policy(method: str, inputs: int, actions: int, seed: int) -> nn.ParameterDic
     return module
 
 
-def returns(environments: Any, p: dict[str, Tensor], actions: int, seed: int) -> Tensor:
+def returns(environments: Any, p: dict[str, Tensor], actions: int, longest: int, seed: int) -> Tensor:
     """The sum of rewards of one episode for each of the b policies (b, ...)."""
     seen, _ = environments.reset(seed=seed)
-    hidden = torch.zeros(len(seen), 1, D)
+    hidden = torch.zeros(len(seen), 1, p["W"].shape[-1] if "W" in p else 0)
     alive, total = np.ones(len(seen), bool), np.zeros(len(seen))
-    for _ in range(LONGEST):
+    for _ in range(longest):
         x = torch.from_numpy(np.asarray(seen, np.float32)).unsqueeze(1)
         if "W" in p:
             hidden = torch.tanh(hidden @ p["W"] + x @ p["V"])
@@ -67,19 +88,19 @@ def returns(environments: Any, p: dict[str, Tensor], actions: int, seed: int) ->
     return torch.from_numpy(total)
 
 
-def train(task: str, method: str, seed: int) -> list[float]:
+def train(task: str, method: str, factor: float, size: Size, seed: int) -> list[float]:
     """The mean return of each generation."""
     actions = TASKS[task]
-    environments = gymnasium.make_vec(task, POPULATION, vectorization_mode="sync")
-    module = policy(method, environments.single_observation_space.shape[0], actions, seed)
-    build, half = METHODS[method], POPULATION // 2
+    environments = gymnasium.make_vec(task, size.population, vectorization_mode="sync")
+    module = policy(method, size.d, environments.single_observation_space.shape[0], actions, seed)
+    build, half = METHODS[method], size.population // 2
     rest = [value for name, value in module.items() if name != "W"]
-    optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]])] if build else [])
+    optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]], factor)] if build else [])
     draw, means = torch.Generator().manual_seed(seed), []
-    for generation in range(GENERATIONS):
+    for generation in range(size.generations):
         noise = {name: torch.randn(half, *p.shape, generator=draw) for name, p in module.items()}
         policies = {name: p.detach() + NOISE * torch.cat([noise[name], -noise[name]]) for name, p in module.items()}
-        reward = returns(environments, policies, actions, 1000 * seed + generation)
+        reward = returns(environments, policies, actions, size.longest, 1000 * seed + generation)
         ranks = reward.argsort().argsort().float() / (len(reward) - 1) - 0.5
         weight = (ranks[:half] - ranks[half:]) / NOISE
         for name, p in module.items():
@@ -94,11 +115,17 @@ def train(task: str, method: str, seed: int) -> list[float]:
     return means
 
 
-def flows_rl(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """Flows, Figure 3 in small: the curves of every task, method and seed."""
     del data
-    rows = []
-    for task, method, seed in product(TASKS, METHODS, range(SEEDS)):
-        rows.append({"task": task, "method": method, "seed": seed, "curve": train(task, method, seed)})
-        print({**rows[-1], "curve": rows[-1]["curve"][-1]}, flush=True)
-    return rows
+    every = list(product(TASKS, METHODS))
+    main = [(seed, *line, 1.0) for seed in range(size.seeds) for line in every]
+    recurrent = [line for line in every if METHODS[line[1]] is not None]
+    others = [(seed, *line, x) for seed in range(size.tried) for line in recurrent for x in size.factors]
+    for seed, task, method, factor in main + others:
+        key = {"task": task, "method": method, "factor": factor, "seed": seed, "generations": size.generations}
+        yield Job(key, partial(measured, size, key))
+
+
+def measured(size: Size, key: Row) -> Row:
+    return {"curve": train(key["task"], key["method"], key["factor"], size, key["seed"])}

@@ -6,19 +6,33 @@ Taylor series cut off after T terms can (appendix 9.1.2 has T = 100 and 200), so
 beside it. Compiled loops, a run at a time, time 50 in every run.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
 import torch
 
+from benchmarks.papers.jobs import Job, Row
 from examples.sorting_flow import sorted_share
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal.colouring import round_robin
 
-D, TIME, RUNS = 16, 50.0, 10
-ETAS = (0.0001, 0.001, 0.0015, 0.01, 0.015, 0.1, 0.15)
+D = 16
+
+
+@dataclass(frozen=True)
+class Size:
+    """Time of a run, runs, step lengths."""
+
+    time: float = 50.0
+    runs: int = 10
+    etas: tuple[float, ...] = (0.0001, 0.001, 0.0015, 0.01, 0.015, 0.1, 0.15)
+
+
+FULL, SMALL = Size(), Size(5.0, 2, (0.0001, 0.01, 0.015, 0.1, 0.15))
 SERIES = {"exact": 0, "Taylor, 8 terms": 8, "Taylor, 20 terms": 20, "Taylor, 100 terms": 100}
 
 
@@ -76,12 +90,12 @@ def exponential(X: np.ndarray, q: np.ndarray, eta: float, steps: int) -> np.ndar
     return point.numpy()
 
 
-def measured(name: str, eta: float) -> dict[str, Any]:
+def measured(name: str, eta: float, size: Size) -> Row:
     """The median distance from O(d), how many runs are not finite, and the share of sorted pairs, over ten q."""
-    rounds, steps = round_robin(D).numpy(), round(TIME / eta)
-    starts = haar_orthogonal(RUNS, D, D, random_state=1, dtype=torch.float64).numpy()
+    rounds, steps = round_robin(D).numpy(), round(size.time / eta)
+    starts = haar_orthogonal(size.runs, D, D, random_state=1, dtype=torch.float64).numpy()
     errors, shares = [], []
-    for run in range(RUNS):
+    for run in range(size.runs):
         q = 1.0 + np.random.default_rng(run).permutation(D)
         X = starts[run].copy()
         with np.errstate(all="ignore"):
@@ -95,16 +109,13 @@ def measured(name: str, eta: float) -> dict[str, Any]:
         errors.append(float(np.linalg.norm(X @ X.T - np.eye(D))) if np.isfinite(X).all() else np.inf)
         shares.append(sorted_share(torch.from_numpy(X)[None], torch.from_numpy(q)[None]))
     broken = sum(not error < 1e6 for error in errors)
-    row = {"integrator": name, "eta": eta, "error": float(min(np.median(errors), 1e300))}
-    return row | {"broken": broken, "of": RUNS, "sorted": float(np.mean(shares))}
+    row: Row = {"error": float(min(np.median(errors), 1e300)), "broken": broken}
+    return row | {"of": size.runs, "sorted": float(np.mean(shares))}
 
 
-def flows_sorting(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """Flows, Table 2 as printed."""
     del data
-    rows = []
-    for eta in reversed(ETAS):
+    for eta in reversed(size.etas):
         for name in ("stochastic, s = 2", *SERIES) if eta > 2e-4 else ("stochastic, s = 2", "exact"):  # the same there
-            rows.append(measured(name, eta))
-            print(rows[-1], flush=True)
-    return rows
+            yield Job({"integrator": name, "eta": eta}, partial(measured, name, eta, size))

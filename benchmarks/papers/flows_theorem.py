@@ -5,18 +5,32 @@ F(X) = tr(A X B X^T) with symmetric A, B is maximised over O(d): the gradient 2 
 by d - 1 has E |hat Omega|^2 = (d - 1) |Omega|^2.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.papers.jobs import Job, Row
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import StochasticFlow
 
-D, STEPS, CHAINS = 6, 400, 200
+D = 6
+
+
+@dataclass(frozen=True)
+class Size:
+    """Steps of a chain, chains."""
+
+    steps: int = 400
+    chains: int = 200
+
+
+FULL, SMALL = Size(), Size(20, 10)
 
 
 def matchings(d: int) -> list[list[tuple[int, int]]]:
@@ -37,13 +51,18 @@ def mean_estimate(Omega: Tensor) -> tuple[Tensor, float]:
     return total / len(every), square / len(every)
 
 
-def flows_theorem(data: Path) -> dict[str, Any]:
-    """Flows, Theorem 5.1: the conditions' worst cases over random points, and both sides of the bound."""
+def jobs(data: Path, size: Size) -> Iterator[Job]:
+    """Flows, Theorem 5.1."""
     del data
+    yield Job({"d": D}, partial(measured, size))
+
+
+def measured(size: Size) -> Row:
+    """The conditions' worst cases over random points, and both sides of the bound."""
     torch.manual_seed(0)
     A, B = (M + M.T for M in torch.randn(2, D, D, dtype=torch.float64))
     norm_A, norm_B = (float(torch.linalg.matrix_norm(M, 2)) for M in (A, B))
-    points = haar_orthogonal(CHAINS, D, D, random_state=1, dtype=torch.float64)
+    points = haar_orthogonal(size.chains, D, D, random_state=1, dtype=torch.float64)
     gradients = 2 * A @ points @ B
     gaps, moves = gradients[1:] - gradients[:-1], points[1:] - points[:-1]
     L = 2 * norm_A * norm_B
@@ -52,29 +71,27 @@ def flows_theorem(data: Path) -> dict[str, Any]:
     Omega = left_skew(points[0], gradients[0])
     mean, square = mean_estimate(Omega)
     largest = max((D - 1) * float(left_skew(X, G).square().sum()) for X, G in zip(points, gradients, strict=True))
-    found = {
-        "d": D, "L": L, "largest ratio": lipschitz, "sigma^2": bound, "largest E |estimate|^2": largest,
+    return {
+        "L": L, "largest ratio": lipschitz, "sigma^2": bound, "largest E |estimate|^2": largest,
         "bias": float((mean - Omega).abs().max()),
         "E |estimate|^2 over |Omega|^2": square / float(Omega.square().sum()),
-        "steps": STEPS, "chains": CHAINS, **bounds(A, B, points[0], L, bound),
+        "steps": size.steps, "chains": size.chains, **bounds(A, B, points[0], L, bound, size),
     }  # fmt: skip
-    print(found)
-    return found
 
 
-def bounds(A: Tensor, B: Tensor, start: Tensor, L: float, sigma2: float) -> dict[str, float]:
+def bounds(A: Tensor, B: Tensor, start: Tensor, L: float, sigma2: float, size: Size) -> dict[str, float]:
     """The least mean squared gradient along the chains, and the bound with the step length that makes it least."""
     best = float((torch.linalg.eigvalsh(A) * torch.linalg.eigvalsh(B)).sum())
     gap = best - float((A * (start @ B @ start.T)).sum())
     constant = sigma2 * ((2 * D**0.5 + 1) * L + float(torch.linalg.matrix_norm(2 * A @ B)))
-    eta = (2 * gap / constant / (STEPS + 1)) ** 0.5
-    X = nn.Parameter(start.repeat(CHAINS, 1, 1))
+    eta = (2 * gap / constant / (size.steps + 1)) ** 0.5
+    X = nn.Parameter(start.repeat(size.chains, 1, 1))
     optimizer = StochasticFlow([X], eta, 2, maximize=True)
     squares = []
-    for _ in range(STEPS + 1):
+    for _ in range(size.steps + 1):
         X.grad = 2 * A @ X.detach() @ B
         Omega = X.grad @ X.detach().mT
         squares.append(float((Omega - Omega.mT).square().sum((1, 2)).mean()))
         optimizer.step()
-    right = 2 * gap / (eta * (STEPS + 1)) + constant * eta
+    right = 2 * gap / (eta * (size.steps + 1)) + constant * eta
     return {"eta": eta, "first": squares[0], "left": min(squares), "right": right}

@@ -5,30 +5,42 @@ rule. lambda is the paper's, on g_ij = A_ij / sqrt(2) and the gradient of *half*
 not say, and of the whole error 2e-4 is too long a step for every rule.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-import faiss
 import numpy as np
 import scipy.sparse as sp
 
+from benchmarks.papers.jobs import Job, Row
 from nearkin.orthogonal import greedy_matching, max_weight_matching, random_matching
+from nearkin.quantization.codebooks import assign, decode
 
-M, K = 8, 256  # bytes, centroids
 STEPS = 5  # of Algorithm 2 a round
-ROUNDS = 20
-SEEDS = 3  # the paper has ten
 PAPER = 1e-4  # its lambda
-LINES = [  # (rule, lambda) of 2 (a)
-    *(("GCD-G", rate) for rate in (PAPER, PAPER / 2, 2 * PAPER)),
+OPQ = ("OPQ, identity start", "OPQ, random start")
+MAIN = [("GCD-G", PAPER), *((rule, 0.0) for rule in OPQ)]  # (rule, lambda) of 2 (b, c)
+OTHERS = [  # of 2 (a) beside them
     *((rule, PAPER) for rule in ("GCD-R", "GCD-S", "GCD-R, overlapping", "GCD-G, overlapping")),
+    *(("GCD-G", PAPER / 2), ("GCD-G", 2 * PAPER)),
     *((rule, 2 * PAPER) for rule in ("GCD-R", "GCD-G, overlapping")),
 ]
-OPQ = ("OPQ, identity start", "OPQ, random start")
+
+
+@dataclass(frozen=True)
+class Size:
+    """Rows, of which the smaller numbers are shares drawn anew for every seed; bytes, centroids, rounds, seeds."""
+
+    rows: tuple[int, ...] = (10_000, 100_000)
+    M: int = 8
+    K: int = 256
+    rounds: int = 20
+    seeds: int = 10
+
+
+FULL, SMALL = Size(), Size(rows=(1000, 3000), K=16, rounds=2, seeds=2)
 
 
 def heaviest(W: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -71,68 +83,69 @@ def descend(R: np.ndarray, moment: np.ndarray, rule: str, rate: float, rng: np.r
     return R
 
 
-@dataclass
-class Codes:
-    """Codebooks (M, K, d/M) and one Lloyd round of them."""
-
-    codebooks: np.ndarray
-
-    def update(self, Z: np.ndarray) -> np.ndarray:
-        """Assign rows, move the centroids to their means; return the rows' new centroids (n, d)."""
-        n, d = Z.shape
-        quantizer = faiss.ProductQuantizer(d, M, 8)
-        faiss.copy_array_to_vector(self.codebooks.ravel(), quantizer.centroids)
-        codes = quantizer.compute_codes(Z)
-        T, rows = np.empty_like(Z), np.arange(n)
-        for m, part in enumerate(np.split(np.arange(d), M)):
-            members = sp.csr_matrix((np.ones(n, np.float32), (codes[:, m], rows)), shape=(K, n))
-            counts = np.asarray(members.sum(axis=1)).ravel()
-            full = counts > 0  # an empty centroid stays where it is
-            self.codebooks[m][full] = (members @ Z[:, part])[full] / counts[full, None]
-            T[:, part] = self.codebooks[m][codes[:, m]]
-        return T
+def lloyd(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+    """Assign rows, move the centroids (M, K, d/M) to their means in place; return the rows' new centroids (n, d)."""
+    n, d = Z.shape
+    codes = assign(Z, codebooks)
+    for m, part in enumerate(np.split(np.arange(d), len(codebooks))):
+        members = sp.csr_matrix((np.ones(n, np.float32), (codes[:, m], np.arange(n))), shape=(len(codebooks[m]), n))
+        counts = np.asarray(members.sum(axis=1)).ravel()
+        full = counts > 0  # an empty centroid stays where it is
+        codebooks[m][full] = (members @ Z[:, part])[full] / counts[full, None]
+    return decode(codes, codebooks)
 
 
-def run(X: np.ndarray, rule: str, rate: float, seed: int) -> dict[str, Any]:
-    """Mean squared error after every round, and CPU seconds."""
-    began, rng, d = time.process_time(), np.random.default_rng(seed), X.shape[1]
-    rows = X[rng.choice(len(X), K, replace=False)]
-    R = np.eye(d, dtype=np.float32)
-    if "random start" in rule:
-        R = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32)
-    codes = Codes(np.ascontiguousarray(np.stack(np.split(rows @ R, M, axis=1))))
+def start(X: np.ndarray, size: Size, rng: np.random.Generator, *, random: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The rotation, the identity or a random one, and codebooks: random rows, five Lloyd rounds."""
+    rows, d = X[rng.choice(len(X), size.K, replace=False)], X.shape[1]
+    R = np.linalg.qr(rng.standard_normal((d, d)))[0].astype(np.float32) if random else np.eye(d, dtype=np.float32)
+    codebooks = np.ascontiguousarray(np.stack(np.split(rows @ R, size.M, axis=1)))
     for _ in range(5):
-        codes.update(X @ R)
-    curve, squares = [], float((X.astype(np.float64) ** 2).sum()) / len(X)
-    for _ in range(ROUNDS):
-        T = codes.update(X @ R)
+        lloyd(X @ R, codebooks)
+    return R, codebooks
+
+
+def run(X: np.ndarray, size: Size, rule: str, rate: float, seed: int) -> Row:
+    """Mean squared error after every round."""
+    rng = np.random.default_rng(seed)
+    R, codebooks = start(X, size, rng, random="random start" in rule)
+    curve, squares = [], float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / len(X)
+    for _ in range(size.rounds):
+        T = lloyd(X @ R, codebooks)
         moment = X.T @ T / len(X)
         if rule in RULES:
             R = descend(R, moment, rule, rate, rng)
         else:
             left, _, right = np.linalg.svd(moment)
             R = left @ right
-        fit = float((T.astype(np.float64) ** 2).sum()) / len(X) - 2 * float((R * moment).sum(dtype=np.float64))
+        fit = float(np.einsum("ij,ij->", T, T, dtype=np.float64)) / len(X) - 2 * float((R * moment).sum(dtype=float))
         curve.append(squares + fit)
-    found = {"rule": rule, "lambda": rate, "rows": len(X), "seed": seed, "curve": curve}
-    print({**found, "curve": round(curve[-1])}, flush=True)
-    return found | {"seconds": time.process_time() - began}
+    return {"curve": curve}
 
 
-def jobs() -> list[tuple[str, float, float, int]]:
-    """(rule, lambda, share of the rows, seed): every line of 2 (a) with one seed, then 2 (b, c) over the seeds."""
-    lines = [(rule, rate, 1.0, 0) for rule, rate in [*LINES, *((rule, 0.0) for rule in OPQ)]]
-    ways = [("GCD-G", PAPER), *((rule, 0.0) for rule in OPQ)]
-    spread = [(rule, rate, share, seed) for share, seed in product((0.1, 1.0), range(SEEDS)) for rule, rate in ways]
-    return list(dict.fromkeys(lines + spread))
-
-
-def gcd_figure_2(data: Path) -> list[dict[str, Any]]:
-    """GCD, Figure 2 as printed: unscaled SIFT descriptors, all 100,000 base rows or a tenth of them."""
+@cache
+def sift(data: Path) -> np.ndarray:
+    """SIFT descriptors as they are, (100,000, 128)."""
     with np.load(data / "sift_bsds.npz") as file:
-        X = file["base"].astype(np.float32)
-    found = []
-    for rule, rate, share, seed in jobs():
-        rows = np.random.default_rng([seed, 1]).permutation(len(X))[: round(share * len(X))]
-        found.append(run(X[np.sort(rows)], rule, rate, seed))
-    return found
+        return file["base"].astype(np.float32)
+
+
+def drawn(data: Path, rows: int, seed: int) -> np.ndarray:
+    """So many of the rows, others for every seed."""
+    X = sift(data)
+    return X[np.sort(np.random.default_rng([seed, 1]).permutation(len(X))[:rows])]
+
+
+def jobs(data: Path, size: Size) -> Iterator[Job]:
+    """GCD, Figure 2 as printed: unscaled SIFT descriptors, all rows or a tenth of them, every line and seed.
+
+    The lines of (b, c) first: a run may end at any time.
+    """
+    cells = [cell for lines in (MAIN, OTHERS) for cell in product(range(size.seeds), size.rows, lines)]
+    for seed, rows, (rule, rate) in cells:
+        key = {"rule": rule, "lambda": rate, "rows": rows, "rounds": size.rounds, "seed": seed}
+        yield Job(key, partial(measured, data, size, key))
+
+
+def measured(data: Path, size: Size, key: Row) -> Row:
+    return run(drawn(data, key["rows"], key["seed"]), size, key["rule"], key["lambda"], key["seed"])

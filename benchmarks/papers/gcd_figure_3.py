@@ -11,7 +11,9 @@ pairs a batch, every other item of the batch as a negative, unit item vectors, A
 
 import copy
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -22,18 +24,21 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.end_to_end.problems import read
+from benchmarks.papers.jobs import Job, Row
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent
 
-MARGIN, BATCH, COLLECTED, OPQ_ROUNDS = 0.1, 256, 8192, 200
-LAST = 20  # distortions whose mean is judged
+MARGIN, BATCH, COLLECTED = 0.1, 256, 8192
 RULES = {"GCD-R": "random", "GCD-G": "greedy", "GCD-S": "steepest"}
 TUNED = {"GCD-R, divided": "random", "GCD-G, divided": "greedy", "GCD-S, divided": "steepest"}  # our second row
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Sizes of one run: dimensions, codes (M, K), warm-up and joint steps, lambdas, seeds, rules."""
+    """Sizes of one run: dimensions, codes (M, K), warm-up and joint steps, lambdas, seeds, rules, rounds of OPQ.
+
+    The longer lambdas and the divided steps run in the first three seeds only.
+    """
 
     data: str
     d: int
@@ -44,13 +49,22 @@ class Setting:
     rates: tuple[float, ...]
     seeds: int
     rules: tuple[str, ...] = ("Cayley", *RULES)
+    opq_rounds: int = 200
+
+    def lines(self, seed: int) -> list[tuple[str, float]]:
+        """(rule, lambda) of one seed."""
+        rules = self.rules if seed < 3 else [rule for rule in self.rules if rule not in TUNED]
+        found = product(rules, self.rates if seed < 3 else self.rates[:1])
+        kept = ((rule, rate) for rule, rate in found if rule not in TUNED or rate == self.rates[0])
+        return [("frozen", 0.0), *kept]
 
 
-SETTINGS = (
+FULL = (
     Setting("ml100k", 64, 8, 16, 2500, 300, (1.0, 3.0), 10, ("Cayley", *RULES, *TUNED)),
     Setting("ml100k", 512, 8, 16, 2000, 120, (30.0,), 1, ("GCD-R", "GCD-G")),
     Setting("gowalla", 64, 8, 256, 3000, 300, (1.0,), 1),
 )
+SMALL = (Setting("ml100k", 64, 8, 16, 60, 30, (1.0, 3.0), 2, ("Cayley", *RULES, *TUNED), opq_rounds=3),)
 JUDGED_USERS = 1000  # the first, as 29,858 users of gowalla take longer than the training
 
 
@@ -121,9 +135,17 @@ class Cayley:
             self.R.copy_(self.first @ torch.linalg.solve(eye - skew / 2, eye + skew / 2))
 
 
-def warmed_up(parts: Any, s: Setting, seed: int) -> tuple[Model, torch.optim.Optimizer]:
+@cache
+def read_parts(data: Path, name: str) -> Any:
+    """Training and test pairs: of ml100k the last ten of each history are asked for, of gowalla its given split."""
+    return read(data, name, 10 if name == "ml100k" else 1)
+
+
+@lru_cache(maxsize=1)
+def warmed_up(data: Path, s: Setting, seed: int) -> tuple[Model, torch.optim.Optimizer]:
     """Towers after the warm-up steps, and OPQ's rotation and codebooks of the items of 8,192 examples."""
     torch.manual_seed(seed)
+    parts = read_parts(data, s.data)
     model = Model(parts.train.shape, s.d)
     tables = torch.optim.SparseAdam([model.left.weight, model.right.weight], lr=0.01)
     for users, ids in batches(parts, s.warmup, [seed, 1]):
@@ -133,7 +155,7 @@ def warmed_up(parts: Any, s: Setting, seed: int) -> tuple[Model, torch.optim.Opt
     drawn = np.random.default_rng([seed, 2]).integers(len(parts.train.rows), size=COLLECTED)
     with torch.no_grad():
         X = model.items(torch.from_numpy(parts.train.indices[drawn].astype(np.int64))).numpy()
-    start = nk.ProductQuantizer(s.M, s.K, init="random", max_iter=OPQ_ROUNDS, tol=0.0, random_state=seed).fit(X)
+    start = nk.ProductQuantizer(s.M, s.K, init="random", max_iter=s.opq_rounds, tol=0.0, random_state=seed).fit(X)
     model.R.data = torch.from_numpy(start.rotation_.copy())
     model.codebooks = nn.Parameter(torch.from_numpy(start.codebooks_.copy()))
     return model, tables
@@ -150,9 +172,10 @@ def batches(parts: Any, steps: int, seed: list[int]) -> Any:
         )
 
 
-def joint(start: tuple[Model, torch.optim.Optimizer], parts: Any, s: Setting, rule: str, rate: float, seed: int) -> Any:
+def joint(data: Path, s: Setting, rule: str, rate: float, seed: int) -> Row:
     """The distortion over the joint steps, what it turned by, and the retrieval at the end."""
-    began, (model, tables) = time.process_time(), copy.deepcopy(start)
+    (model, tables), parts = copy.deepcopy(warmed_up(data, s, seed)), read_parts(data, s.data)
+    began = time.process_time()
     books = torch.optim.Adam([model.codebooks], lr=0.001)
     turn, curve, first = descent(model, rule, rate, seed), [], model.R.detach().clone()
     A, judged = 0.0, examples(parts)
@@ -172,11 +195,13 @@ def joint(start: tuple[Model, torch.optim.Optimizer], parts: Any, s: Setting, ru
     with torch.no_grad():
         T = nn.functional.normalize(model.through(model.items(slice(None)))[0])
         P = nn.functional.normalize(model.left.weight)
-    found = {"data": s.data, "d": s.d, "rule": rule, "lambda": rate, "seed": seed, "curve": curve, "largest A": A}
-    found |= {"turned": float((model.R.detach() - first).norm()), **retrieval(P.numpy(), T.numpy(), parts)}
-    found["seconds"] = time.process_time() - began
-    print({**found, "curve": float(np.mean(curve[-LAST:]))}, flush=True)
-    return found
+    found = {
+        "curve": curve,
+        "largest A": A,
+        "turned": float((model.R.detach() - first).norm()),
+        **retrieval(P.numpy(), T.numpy(), parts),
+    }
+    return found | {"seconds": time.process_time() - began}
 
 
 def retrieval(P: np.ndarray, T: np.ndarray, parts: Any) -> dict[str, float]:
@@ -201,19 +226,10 @@ def catalogue(model: Model, ids: Tensor, counts: Tensor) -> float:
     return float(((X @ model.R - C).square().sum(1) * counts).sum() / counts.sum())
 
 
-def gcd_figure_3(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, settings: tuple[Setting, ...]) -> Iterator[Job]:
     """GCD, Figure 3 and Table 1: every rule from the same start, lambda by lambda."""
-    rows = []
-    for s in SETTINGS:
-        parts = read(data, s.data, 10 if s.data == "ml100k" else 1)
+    for s in settings:
         for seed in range(s.seeds):
-            start = warmed_up(parts, s, seed)
-            rows += [joint(start, parts, s, rule, rate, seed) for rule, rate in jobs(s, seed)]
-    return rows
-
-
-def jobs(s: Setting, seed: int) -> list[tuple[str, float]]:
-    """(rule, lambda) of one seed: the longer lambda and the divided steps in the first three seeds only."""
-    rules = s.rules if seed < 3 else [rule for rule in s.rules if rule not in TUNED]
-    found = product(rules, s.rates if seed < 3 else s.rates[:1])
-    return [("frozen", 0.0), *((rule, rate) for rule, rate in found if rule not in TUNED or rate == s.rates[0])]
+            for rule, rate in s.lines(seed):
+                key = {"data": s.data, "d": s.d, "rule": rule, "lambda": rate, "seed": seed}
+                yield Job(key, partial(joint, data, s, rule, rate, seed))

@@ -2,43 +2,29 @@
 
 python -m benchmarks.papers                           all, from the JSON in benchmarks/results
 python -m benchmarks.papers gcd scq                   some papers
-python -m benchmarks.papers --run                     measure all of it first, the other benchmarks' part too (a night)
-python -m benchmarks.papers --run --own               only what no other benchmark does (two hours)
-python -m benchmarks.papers --run flows_mlp eurodist  measure some experiments first (the list: a wrong name)
+python -m benchmarks.papers --run                     measure what is missing, the other benchmarks' part too
+python -m benchmarks.papers --run --minutes 30        the same, for half an hour; the same command goes on from there
+python -m benchmarks.papers --run --again             measure all of it anew (a night)
+python -m benchmarks.papers --run --own               only what no other benchmark does (three hours)
+python -m benchmarks.papers --run flows_mlp eurodist  some experiments (the list: a wrong name)
+python -m benchmarks.papers --run --small             everything at a toy size, into benchmarks/results/quick (minutes)
+
+Nothing but the data folder is needed. NEARKIN_RESULTS=FOLDER measures into another folder, an empty one all of it.
 """
 
 import argparse
-from pathlib import Path
+import os
+import sys
+import time
 
 from benchmarks.__main__ import start
-from benchmarks.options import add_folders
+from benchmarks.options import RESULTS, add_folders
+from benchmarks.papers.others import run_others
 from benchmarks.papers.record import show
 from benchmarks.papers.table import PAPERS
-from benchmarks.subjects import SUBJECTS
-
-OTHERS = (  # commands of other benchmarks whose JSON the pages quote as well
-    "quantization --parts convergence",
-    "quantization rotation",
-    "end_to_end --sets ml100k --parts rotations",
-    "hashing --part table",
-    "hashing --part scale",
-    "ordinal --table1 --music",
-    "two_tower --sets ml100k",
-    "two_tower --sets gowalla --seconds 40",
-    "two_tower --scaling",
-    "orthogonal flops",
-)
 
 
-def run_others(data: Path) -> None:
-    """Run what other benchmarks measure for the papers' pages, each in a process of its own."""
-    for command in OTHERS:
-        subject, *words = command.split()
-        print(f"== {command}", flush=True)
-        start([*SUBJECTS[subject].command(words), "--data", str(data)])
-
-
-def main() -> None:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,22 +33,44 @@ def main() -> None:
         "--run", nargs="*", metavar="EXPERIMENT", help="measure these first; without a name, all, in other subjects too"
     )
     parser.add_argument("--own", action="store_true", help="with --run: not the other subjects' part")
+    parser.add_argument("--again", action="store_true", help="with --run: what is finished as well")
+    parser.add_argument("--small", action="store_true", help="with --run: toy sizes, into benchmarks/results/quick")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="with --run: begin nothing after so many")
     add_folders(parser)
     options = parser.parse_args()
     unknown = set(options.papers) - PAPERS.keys()
     if unknown:
         parser.error(f"no paper {', '.join(sorted(unknown))}; there are {', '.join(PAPERS)}")
-    if options.run is not None:
-        from benchmarks.papers.experiments import RUNS, run  # needs torch, FAISS, gymnasium; reading does not
+    if options.run is None and (options.own or options.again or options.small):
+        parser.error("--own, --again and --small belong to --run")
+    return options
 
-        unknown = set(options.run) - RUNS.keys()
-        if unknown:
-            parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}")
-        if not options.run and not options.own:
-            run_others(options.data)
-        run(options.run or list(RUNS), options.data)
-    for name in options.papers or PAPERS:
-        show(PAPERS[name].TITLE, PAPERS[name].FIGURES)
+
+def run(options: argparse.Namespace) -> bool:
+    """Measure what is asked for; whether all of it is done."""
+    from benchmarks.papers.experiments import RUNS, run_own  # needs torch, FAISS, gymnasium; reading does not
+
+    unknown = set(options.run) - RUNS.keys()
+    if unknown:
+        raise SystemExit(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(RUNS)}")
+    until, names = time.monotonic() + 60 * options.minutes, options.run or list(RUNS)
+    done = run_own(names, options.data, small=options.small, again=options.again, until=until)
+    if done and not options.run and not options.own:
+        done = run_others(options.data, small=options.small, again=options.again, until=until)
+    return done
+
+
+def main() -> None:
+    options = parse()
+    if options.small and "NEARKIN_RESULTS" not in os.environ:  # the pages' figures stay as they are
+        sys.exit(start(["benchmarks.papers", *sys.argv[1:]], {"NEARKIN_RESULTS": str(RESULTS / "quick")}))
+    done = options.run is None or run(options)
+    if options.small:
+        print(f"{'All' if done else 'Not all'} of it ran; toy sizes say nothing and are not judged: {RESULTS}")
+    for name in () if options.small else options.papers or PAPERS:
+        show(PAPERS[name].TITLE, PAPERS[name].FIGURES, RESULTS)
+    if not done:
+        sys.exit("Not all is measured; the same command goes on from here.")
 
 
 if __name__ == "__main__":

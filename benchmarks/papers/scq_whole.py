@@ -7,7 +7,9 @@ searched; OnE and OgE with eq. 25's scale and with that of the authors' demo.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,9 @@ import numpy as np
 import nearkin as nk
 from benchmarks.hashing.problems import Features, network_features, raw_pixels
 from benchmarks.hashing.run import CACHE
+from benchmarks.papers.jobs import Job, Row
 from nearkin.metrics import hamming_histograms, spherical_histograms
 
-BITS = (16, 32)
-SEEDS = {"raw": 1, "network": 1}  # executions of Table 2; the paper's are five
-QUERIES = 2000  # of MNIST's 10,000
 METHODS: dict[str, Callable[..., Any]] = {
     "SpH": nk.SphericalHashing,
     **{f"KMH, b = {b}": lambda n, b=b, **kw: nk.KMeansHash(n, bits_per_subspace=b, **kw) for b in (2, 4, 8)},
@@ -32,7 +32,31 @@ METHODS: dict[str, Callable[..., Any]] = {
 }
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale
 SCALES = {"eq. 25": "eq25", "demo": "top-eigenvalue"}
-SPLITS = 5
+KINDS = {  # the pixels of MNIST, and the features of a network on classes that it never saw
+    "raw": raw_pixels,
+    "network": lambda data: network_features(data, CACHE),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of Table 2: bits, executions (of k-means hashing, which takes a minute a cell, fewer), queries of MNIST's 10,000.
+
+    `splits` are Table 4's, `rows` the most of any database, `iterations` the most of Figure 5, `sets` the kinds.
+    """
+
+    bits: tuple[int, ...] = (8, 16, 24, 32)
+    executions: int = 5
+    of_kmh: int = 1
+    queries: int = 2000
+    splits: int = 5
+    rows: int = 100_000
+    iterations: int = 50
+    sets: tuple[str, ...] = ("raw", "network")
+
+
+FULL = Size()
+SMALL = Size((8,), executions=1, queries=100, splits=1, rows=1500, iterations=3, sets=("raw",))
 
 
 def measured(hasher: Any, f: Features) -> dict[str, float]:
@@ -52,36 +76,42 @@ def measured(hasher: Any, f: Features) -> dict[str, float]:
     return {key: float(f"{value:.5g}") for key, value in row.items()}
 
 
-def sets(data: Path) -> list[Features]:
-    """MNIST's pixels, and the features of a network on classes that it never saw."""
-    return [raw_pixels(data), network_features(data, CACHE)]
+@cache
+def features(data: Path, kind: str, rows: int, queries: int) -> Features:
+    """One of the kinds, with the first rows and queries."""
+    f = KINDS[kind](data)
+    return Features(f.name, f.base[:rows], f.base_labels[:rows], f.queries[:queries], f.query_labels[:queries])
 
 
-def scq_table_2(data: Path) -> list[dict[str, Any]]:
-    """SCQ, Tables 2 and Figure 5's seconds: six methods that learn from the whole database."""
-    rows = []
-    for f in sets(data):
-        asked = Features(f.name, f.base, f.base_labels, f.queries[:QUERIES], f.query_labels[:QUERIES])
-        for seed, n_bits, name in product(range(SEEDS[f.name]), BITS, METHODS):
-            found = measured(METHODS[name](n_bits, random_state=seed), asked)
-            rows.append({"set": f.name, "rows": len(f.base), "method": name, "bits": n_bits, "seed": seed, **found})
-            print(rows[-1], flush=True)
-    return rows
+def table_2(data: Path, size: Size) -> Iterator[Job]:
+    """SCQ, Table 2 and Figure 5's seconds: six methods that learn from the whole database."""
+    for seed, kind, n_bits, name in product(range(size.executions), size.sets, size.bits, METHODS):
+        if seed < size.of_kmh or not name.startswith("KMH"):
+            key = {"set": kind, "method": name, "bits": n_bits, "seed": seed}
+            yield Job(key, partial(of_table_2, data, size, key))
 
 
-def scq_scale(data: Path) -> list[dict[str, Any]]:
+def of_table_2(data: Path, size: Size, key: Row) -> Row:
+    f = features(data, key["set"], size.rows, size.queries)
+    return {"rows": len(f.base), **measured(METHODS[key["method"]](key["bits"], random_state=key["seed"]), f)}
+
+
+def scale(data: Path, size: Size) -> Iterator[Job]:
     """SCQ, Figure 4 and Table 3: 20 images of each class of the training set ask, the rest is learned from."""
-    rows = []
-    for f in sets(data):
-        v = validation(f)
-        eq25 = nk.PCAHash(32).fit(v.base).scale_
+    for kind in size.sets:
         for factor in FACTORS:
-            found = measured(nk.OnE(32, scale=float(factor * eq25), random_state=0), v)
-            rows.append({"set": f.name, "rows": len(v.base), "method": "OnE", "factor": factor, **found})
-            print(rows[-1], flush=True)
-        rows.append({"set": f.name, "rows": len(v.base), "method": "ITQ", **measured(nk.ITQ(32, random_state=0), v)})
-        print(rows[-1], flush=True)
-    return rows
+            key = {"set": kind, "method": "OnE", "factor": factor}
+            yield Job(key, partial(of_scale, data, size, kind, factor))
+        yield Job({"set": kind, "method": "ITQ"}, partial(of_scale, data, size, kind, None))
+
+
+def of_scale(data: Path, size: Size, kind: str, factor: float | None) -> Row:
+    """OnE with so many times eq. 25's scale; ITQ without."""
+    v = validation(features(data, kind, size.rows, size.queries))
+    if factor is None:
+        return {"rows": len(v.base), **measured(nk.ITQ(32, random_state=0), v)}
+    eq25 = nk.PCAHash(32).fit(v.base).scale_
+    return {"rows": len(v.base), **measured(nk.OnE(32, scale=float(factor * eq25), random_state=0), v)}
 
 
 def validation(f: Features) -> Features:
@@ -92,46 +122,46 @@ def validation(f: Features) -> Features:
     return Features(f.name, f.base[rest], f.base_labels[rest], f.base[held], f.base_labels[held])
 
 
-def scq_seconds(data: Path) -> list[dict[str, Any]]:
+def seconds(data: Path, size: Size) -> Iterator[Job]:
     """SCQ, Figure 5: fifty iterations at 32 bits on 60,000 x 784, PCA included."""
-    X, rows = raw_pixels(data).base, []
     for name, make in {"ITQ": nk.ITQ, "SCQ-OgE": nk.OgE, "SCQ-OnE": nk.OnE}.items():
-        began = time.process_time()
-        hasher = make(32, max_iter=50, tol=0.0, random_state=0).fit(X)
-        seconds = time.process_time() - began
-        rows.append({"method": name, "rows": len(X), "seconds": seconds, "iterations": hasher.n_iter_})
-        print(rows[-1], flush=True)
-    return rows
+        yield Job({"method": name}, partial(of_seconds, data, size, make))
 
 
-def scq_gist(data: Path) -> list[dict[str, Any]]:
-    """SCQ, Table 4: CIFAR-10 as 512 GIST descriptors, five splits."""
+def of_seconds(data: Path, size: Size, make: Callable[..., Any]) -> Row:
+    X = features(data, "raw", size.rows, size.queries).base
+    began = time.process_time()
+    hasher = make(32, max_iter=size.iterations, tol=0.0, random_state=0).fit(X)
+    return {"rows": len(X), "seconds": time.process_time() - began, "iterations": hasher.n_iter_}
+
+
+@cache
+def split_gist(data: Path, rows: int, split: int) -> Features:
+    """CIFAR-10's GIST descriptors: 100 images of each class ask, the others are learned from and searched."""
     with np.load(data / "cifar10_gist512.npz") as file:
-        X, y = file["X"].astype(np.float32), file["y"].astype(np.int64)
-    rows = []
-    for split, n_bits in product(range(SPLITS), (16, 32)):
-        order = np.random.default_rng([split, 4]).permutation(len(X))
-        held = np.concatenate([order[y[order] == label][:100] for label in range(10)])
-        rest = np.setdiff1d(order, held)
-        f = Features("gist", X[rest], y[rest], X[held], y[held])
-        makers = {"ITQ": nk.ITQ(n_bits, random_state=split)}
-        for word, scale in SCALES.items():
-            makers[f"SCQ-OnE, {word}"] = nk.OnE(n_bits, scale=scale, random_state=split)
-            makers[f"SCQ-OgE, {word}"] = nk.OgE(n_bits, scale=scale, random_state=split)
-        for name, hasher in makers.items():
-            rows.append({"method": name, "bits": n_bits, "split": split, "rows": len(rest), **measured(hasher, f)})
-            print(rows[-1], flush=True)
+        X, y = file["X"][: rows + 1000].astype(np.float32), file["y"][: rows + 1000].astype(np.int64)
+    order = np.random.default_rng([split, 4]).permutation(len(X))
+    held = np.concatenate([order[y[order] == label][:100] for label in range(10)])
+    rest = np.setdiff1d(order, held)
+    return Features("gist", X[rest], y[rest], X[held], y[held])
+
+
+def gist(data: Path, size: Size) -> Iterator[Job]:
+    """SCQ, Table 4: CIFAR-10 as 512 GIST descriptors; at 32 bits and eq. 25's scale with half of the rows as well."""
+    for split, n_bits in product(range(size.splits), (16, 32)):
+        makers: dict[str, Any] = {"ITQ": nk.ITQ}
+        for word, name in SCALES.items():
+            makers |= {f"SCQ-OnE, {word}": partial(nk.OnE, scale=name)}
+            makers |= {f"SCQ-OgE, {word}": partial(nk.OgE, scale=name)}
         if n_bits == 32:
-            rows += halved(f, split)
-    return rows
+            makers |= {"SCQ-OnE, half": nk.OnE, "SCQ-OgE, half": nk.OgE}
+        for name, make in makers.items():
+            key = {"method": name, "bits": n_bits, "split": split}
+            yield Job(key, partial(of_gist, data, size, key, make))
 
 
-def halved(f: Features, split: int) -> list[dict[str, Any]]:
-    """The same at 32 bits and eq. 25's scale with every other row: what the number of rows does."""
-    half = Features(f.name, f.base[::2], f.base_labels[::2], f.queries, f.query_labels)
-    rows = []
-    for name, make in {"SCQ-OnE": nk.OnE, "SCQ-OgE": nk.OgE}.items():
-        found = measured(make(32, random_state=split), half)
-        rows.append({"method": f"{name}, half", "bits": 32, "split": split, "rows": len(half.base), **found})
-        print(rows[-1], flush=True)
-    return rows
+def of_gist(data: Path, size: Size, key: Row, make: Callable[..., Any]) -> Row:
+    f = split_gist(data, size.rows, key["split"])
+    if key["method"].endswith("half"):
+        f = replace(f, base=f.base[::2], base_labels=f.base_labels[::2])
+    return {"rows": len(f.base), **measured(make(key["bits"], random_state=key["split"]), f)}

@@ -5,8 +5,9 @@ Ours walks over the terms in one shuffled order; Algorithm 1 draws each term uni
 """
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from benchmarks.ordinal.problems import TARGET, synthetic
 from benchmarks.ordinal.table1 import BUDGET, M, N, P, solvers
+from benchmarks.papers.jobs import Job, Row
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
@@ -22,14 +24,24 @@ from nearkin.metrics import triplet_error
 from nearkin.solvers import SGD, SVRG, Rule, Snapshot, VarianceReduced
 
 LOSSES = ("gnmds", "ckl-printed", "ste", "t-ste")
-SEEDS = 6
 STARTS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
     "N(0, .1)": lambda rng: rng.normal(0, 0.1, (N, P)),
     "U(0, 1)": lambda rng: rng.uniform(0, 1, (N, P)),
 }
 EPSILONS = (0.1, 2.5)
 DECAYS = (0.0, 0.01, 0.1)
-PASSES = 150  # of SVRG-SBB, three an epoch: at the printed epsilon t-STE needs 120
+
+
+@dataclass(frozen=True)
+class Size:
+    """Seeds; gradient passes of SVRG-SBB (at the printed epsilon t-STE needs 120) and of the rivals."""
+
+    seeds: int = 6
+    passes: int = 150
+    budget: int = BUDGET
+
+
+FULL, SMALL = Size(), Size(1, 6, 6)
 
 
 @dataclass
@@ -65,34 +77,28 @@ def run(loss: str, solver: Any, epochs: int, seed: int, *, uniform: bool, start:
     return curve
 
 
-def svrg_draws(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """SVRG-SBB, section 5.1: draws, epsilon and start of SVRG-SBB; draws and decay of SGD with its published step."""
     del data
-    rows = []
     for loss in LOSSES:
         for uniform, epsilon, start in product((False, True), EPSILONS, STARTS):
-            row = {"loss": loss, "method": "SVRG-SBB", "uniform": uniform, "epsilon": epsilon, "start": start}
-            rows.append(row | measured(loss, SVRG(epsilon=epsilon), 3, PASSES, uniform, start))
-        step = solvers(loss)["sgd published step"][0].step
+            key: Row = {"loss": loss, "method": "SVRG-SBB", "uniform": uniform, "epsilon": epsilon, "start": start}
+            yield Job(key, partial(measured, key, SVRG(epsilon=epsilon), 3, size.passes, size.seeds))
+        published = {name: solvers(loss)[f"{name} published step"][0] for name in ("sgd", "svrg")}
         for uniform, decay in product((False, True), DECAYS):
-            row = {"loss": loss, "method": "SGD", "uniform": uniform, "decay": decay, "start": "N(0, .1)"}
-            rows.append(row | measured(loss, SGD(step=step, decay=decay), 1, BUDGET, uniform, "N(0, .1)"))
-        rows.append(svrg(loss))
-        print(*(row for row in rows if row["loss"] == loss), sep="\n", flush=True)
-    return rows
+            key = {"loss": loss, "method": "SGD", "uniform": uniform, "decay": decay, "start": "N(0, .1)"}
+            sgd = SGD(step=published["sgd"].step, decay=decay)
+            yield Job(key, partial(measured, key, sgd, 1, size.budget, size.seeds))
+        key = {"loss": loss, "method": "SVRG", "uniform": True, "start": "U(0, 1)"}
+        yield Job(key, partial(measured, key, published["svrg"], 3, size.budget, size.seeds))
 
 
-def svrg(loss: str) -> dict[str, Any]:
-    """SVRG with its published step, draws and start as printed."""
-    row = {"loss": loss, "method": "SVRG", "uniform": True, "start": "U(0, 1)"}
-    return row | measured(loss, solvers(loss)["svrg published step"][0], 3, BUDGET, True, "U(0, 1)")
-
-
-def measured(loss: str, solver: Any, passes: int, budget: int, uniform: bool, start: str) -> dict[str, Any]:
+def measured(key: Row, solver: Any, passes: int, budget: int, seeds: int) -> Row:
     """How many of the seeds reach an error of 0.15, their median of gradient passes, and the median final error."""
-    curves = [run(loss, solver, budget // passes, seed, uniform=uniform, start=start) for seed in range(SEEDS)]
+    epochs, setting = budget // passes, {"uniform": key["uniform"], "start": key["start"]}
+    curves = [run(key["loss"], solver, epochs, seed, **setting) for seed in range(seeds)]
     reached = [next((passes * k for k, e in enumerate(c) if e <= TARGET), None) for c in curves]
     arrived = [count for count in reached if count is not None]
     median = statistics.median(arrived) if arrived else None
     final = statistics.median(curve[-1] for curve in curves)
-    return {"reached": len(arrived), "of": SEEDS, "passes": median, "final": final}
+    return {"reached": len(arrived), "of": seeds, "passes": median, "final": final}

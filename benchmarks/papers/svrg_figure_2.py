@@ -5,7 +5,10 @@ batch step is 2 on our sum per object, which is eta = 2 of the STE implementatio
 ours stand beside: epsilon .1 in our units, and the same from N(0, .1).
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import numpy as np
 
 from benchmarks.ordinal.problems import TARGET, synthetic
 from benchmarks.ordinal.table1 import M, N, P, solvers
+from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.svrg_draws import LOSSES, STARTS, UniformDraws
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.losses import get_loss
@@ -20,9 +24,18 @@ from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpa
 from nearkin.metrics import triplet_error
 from nearkin.solvers import SGD, SVRG, GradientDescent
 
-STARTED = 50
-PASSES = 150  # t-STE needs 120 at the printed epsilon
 BATCH_STEP = 0.5
+
+
+@dataclass(frozen=True)
+class Size:
+    """Starts; gradient passes, of which t-STE needs 120 at the printed epsilon."""
+
+    starts: int = 50
+    passes: int = 150
+
+
+FULL, SMALL = Size(), Size(2, 6)
 
 
 def methods(loss: str) -> dict[str, tuple[Any, int, str]]:
@@ -41,14 +54,14 @@ def methods(loss: str) -> dict[str, tuple[Any, int, str]]:
     }
 
 
-def curve(loss: str, solver: Any, passes: int, start: str, seed: int) -> list[float]:
+def curve(loss: str, solver: Any, epochs: int, start: str, seed: int) -> list[float]:
     """Held-out error before the first and after every epoch; a run that overflows ends as a guess, 0.5."""
     train, test = synthetic(N, M, seed=0)
     problem: Any = OrdinalObjective(train.indices, N, get_loss(loss, P))
     if not isinstance(solver, GradientDescent):
         problem = UniformDraws(problem, np.random.default_rng([seed, 8]))
     first = pad_rows(STARTS[start](np.random.default_rng([seed, 9])))
-    errors, epochs = [triplet_error(unpad_rows(first, P), test)], PASSES // passes
+    errors = [triplet_error(unpad_rows(first, P), test)]
 
     def keep(epoch: int, record: dict[str, Any]) -> None:
         del epoch
@@ -59,18 +72,20 @@ def curve(loss: str, solver: Any, passes: int, start: str, seed: int) -> list[fl
     return errors + [0.5] * (epochs + 1 - len(errors))
 
 
-def svrg_figure_2(data: Path) -> list[dict[str, Any]]:
+def jobs(data: Path, size: Size) -> Iterator[Job]:
     """SVRG-SBB, Figure 2 and the convergence behind Table I: quartiles over fifty starts."""
     del data
-    rows = []
     for loss in LOSSES:
-        for name, (solver, passes, start) in methods(loss).items():
-            curves = np.array([curve(loss, solver, passes, start, seed) for seed in range(STARTED)])
-            low, middle, high = np.percentile(curves, [25, 50, 75], axis=0).round(4).tolist()
-            arrived = [int(np.argmax(c <= TARGET)) * passes for c in curves if (c <= TARGET).any()]
-            risen = int((curves[:, -1] > curves.min(axis=1) + 0.05).sum())
-            row: dict[str, Any] = {"loss": loss, "method": name, "passes": passes, "of": STARTED, "reached": arrived}
-            row |= {"rose again": risen, "low": low, "median": middle, "high": high}
-            rows.append(row)
-            print(loss, name, len(arrived), np.median(arrived) if arrived else None, risen, middle[-1], flush=True)
-    return rows
+        for name, setting in methods(loss).items():
+            yield Job({"loss": loss, "method": name}, partial(measured, loss, *setting, size))
+
+
+def measured(loss: str, solver: Any, passes: int, start: str, size: Size) -> Row:
+    """Quartiles of the error after every epoch, passes to the target, how many runs rose again."""
+    epochs = size.passes // passes
+    curves = np.array([curve(loss, solver, epochs, start, seed) for seed in range(size.starts)])
+    low, middle, high = np.percentile(curves, [25, 50, 75], axis=0).round(4).tolist()
+    arrived = [int(np.argmax(c <= TARGET)) * passes for c in curves if (c <= TARGET).any()]
+    risen = int((curves[:, -1] > curves.min(axis=1) + 0.05).sum())
+    row: Row = {"passes": passes, "of": size.starts, "reached": arrived, "rose again": risen}
+    return row | {"low": low, "median": middle, "high": high}

@@ -7,8 +7,10 @@ from U(0, 1). How many passes the paper allows it does not say, so they are the 
 and a start of its own.
 """
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 import nearkin as nk
 from benchmarks.ordinal.retrieval import images, judge
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.svrg_figure_2 import BATCH_STEP
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.feature_map import fit_feature_map
@@ -26,21 +29,33 @@ from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.solvers import SGD, SVRG, GradientDescent
 
-LOSSES = ("gnmds", "ckl", "ste", "t-ste")
 NOISES = (0.05, 0.1)
-CHECKED = (3, 6, 12, 30)  # gradient passes
-SEEDS, CONVEX_SEEDS, CONVEX_PASSES = 10, 2, 12
-ANSWERS, P = 70_000, 10
+P = 10
 CONVEX_STEP = 2.0
 ALPHA = 0.1  # of the regularised least squares; its width is the median distance
 
 
-def solvers(loss: str, n: int) -> dict[str, tuple[Any, int]]:
+@dataclass(frozen=True)
+class Size:
+    """Gradient passes that are judged, of the convex form up to `convex_passes`; seeds, of the convex form fewer."""
+
+    checked: tuple[int, ...] = (3, 6, 12, 30)
+    convex_passes: int = 12
+    seeds: int = 10
+    convex_seeds: int = 2
+    answers: int = 70_000
+    losses: tuple[str, ...] = ("gnmds", "ckl", "ste", "t-ste")
+
+
+FULL, SMALL = Size(), Size((3, 6, 12, 30), 12, 1, 1, 2000)
+
+
+def solvers(loss: str, n: int, answers: int) -> dict[str, tuple[Any, int]]:
     """Name -> (solver, gradient passes an epoch); published steps are per term."""
-    steps = {name: PUBLISHED[name].get(loss, USUAL[name]) * ANSWERS / n for name in USUAL}
+    steps = {name: PUBLISHED[name].get(loss, USUAL[name]) * answers / n for name in USUAL}
     return {
         "batch": (GradientDescent(step=BATCH_STEP), 1),
-        "batch, SVRG's step": (GradientDescent(step=steps["svrg"] / ANSWERS), 1),
+        "batch, SVRG's step": (GradientDescent(step=steps["svrg"] / answers), 1),
         "sgd": (SGD(step=steps["sgd"], decay=0.0), 1),
         "svrg": (SVRG(step=steps["svrg"]), 3),
         "svrg-sbb0": (SVRG(epsilon=0.0, capped=False), 3),
@@ -49,44 +64,51 @@ def solvers(loss: str, n: int) -> dict[str, tuple[Any, int]]:
     }
 
 
-def convex(problem: GramObjective, G: np.ndarray, look: Any) -> None:
+def convex(problem: GramObjective, G: np.ndarray, passes: int, look: Callable[[int, Row], None]) -> None:
     """Projected gradient with one fixed step, no line search and no halving."""
     G = project_gram(G)
-    for k in range(1, CONVEX_PASSES + 1):
+    for k in range(1, passes + 1):
         G = project_gram(G - CONVEX_STEP * problem.value_and_gradient(G)[1])
-        if k in CHECKED:
-            look(k, {"x": gram_points(G, P)})
+        look(k, {"x": gram_points(G, P)})
 
 
-def svrg_retrieval(data: Path) -> list[dict[str, Any]]:
-    """SVRG-SBB, Table II and Figure 5: a row a loss, solver, noise, seed and number of passes."""
-    rows: list[dict[str, Any]] = []
-    for seed, noise in product(range(SEEDS), NOISES):
-        shown = images(data / "mnist.npz", seed)
-        answers = nk.data.comparisons_from_labels(shown[1], ANSWERS, noise=noise, random_state=seed)
-        for loss in LOSSES:
-            problem = OrdinalObjective(answers.indices, len(shown[1]), get_loss(loss, P))
-            first = np.random.default_rng([seed, 9]).uniform(0, 1, (len(shown[1]), P))
-            for name, (solver, passes) in solvers(loss, len(shown[1])).items():
-                row = {"loss": loss, "solver": name, "noise": noise, "seed": seed}
-                look = partial(keep, rows, row, passes, shown)
-                with suppress(FloatingPointError):  # what is missing counts as a ranking by chance
-                    solver.minimize(problem, pad_rows(first), Run(CHECKED[-1] // passes, callback=look))
-            if seed < CONVEX_SEEDS:
-                gram = GramObjective(answers.indices, len(first), get_loss(loss, P))
-                row = {"loss": loss, "solver": "cvx", "noise": noise, "seed": seed}
-                convex(gram, first @ first.T, partial(keep, rows, row, 1, shown))
-        last = {
-            r["loss"] + " " + r["solver"]: round(r["map"], 3) for r in rows if r["seed"] == seed and r["passes"] == 12
-        }
-        print(seed, noise, last, flush=True)
+def jobs(data: Path, size: Size) -> Iterator[Job]:
+    """SVRG-SBB, Table II and Figure 5: rows by number of passes for every loss, solver, noise and seed."""
+    for seed, noise, loss in product(range(size.seeds), NOISES, size.losses):
+        for name in (*solvers(loss, 1, 1), *(["cvx"] if seed < size.convex_seeds else [])):
+            key = {"loss": loss, "solver": name, "noise": noise, "seed": seed}
+            yield Job(key, partial(measured, data, size, key))
+
+
+@lru_cache(maxsize=2)
+def drawn(data: Path, answers: int, noise: float, seed: int) -> tuple[Any, np.ndarray]:
+    """Images to learn from and to ask with, and noisy answers about the former."""
+    shown = images(data / "mnist.npz", seed)
+    return shown, nk.data.comparisons_from_labels(shown[1], answers, noise=noise, random_state=seed).indices
+
+
+def measured(data: Path, size: Size, key: Row) -> list[Row]:
+    """A row for every number of passes that is judged; what is missing counts as a ranking by chance."""
+    shown, answers = drawn(data, size.answers, key["noise"], key["seed"])
+    n, loss, rows = len(shown[1]), get_loss(key["loss"], P), list[Row]()
+    first = np.random.default_rng([key["seed"], 9]).uniform(0, 1, (n, P))
+    if key["solver"] == "cvx":
+        look = partial(keep, rows, size.checked, 1, shown)
+        convex(GramObjective(answers, n, loss), first @ first.T, size.convex_passes, look)
+        return rows
+    solver, passes = solvers(key["loss"], n, size.answers)[key["solver"]]
+    look = partial(keep, rows, size.checked, passes, shown)
+    with suppress(FloatingPointError):
+        solver.minimize(
+            OrdinalObjective(answers, n, loss), pad_rows(first), Run(size.checked[-1] // passes, callback=look)
+        )
     return rows
 
 
-def keep(rows: list[Any], row: dict[str, Any], passes: int, shown: Any, epoch: int, record: dict[str, Any]) -> None:
+def keep(rows: list[Row], checked: tuple[int, ...], passes: int, shown: Any, epoch: int, record: Row) -> None:
     """Judge the embedding if its number of gradient passes is one of those checked."""
     features, y, fresh, asked = shown
-    if epoch * passes not in CHECKED:
+    if epoch * passes not in checked:
         return
     X = unpad_rows(record["x"], P) if record["x"].shape[1] != P else record["x"]
     if not np.isfinite(X).all():
@@ -96,4 +118,4 @@ def keep(rows: list[Any], row: dict[str, Any], passes: int, shown: Any, epoch: i
     seen = fit_feature_map(features, X, gamma=gamma, alpha=ALPHA, random_state=0)
     found = judge("", 0.0, X, y, seen(fresh), asked, 0.0)
     kept = {key: round(found[key], 4) for key in ("map", "precision@60", "recall@40", "recall@60", "recall@100")}
-    rows.append(row | {"passes": epoch * passes} | kept)
+    rows.append({"passes": epoch * passes} | kept)

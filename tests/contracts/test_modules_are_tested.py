@@ -38,7 +38,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "embedding/all_pairs/test_products.py": "embedding/all_pairs/kernels embedding/all_pairs/prefetch",
     "embedding/ordinal/test_estimator.py": "data/comparisons/synthetic embedding/ordinal/dimension "
     "embedding/ordinal/matching",
-    "embedding/two_tower/solvers/test_als.py": "embedding/all_pairs/row_solves embedding/two_tower/branch_regression",
+    "embedding/two_tower/solvers/test_als.py": "embedding/two_tower/branch_regression",
     "embedding/two_tower/solvers/test_sphere.py": "embedding/two_tower/cosine_softmax",
     "embedding/two_tower/test_estimator.py": "embedding/two_tower/fitting embedding/two_tower/storage",
     "export/test_pgvector.py": "export/postgres",

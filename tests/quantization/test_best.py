@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, best
+from nearkin.quantization.best import BestCode, _candidates, best
 from nearkin.quantization.residual import ResidualQuantizer
 
 
@@ -55,3 +55,31 @@ def test_best_code_fits_to_a_quantizer(vectors):
     assert isinstance(
         made.fit(vectors[0][:1500]), ResidualQuantizer | nk.ProductQuantizer | nk.quantization.ProductResidualQuantizer
     )
+
+
+def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
+    found = best(vectors[0][:1500], 4, fast_search=True, random_state=0)
+    made = {record["name"]: record for record in found.table}
+    assert made["residual"]["bytes"] == made["product"]["bytes"] == 4
+    assert all(record["search_seconds"] > 0 for record in found.table)
+    assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "lead", "names"),
+    [
+        (8, "residual", ["2 x 4", "residual"]),
+        (8, "2 x 4", ["2 x 4", "residual", "4 x 2"]),
+        (31, "10 x 3", ["10 x 3", "4 x 7", "residual", "15 x 2"]),
+        (49, "7 x 7", ["12 x 4", "7 x 7"]),
+        (64, "16 x 4", ["16 x 4", "8 x 8", "32 x 2"]),
+        (97, "product", ["24 x 4", "12 x 8", "48 x 2"]),
+    ],
+)
+def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
+    kept: dict[str, float] = {}
+    seen = []
+    for name, _ in _candidates(n_bytes, 128, 8000, 0, kept, False):
+        kept[name] = 1.0 if name.endswith(lead) else 0.5
+        seen.append(name.removeprefix("product residual, "))
+    assert [name for name in seen if "product" not in name and "scalar" not in name] == names

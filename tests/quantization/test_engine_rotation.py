@@ -117,3 +117,30 @@ def test_hadamard_rotations_are_orthogonal(d):
 def test_bad_codecs(codec, error, match, vectors):
     with pytest.raises(error, match=match):
         nk.Rotation(codec).fit(vectors[0])
+
+
+def test_signs_keep_more_neighbours_about_the_mean(vectors, tmp_path):
+    X = vectors[0][:2000] + 3  # every sign is the same, but for the mean
+    plain, centred = (nk.Rotation("sign", max_iter=5, center=center, random_state=0).fit(X) for center in (False, True))
+    assert centred.recall_["none"] > plain.recall_["none"] + 0.1
+    assert max(centred.recall_.values()) > max(plain.recall_.values())
+    assert centred.gain_ > 0.05  # over the rows as they are
+    Z = centred.transform(X)
+    np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(Z[1:] - Z[0], axis=1), np.linalg.norm(X[1:] - X[0], axis=1), rtol=1e-5)
+    np.testing.assert_allclose(centred.inverse_transform(Z), X, atol=1e-4)
+    centred.save(tmp_path / "turn")
+    np.testing.assert_array_equal(nk.Rotation.load(tmp_path / "turn").transform(X), Z)
+
+
+def test_given_queries_judge(rng):
+    """Rows differ along all columns, queries along two of them: the race is theirs."""
+    X = rng.normal(size=(1500, 8)).astype(np.float32) * [1, 1, 1, 1, 3, 3, 3, 3]
+    Q = rng.normal(size=(200, 8)).astype(np.float32) * [9, 9, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
+    own, asked = (nk.Rotation("sign", max_iter=3, random_state=0).fit(X, queries=queries) for queries in (None, Q))
+    assert own.recall_ != asked.recall_
+    assert asked.recall_[asked.chosen_] == max(asked.recall_.values())
+    with pytest.raises(ValueError, match="queries has 3"):
+        nk.Rotation().fit(X, queries=Q[:, :3])
+    with pytest.raises(ValueError, match="center"):
+        nk.Rotation(center="mean").fit(X)  # pyright: ignore[reportArgumentType]

@@ -97,7 +97,8 @@ def test_refits_lower_the_error_and_history_shows_it(rng):
     assert (np.diff(errors)[::2] <= 1e-3).all()
     assert (C[1, 5] == 100).all()
     seen = []
-    model = ResidualQuantizer(3, 8, random_state=0).fit(X, callback=lambda step, record: seen.append((step, record)))
+    model = ResidualQuantizer(3, 8, max_iter=8, random_state=0)
+    model.fit(X, callback=lambda step, record: seen.append((step, record)))
     assert [step for step, _ in seen] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert [record["objective"] for _, record in seen] == [entry["distortion"] for entry in model.history_]
     assert model.history_[-1]["distortion"] < model.history_[0]["distortion"]

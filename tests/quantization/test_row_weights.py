@@ -27,6 +27,14 @@ def test_heavy_rows_are_quantized_better(rotation: str | None) -> None:
     assert heavy.distortion(X[:40]) < 0.6 * plain.distortion(X[:40])
 
 
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+def test_only_the_ratios_of_the_weights_count(unit: float) -> None:
+    """Weights are divided by their mean, so that none of them leaves float32."""
+    weights = np.where(np.arange(400) < 40, 100.0, 1.0)
+    fitted, scaled = (nk.ProductQuantizer(2, 16, random_state=0).fit(X, weights=w) for w in (weights, unit * weights))
+    np.testing.assert_allclose(scaled.codebooks_, fitted.codebooks_, rtol=1e-3, atol=1e-3)
+
+
 def test_bad_weights_are_named() -> None:
     for bad in (np.ones(3), np.zeros(400), np.full(400, np.nan)):
         with pytest.raises(ValueError, match=r"weights has shape .*must be \(400,\) finite numbers greater than 0"):

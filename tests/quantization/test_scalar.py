@@ -75,3 +75,12 @@ def test_wrong_codes_and_bits_are_refused(X: np.ndarray) -> None:
         ScalarQuantizer(8).fit(X).decode(np.zeros((2, 3), np.uint8))
     with pytest.raises(ValueError, match="leave them out"):
         nk.pipeline.find_method("int8").make(nk.pipeline.CodeSize(16), 0)
+
+
+def test_trials_of_clipping_are_numbered_from_one_and_the_least_error_is_kept(X: np.ndarray) -> None:
+    seen: list[tuple[int, int, float]] = []
+    model = ScalarQuantizer(4).fit(X, callback=lambda step, r: seen.append((step, r["total"], r["objective"])))
+    assert [step for step, _, _ in seen] == list(range(1, 7))
+    assert {total for _, total, _ in seen} == {6}
+    shares = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)
+    assert model.clipped_ == shares[int(np.argmin([error for _, _, error in seen]))]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -21,14 +21,19 @@ from nearkin.quantization.scalar import ScalarQuantizer
 
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 500, 10
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
-_SPLITS = (2, 4, 8, 16, 32)
+_CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
+_BEAM = 16
+_NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
+_MOST = 8  # candidates at most
+_TIMED = 20  # queries by which the speed of search is told
 
 
 class Best(NamedTuple):
     """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the best first.
 
     A record holds "name", "bytes", "recall" (of 10 neighbours among held-out rows, by codes alone), "seconds" of
-    processor time for the fit and "encode_seconds" for a thousand rows.
+    processor time for the fit, "encode_seconds" for a thousand rows and "search_seconds" for a thousand queries and a
+    thousand rows.
     """
 
     quantizer: VectorCodes
@@ -41,13 +46,16 @@ def best(
     queries: ArrayLike | None = None,
     seconds: float | None = None,
     *,
+    fast_search: bool = False,
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
-    """Race codecs, rotations and starts at `n_bytes` a row for rows X (n, d); at least 100 rows.
+    """Race codecs, rotations and starts at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
 
     `queries` (m, d) judge where rows will be searched by others than themselves. No candidate begins after `seconds`;
-    product codes, the cheapest, run in any case. Candidates learn from at most 16,384 rows; the winner then from all.
+    product codes, the cheapest, run in any case. With `fast_search` residual codes spend a byte on the row's norm, by
+    which FAISS searches them from tables; without it decodes every row for every query, tens of times slower.
+    Candidates learn from at most 16,384 rows; the winner then from all.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
 
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
@@ -60,19 +68,25 @@ def best(
     until = np.inf if seconds is None else time.perf_counter() + check_real(seconds, "seconds", low=0)
     generator = numpy_generator(random_state)
     race, seed = _Race.of(X, queries, generator), draw_seed(generator)
-    made = dict(_candidates(n_bytes, X.shape[1], len(race.train), seed))
+    kept: dict[str, float] = {}  # read by the candidates: what ran says what is worth a run
     table: list[Record] = []
-    for step, (name, make) in enumerate(made.items()):
+    made: dict[str, Callable[[], VectorCodes]] = {}
+    for name, make in _candidates(n_bytes, X.shape[1], len(race.train), seed, kept, fast_search):
         if table and time.perf_counter() > until:
             break
+        made[name] = make
         table.append(race.run(name, make()))
-        (callback or ignore)(step + 1, {"total": len(made), "objective": -table[-1]["recall"], **table[-1]})
+        kept[name] = table[-1]["recall"]
+        (callback or ignore)(len(table), {"total": _MOST, "objective": -kept[name], **table[-1]})
     table.sort(key=lambda record: -record["recall"])  # stable: of equals, the cheaper that ran first
     winner = made[table[0]["name"]]()
     return Best(_fitted(winner, X, race.given), table)
 
 
-def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, Callable[[], VectorCodes]]]:
+Candidates = Iterator[tuple[str, Callable[[], VectorCodes]]]
+
+
+def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float], fast: bool) -> Candidates:
     """What fits the bytes, the columns and the rows to learn from, the cheapest first."""
     K = 256 if n >= 256 else 16
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
@@ -83,15 +97,25 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int) -> Iterator[tuple[str, 
         if -(-bits * d // 8) <= n_bytes:
             yield f"scalar, {bits} bits", lambda bits=bits: ScalarQuantizer(bits)
             break
-    for splits in reversed(_SPLITS):
-        if units % splits == 0 and units > splits and splits <= d and units // splits <= 8:
-            size = units // splits
-            yield (
-                f"product residual, {splits} x {size}",
-                lambda splits=splits, size=size: ProductResidualQuantizer(splits, size, K, random_state=seed),
-            )
-    if 1 < units <= _LONGEST:
-        yield "residual", lambda: ResidualQuantizer(units, K, random_state=seed)
+    settings = {"n_centroids": K, "beam_size": _BEAM, "norm_bits": _NORM if fast else 0, "random_state": seed}
+    yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
+
+
+def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
+    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
+    length = dict.fromkeys(kept, 1)
+    for target in _CHAINS:
+        if target == min(_CHAINS):
+            if 1 < units <= _LONGEST:
+                length["residual"] = units
+                yield "residual", lambda: ResidualQuantizer(units, **settings)
+            if length[max(kept, key=lambda name: kept[name])] > max(4, target):
+                return
+        chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
+        splits, name = units // chain, f"product residual, {units // chain} x {chain}"
+        if 1 < splits <= d and name not in kept:
+            length[name] = chain
+            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings)
 
 
 def _fitted(quantizer: VectorCodes, X: np.ndarray, queries: np.ndarray | None) -> VectorCodes:
@@ -124,7 +148,7 @@ class _Race:
             queries = check_magnitude(queries, "queries").astype(np.float32)[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
-        held_out = min(_JUDGED, len(order) // 2)
+        held_out = min(_JUDGED, len(order) // 4)
         rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
         return cls(train, rows, asked, given, _nearest(rows, asked))
 
@@ -137,8 +161,16 @@ class _Race:
         encoded = time.process_time()
         recall = recall_k_at_k(_nearest(quantizer.decode(codes), self.queries), self.truth, self.truth.shape[1])
         speed = 1000 * (encoded - learned) / len(self.rows)
-        size = fitted.faiss_codes(self.rows[:1]).shape[1]
-        return {"name": name, "bytes": size, "recall": recall, "seconds": learned - started, "encode_seconds": speed}
+        index = fitted.to_faiss()
+        fitted.add_to(index, self.rows)
+        searched = time.process_time()
+        index.search(self.queries[:_TIMED], self.truth.shape[1])
+        search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
+        size = index.sa_code_size()
+        return {
+            "name": name, "bytes": size, "recall": recall, "seconds": learned - started, "encode_seconds": speed,
+            "search_seconds": search,
+        }  # fmt: skip
 
 
 def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:

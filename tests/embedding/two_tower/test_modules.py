@@ -77,6 +77,17 @@ def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: d
     assert found[10.0] < found[0.0], f"distortion by its weight: {found}"
 
 
+def test_a_weighed_index_is_read_back_where_it_is_given_again(parts: nk.data.Parts, tmp_path: Path) -> None:
+    """Without the module, which is never written, there is nothing to weigh."""
+    model = nk.TwoTower(6, index=Indexed(Rounding(0.25), 2.5), solver=Auto(max_iter=2), random_state=0).fit(parts.train)
+    model.save(tmp_path / "m")
+    again = Rounding(0.25)
+    loaded = nk.TwoTower.load(tmp_path / "m", index=again)
+    assert isinstance(loaded.index, Indexed)
+    assert (loaded.index.module, loaded.index.distortion_weight) == (again, 2.5)
+    assert nk.TwoTower.load(tmp_path / "m").index is None
+
+
 def test_an_index_and_als_are_refused(parts: nk.data.Parts) -> None:
     with pytest.raises(ValueError, match="solver is 'als', which cannot train through an index"):
         nk.TwoTower(index=Rounding(1.0), solver="als").fit(parts.train)

@@ -30,6 +30,11 @@ def model(**options: object) -> nk.TwoTower:
     return nk.TwoTower(8, index=layer(), regularization=0.01, random_state=0, **options)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.fixture(scope="module")
+def fitted() -> nk.TwoTower:
+    return model().fit(PAIRS)
+
+
 def kept(left: np.ndarray, right: np.ndarray, fitted: nk.TwoTower, k: int = 20) -> float:
     """Share of each left entity's exact first k that are found."""
     P, Q = fitted.exact_embeddings_
@@ -38,8 +43,7 @@ def kept(left: np.ndarray, right: np.ndarray, fitted: nk.TwoTower, k: int = 20) 
     return float(np.mean([np.isin(a, b).mean() for a, b in zip(exact, found, strict=True)]))
 
 
-def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwards() -> None:
-    fitted = model().fit(PAIRS)
+def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwards(fitted: nk.TwoTower) -> None:
     assert fitted.solver_ == "joint"
     P, Q = fitted.exact_embeddings_
     after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
@@ -48,20 +52,25 @@ def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwa
     assert joint > compressed + 0.01, (joint, compressed)
 
 
-def test_every_round_lowers_the_loss() -> None:
-    fitted = model().fit(PAIRS)
+def test_every_round_lowers_the_loss(fitted: nk.TwoTower) -> None:
     rounds = [entry["objective"] for entry in fitted.history_[SWEEPS:]]
     assert all(b < a for a, b in pairwise(rounds)), rounds
 
 
-def test_the_right_embeddings_are_the_codes_of_the_index() -> None:
-    fitted = model().fit(PAIRS)
+def test_the_right_embeddings_are_the_codes_of_the_index(fitted: nk.TwoTower) -> None:
     codes = fitted.index_.codes(fitted.right_embeddings_)
     np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
     scores, _ = fitted.recommend(fitted.left_ids_[:5], k=3, exclude_seen=False)
     index = fitted.index_.export(fitted.right_embeddings_, fitted.right_ids_, fast_scan=False)
     found, _ = index.search(fitted.left_embeddings_[:5], 3)
     np.testing.assert_allclose(found, scores, rtol=1e-4)
+
+
+def test_the_distortion_is_the_mean_squared_distance_from_the_exact_vectors(fitted: nk.TwoTower) -> None:
+    exact = fitted.exact_embeddings_[1]
+    apart = np.square(fitted.right_embeddings_ - exact).sum(axis=1).mean()
+    assert fitted.history_[-1]["distortion"] == pytest.approx(apart, rel=1e-5)
+    assert [entry["distortion"] for entry in fitted.history_[:SWEEPS]] == [0.0] * SWEEPS
 
 
 def test_the_forms_are_the_losss_second_derivative() -> None:

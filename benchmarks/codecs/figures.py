@@ -1,0 +1,53 @@
+"""Recall against bytes: the best of ours and the best of FAISS at every size, a panel a set, from the JSON.
+
+python -m benchmarks codecs figures
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+from benchmarks.codecs.problems import SETS
+from benchmarks.codecs.table import leaders, measured
+from benchmarks.options import FIGURES, RESULTS
+from benchmarks.table import Results
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+_LINES = {"ours, best": "o-", "ours, product": "o:", "FAISS, its best": "s-", "FAISS OPQ": "s:", "ScaNN": "^:"}
+
+
+def draw(results: Results) -> Path:
+    """A line for each of `leaders`; a size that was not run has no point."""
+    found = measured(results)
+    figure, panels = plt.subplots(1, len(SETS), figsize=(12, 4), layout="constrained", sharey=True)
+    for panel, name in zip(panels, SETS, strict=True):
+        points: dict[str, list[tuple[int, float]]] = {line: [] for line in _LINES}
+        for bits in sorted({row["bits"] for row in found if row["data"] == name}):
+            at = [row for row in found if (row["data"], row["bits"]) == (name, bits) and "recall" in row]
+            for line, row in leaders(at).items():
+                points[line].append((row["bytes"], row["recall"]))
+        for line, style in _LINES.items():
+            if points[line]:
+                colour = f"C{[*_LINES].index(line)}"
+                panel.plot(*zip(*points[line], strict=True), style, color=colour, label=line)
+        panel.set(xscale="log", xlabel="bytes a row", title=name)
+        sizes = sorted({size for line in points.values() for size, _ in line})
+        panel.set_xticks(sizes, [str(size) for size in sizes])
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("recall 10@10, codes alone")
+    panels[0].legend()
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    path = FIGURES / "codecs.png"
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def main() -> None:
+    print(draw(Results(RESULTS)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""An experiment as jobs: one cell each, whose rows are kept, so that a run may end at any time and be taken up again.
+
+Rows are known by their job's key. They are written after every job, so that nothing is lost with the process; rows that
+no job names any more go with the next one.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import save
+from benchmarks.options import RESULTS
+from benchmarks.table import Results
+
+Row = dict[str, Any]
+FOREVER = float("inf")
+
+
+@dataclass(frozen=True)
+class Job:
+    """The fields that name a cell, and what measures it: the other fields of its row, or of several rows."""
+
+    key: Row
+    measure: Callable[[], Row | list[Row]]
+
+    def names(self, row: Row) -> bool:
+        return self.key.items() <= row.items()
+
+    def rows(self) -> list[Row]:
+        found = self.measure()
+        return [self.key | row for row in (found if isinstance(found, list) else [found])]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Its jobs for a folder of data and a size, and two sizes: the pages' and one that ends in seconds."""
+
+    jobs: Callable[[Path, Any], Iterable[Job]]
+    full: Any
+    small: Any
+
+
+def measure(name: str, jobs: Iterable[Job], data: Path, *, again: bool = False, until: float = FOREVER) -> bool:
+    """Do the jobs whose rows results/papers_NAME.json lacks; False where `until` (of time.monotonic) came first."""
+    source, jobs = f"papers_{name}", list(jobs)
+    kept = [] if again else Results(RESULTS).read(source) or []
+    rows = [row for row in kept if any(job.names(row) for job in jobs)]
+    for job in jobs:
+        if any(job.names(row) for row in rows):
+            continue
+        if time.monotonic() > until:
+            return False
+        rows += job.rows()
+        save(source, rows, data=data)
+        print(name, ", ".join(f"{key} {value}" for key, value in job.key.items()), flush=True)
+    return True

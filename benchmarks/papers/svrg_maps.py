@@ -1,0 +1,93 @@
+"""SVRG-SBB, Figures 3 and 4: maps of the European cities, and what `ordinal --music` leaves out of the artists."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+import nearkin as nk
+from benchmarks.ordinal.music import keep_error
+from benchmarks.ordinal.table1 import PUBLISHED, USUAL
+from benchmarks.papers.jobs import Job, Row
+from examples.eurodist import align, ask, metric_scaling, read_distances
+
+LOSSES = ("gnmds", "ckl", "ste", "t-ste")
+MAPPED = ("svrg-sbb", "gd", "projected-gram")
+PASSES = {"svrg-sbb": 3, "svrg-sbb0": 3, "svrg": 3, "sgd": 1}  # gradient passes an epoch
+
+
+@dataclass(frozen=True)
+class Size:
+    """Answers about the cities that are learned from; gradient passes and splits of the artists' answers."""
+
+    answers: int = 2000
+    budget: int = 60
+    splits: int = 10
+
+
+FULL, SMALL = Size(), Size(200, 6, 1)
+
+
+def eurodist(data: Path, size: Size) -> Iterator[Job]:
+    """21 cities from 2,000 of the 3,990 answers, judged by the others and by the road distances."""
+    yield Job({"method": "metric scaling"}, partial(mapped, data, size, "", ""))
+    for loss in LOSSES:
+        for solver in MAPPED:
+            yield Job({"method": f"{loss}, {solver}"}, partial(mapped, data, size, loss, solver))
+
+
+def mapped(data: Path, size: Size, loss: str, solver: str) -> Row:
+    """How well a map of the cities agrees with held-out answers, with the roads and with metric scaling."""
+    _, distances = read_distances(data / "eurodist.csv")
+    train, test = np.split(ask(distances), [size.answers])
+    X = reference = metric_scaling(distances)
+    if loss:
+        model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(train)
+        X = align(model.embedding_.astype(float), reference)
+    upper = np.triu_indices(len(X), 1)
+    apart = np.linalg.norm(X[:, None] - X, axis=2)
+    return {
+        "error": float(nk.metrics.triplet_error(X, test)),
+        "rank correlation": float(spearmanr(apart[upper], distances[upper]).statistic),
+        "km from metric scaling": float(np.linalg.norm(X - reference, axis=1).mean()),
+    }
+
+
+def music(data: Path, size: Size) -> Iterator[Job]:
+    """SBB_0, and the rivals with their published steps."""
+    for loss in LOSSES:
+        for solver in PASSES:
+            yield Job({"loss": loss, "solver": solver}, partial(learned, data, size, loss, solver))
+
+
+@cache
+def artists(data: Path) -> nk.Comparisons:
+    return nk.read_comparisons(data / "music_triplets.npz", on_invalid="drop")
+
+
+def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
+    """The median error on unseen answers after every epoch, and how many runs overflowed."""
+    answers, passes = artists(data), PASSES[solver]
+    epochs, curves, broken = size.budget // passes, [], 0
+    for seed in range(size.splits):
+        train, test = nk.data.split_comparisons(answers, 0.2, random_state=seed)
+        step = None if "sbb" in solver else published_step(solver, loss, train)
+        curve: list[float] = []
+        model = nk.OrdinalEmbedding(
+            9, loss=loss, solver=solver, step=step, n_init=1, max_iter=epochs, tol=0.0, random_state=100 + seed
+        )
+        try:
+            model.fit(train, callback=partial(keep_error, curve, test))
+        except FloatingPointError:
+            broken += 1
+        curves.append(curve + [0.5] * (epochs + 1 - len(curve)))  # a run that ended early guesses
+    median = [float(value) for value in np.median(curves, axis=0)]
+    return {"passes": passes, "diverged": broken, "of": size.splits, "median": median}
+
+
+def published_step(solver: str, loss: str, answers: nk.Comparisons) -> float:
+    """The authors' step per term of f_q, in our units of an epoch on the objective per object."""
+    return PUBLISHED[solver].get(loss, USUAL[solver]) * len(answers) / answers.n_objects

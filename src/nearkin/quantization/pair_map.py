@@ -1,0 +1,209 @@
+"""Linear maps of queries and rows learned from pairs of a query and a row that answers it, in front of any codes.
+
+Vectors of one encoder place a question and its answer near each other, but not where bytes are spent best. Two linear
+maps in closed form mend that. Queries are regressed on their answers, with a ridge towards the identity: W minimises
+||Q W - A||^2 + r ||W - I||^2. What then is left between a query and its answer, E with covariance D, says along which
+directions distances mean little; rows and queries are scaled by D^(-a/2), so that codes spend their bits elsewhere
+(relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
+"""
+
+import os
+from typing import NamedTuple, Self
+
+import faiss
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_integer, check_magnitude, check_vectors, validate_vectors
+from nearkin._persistence import load_estimator, save_estimator
+from nearkin._random import draw_seed, numpy_generator
+from nearkin._types import ArrayLike, Seed
+from nearkin.contracts import Callback, ignore
+from nearkin.quantization.product import ProductQuantizer
+from nearkin.records import Interactions
+
+_RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)  # in units of the queries' mean eigenvalue
+_POWERS = (0.0, 0.125, 0.25, 0.375, 0.5)
+_FLOOR = 0.1  # of its mean eigenvalue, added to D, which few pairs estimate
+_ROWS, _LEARNED, _JUDGES, _NEIGHBOURS = 20_000, 8_192, 1_000, 10
+_ROUNDS = 8  # of the product codes by which powers are judged
+
+
+class PairMap(BaseEstimator):
+    """Map rows and queries so that codes of the rows keep the answers of queries.
+
+    Index `transform(X)` by any quantizer or engine, and search it by `transform_queries(Q)`: by squared distance.
+
+    Parameters
+    ----------
+    n_bytes: bytes of the product codes by which the maps are judged, best those of the index; None judges them without
+        codes.
+    random_state: seed, NumPy generator or RandomState.
+
+    Attributes
+    ----------
+    rows_ (d, d), queries_ (d, d) float32: rows become `X @ rows_`, queries `Q @ queries_`; identities where nothing is
+        gained.
+    ridge_, power_: the choice; ridge_ is None where the vectors stay as they are.
+    recall_, plain_recall_: the share of held-out queries with an answer among their 10 nearest rows by the codes,
+        with the maps and without. They chose, so that new queries gain a little less.
+    n_features_in_.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 16)).astype(np.float32)
+    >>> answers = rng.integers(0, 500, 200)
+    >>> Q = X[answers] @ rng.normal(size=(16, 16)) + rng.normal(size=(200, 16))
+    >>> maps = PairMap(random_state=0).fit(X, Q, np.column_stack([np.arange(200), answers]))
+    >>> maps.recall_ > maps.plain_recall_
+    True
+    """
+
+    n_features_in_: int
+    rows_: np.ndarray
+    queries_: np.ndarray
+
+    def __init__(self, n_bytes: int | None = None, *, random_state: Seed = None) -> None:
+        self.n_bytes = n_bytes
+        self.random_state = random_state
+
+    def fit(
+        self, X: ArrayLike, queries: ArrayLike, pairs: ArrayLike | Interactions, *, callback: Callback = ignore
+    ) -> Self:
+        """Learn from rows X (n, d), queries (m, d) and pairs (p, 2) of a query's number and the number of its answer.
+
+        `pairs` may be `Interactions` whose left entities are the queries and right ones the rows, in that order. At
+        least 20 queries need an answer. `callback(step, record)` hears of every choice tried. ValueError or TypeError,
+        before any work, for what cannot be used.
+        """
+        X = check_magnitude(validate_vectors(self, X, reset=True)).astype(np.float32)
+        n, d = X.shape
+        Q = check_magnitude(check_vectors(queries, name="queries", n_features=d), "queries").astype(np.float32)
+        if self.n_bytes is not None:
+            check_integer(self.n_bytes, "n_bytes", low=1, high=d)
+        numbers = _numbers(pairs, len(Q), n)
+        generator = numpy_generator(self.random_state)
+        judge, learned = _Judge.of(X, Q, numbers, self.n_bytes, generator)
+        asked, answers = Q[learned[:, 0]], X[learned[:, 1]]
+        plain = judge.recall(np.eye(d, dtype=np.float32), np.eye(d, dtype=np.float32))
+        found: dict[tuple[float, float], float] = {}
+        steps: list[float] = []  # tried
+
+        def tried(ridge: float, power: float, *, coded: bool) -> float:
+            maps = pair_maps(asked, answers, ridge, power)
+            found[ridge, power] = judge.recall(*maps, coded=coded)
+            record = {"ridge": ridge, "power": power, "total": len(_RIDGES) + len(_POWERS)}
+            steps.append(found[ridge, power])
+            callback(len(steps), {**record, "objective": -found[ridge, power]})
+            return found[ridge, power]
+
+        ridge = max(_RIDGES, key=lambda ridge: tried(ridge, 0.0, coded=False))
+        power = max(_POWERS, key=lambda power: tried(ridge, power, coded=True))
+        self.recall_, self.plain_recall_ = max(found[ridge, power], plain), plain
+        self.ridge_, self.power_ = (ridge, power) if self.recall_ > plain else (None, 0.0)
+        self.rows_ = self.queries_ = np.eye(d, dtype=np.float32)
+        if self.recall_ > plain:
+            self.queries_, self.rows_ = pair_maps(Q[numbers[:, 0]], X[numbers[:, 1]], ridge, power)
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Rows X (n, d) as they are to be indexed, (n, d) float32 or float64 as X is."""
+        check_is_fitted(self)
+        X = validate_vectors(self, X)
+        return X @ self.rows_.astype(X.dtype)
+
+    def transform_queries(self, Q: ArrayLike) -> np.ndarray:
+        """Queries Q (m, d) as they are to be searched by, (m, d) float32 or float64 as Q is."""
+        check_is_fitted(self)
+        Q = check_vectors(Q, name="Q", n_features=self.n_features_in_)
+        return Q @ self.queries_.astype(Q.dtype)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, "pair map")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, "pair map")
+
+
+def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np.ndarray:
+    """Pairs (p, 2) int64, checked."""
+    if isinstance(pairs, Interactions):
+        if (len(pairs.left_ids), len(pairs.right_ids)) != (n_queries, n_rows):
+            raise ValueError(
+                f"pairs have {len(pairs.left_ids)} left and {len(pairs.right_ids)} right entities; they must be the "
+                f"{n_queries} queries and the {n_rows} rows: give Interactions.from_pairs left_ids and right_ids"
+            )
+        left = np.repeat(np.arange(len(pairs.left_ids)), np.diff(pairs.indptr))
+        pairs = np.column_stack([left, pairs.indices])
+    pairs = np.asarray(pairs)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise ValueError(f"pairs have shape {pairs.shape}, dtype {pairs.dtype}; they must be integers (p, 2)")
+    pairs = pairs.astype(np.int64)
+    for column, count, name in ((pairs[:, 0], n_queries, "queries"), (pairs[:, 1], n_rows, "X")):
+        if len(column) and (column.min() < 0 or column.max() >= count):
+            raise ValueError(f"pairs name number {column.max()} of {name}, which has {count} rows: 0..{count - 1}")
+    if len(np.unique(pairs[:, 0])) < 20:
+        raise ValueError(f"pairs hold {len(np.unique(pairs[:, 0]))} queries with an answer; give at least 20")
+    return pairs
+
+
+def pair_maps(Q: np.ndarray, A: np.ndarray, ridge: float, power: float) -> tuple[np.ndarray, np.ndarray]:
+    """Of queries and of rows, (d, d) float32 each, from queries Q (p, d) and their answers A (p, d)."""
+    W = _regressed(Q, A, ridge)
+    if not power:
+        return W.astype(np.float32), np.eye(Q.shape[1], dtype=np.float32)
+    halves = slice(0, None, 2), slice(1, None, 2)  # what is left is told by pairs that the regression did not see
+    left = [Q[there] @ _regressed(Q[here], A[here], ridge) - A[there] for here, there in (halves, halves[::-1])]
+    D = sum((part.T @ part for part in left), np.zeros((Q.shape[1],) * 2)) / len(Q)
+    values, axes = np.linalg.eigh(D)
+    values = np.maximum(values, 0) + _FLOOR * max(values.mean(), np.finfo(np.float32).tiny)
+    scales = (values / np.exp(np.log(values).mean())) ** (-power / 2)
+    M = (axes * scales) @ axes.T
+    return (W @ M).astype(np.float32), M.astype(np.float32)
+
+
+def _regressed(Q: np.ndarray, A: np.ndarray, ridge: float) -> np.ndarray:
+    """W (d, d) float64 of the smallest ||Q W - A||^2 + r ||W - I||^2."""
+    gram, cross = (Q.T @ Q).astype(np.float64), (Q.T @ A).astype(np.float64)
+    kept = (ridge * max(np.trace(gram) / len(gram), np.finfo(np.float32).tiny)) * np.eye(len(gram))
+    return np.linalg.solve(gram + kept, cross + kept)
+
+
+class _Judge(NamedTuple):
+    """Rows (n, d), held-out queries (m, d), and for each query a row (by number) that answers it."""
+
+    rows: np.ndarray
+    queries: np.ndarray
+    answers: np.ndarray
+    n_bytes: int | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, Q: np.ndarray, pairs: np.ndarray, n_bytes: int | None, generator: np.random.Generator
+    ) -> "tuple[_Judge, np.ndarray]":
+        """The judge, on a quarter of the queries, and the pairs of the others."""
+        asked = generator.permutation(np.unique(pairs[:, 0]))
+        held = np.isin(pairs[:, 0], asked[: min(_JUDGES, len(asked) // 4)])
+        judged = pairs[held][np.unique(pairs[held, 0], return_index=True)[1]]
+        needed = np.unique(judged[:, 1])
+        others = np.setdiff1d(generator.permutation(len(X))[:_ROWS], needed)
+        kept = np.concatenate([needed, others])
+        place = np.searchsorted(needed, judged[:, 1])
+        return cls(X[kept], Q[judged[:, 0]], place, n_bytes, draw_seed(generator)), pairs[~held]
+
+    def recall(self, of_queries: np.ndarray, of_rows: np.ndarray, *, coded: bool = True) -> float:
+        """Share of the queries whose answer is among their nearest rows, by codes or by the mapped rows themselves."""
+        rows = self.rows @ of_rows
+        if coded and self.n_bytes is not None:
+            K = 256 if len(rows) >= 1024 else 16
+            codes = ProductQuantizer(self.n_bytes, K, init="random", max_iter=_ROUNDS, random_state=self.seed)
+            codes.fit(rows[np.random.default_rng(self.seed).permutation(len(rows))[:_LEARNED]])
+            rows = codes.decode(codes.encode(rows))
+        exact = faiss.IndexFlatL2(rows.shape[1])
+        exact.add(np.ascontiguousarray(rows, np.float32))
+        found = exact.search(np.ascontiguousarray(self.queries @ of_queries), min(_NEIGHBOURS, len(rows)))[1]
+        return float((found == self.answers[:, None]).any(axis=1).mean())

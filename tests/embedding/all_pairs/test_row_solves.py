@@ -1,0 +1,94 @@
+"""Newton steps of single rows under a loss that is not quadratic, against a dense twin with its own line search."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from nearkin.embedding.all_pairs import AllPairsLoss, kernels, row_solves
+from nearkin.embedding.all_pairs.row_solves import improve_left
+from nearkin.solvers.linesearch import Found, armijo
+
+M, N, K = 6, 8, 3
+SCALE, RIDGE = 1e-3, 1e-4  # a small objective, so that a wrong constant beside it would decide the search
+
+
+def problem(rng: np.random.Generator) -> tuple[AllPairsLoss, Tensor, Tensor]:
+    """Logistic pairs far from where they would be, a small ridge: full Newton steps overshoot."""
+    mask = rng.random((M, N)) < 0.6
+    mask[:, 0] = True
+    Y = sp.csr_matrix((rng.choice([-1.0, 1.0], mask.sum()), np.nonzero(mask)), shape=(M, N))
+    loss = AllPairsLoss(Y, loss="logistic", omega=1e-3 * SCALE, weights=SCALE, regularization=RIDGE)
+    P, Q = (torch.tensor(3 * rng.standard_normal((rows, K))) for rows in (M, N))
+    return loss, P, Q
+
+
+def dense_step(loss: AllPairsLoss, P: Tensor, Q: Tensor, mean: Tensor | None) -> tuple[Tensor, float]:
+    """P after one step of every row's own Newton direction, as long as Armijo's rule says; and that length."""
+    pull = torch.zeros_like(P) if mean is None else RIDGE * mean
+
+    def shifted(X: Tensor) -> float:
+        return loss.value(X, Q) - float((pull * X).sum())
+
+    gradient = loss.gradient(P, Q)[0] - pull
+    direction = torch.zeros_like(P)
+    for i in range(M):
+        columns = []
+        for c in range(K):
+            W = torch.zeros_like(P)
+            W[i, c] = 1.0
+            columns.append(loss.gauss_newton_product(P, Q, W, torch.zeros_like(Q))[0][i])
+        direction[i] = torch.linalg.solve(torch.stack(columns, dim=1), -gradient[i])
+    slope, t = float((gradient * direction).sum()), 1.0
+    while shifted(P + t * direction) > shifted(P) + 1e-4 * t * slope:
+        t /= 2
+    return P + t * direction, t
+
+
+@pytest.mark.parametrize("far", [None, 40.0])
+def test_rows_go_as_far_as_armijos_rule_on_the_shifted_objective(rng: np.random.Generator, far: float | None) -> None:
+    lengths = set()
+    for _ in range(12):
+        loss, P, Q = problem(rng)
+        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
+        before, after = improve_left(loss, P, Q, mean=mean)
+        expected, t = dense_step(loss, P, Q, mean)
+        torch.testing.assert_close(after, expected, rtol=1e-6, atol=1e-8)
+        assert before.value() == pytest.approx(loss.value(P, Q))
+        lengths.add(t)
+    assert len(lengths) > 1, "some steps must be full and some cut"
+    assert min(lengths) < 1.0
+
+
+@pytest.mark.parametrize("far", [None, 40.0])
+def test_the_search_is_given_the_slope_of_what_it_walks_along(
+    rng: np.random.Generator, far: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Armijo's share of it is a ten-thousandth, so that no step shows a wrong one."""
+    slopes = []
+
+    def watched(along: Callable[[float], float], value: float, slope: float) -> Found:
+        assert along(0.0) == pytest.approx(value)
+        slopes.append((slope, (along(1e-5) - along(-1e-5)) / 2e-5))
+        return armijo(along, value, slope)
+
+    monkeypatch.setattr(row_solves, "armijo", watched)
+    for _ in range(3):
+        loss, P, Q = problem(rng)
+        mean = None if far is None else torch.tensor(far * rng.standard_normal((M, K)))
+        improve_left(loss, P, Q, mean=mean)
+    given, walked = np.transpose(slopes)
+    np.testing.assert_allclose(given, walked, rtol=1e-4)
+    assert (given < 0).all()
+
+
+def test_work_vectors_are_six_and_lie_apart() -> None:
+    """In Python, where an index beyond the array is an error; compiled code reads on in silence."""
+    vectors = kernels._vectors.py_func(5, np.zeros(1, np.float32))
+    for number, vector in enumerate(vectors):
+        vector[:] = number
+    assert [vector.tolist() for vector in vectors] == [[float(number)] * 5 for number in range(6)]
+    assert {vector.dtype for vector in vectors} == {np.dtype(np.float32)}
