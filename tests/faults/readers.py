@@ -94,7 +94,7 @@ def _numbers(row: list[str]) -> list[float]:
     numbers = []
     for cell in row:
         try:
-            numbers.append(np.nan if "_" in cell else float(cell))
+            numbers.append(np.nan if "_" in cell else float(cell.strip()))
         except ValueError:
             numbers.append(np.nan)
     return numbers

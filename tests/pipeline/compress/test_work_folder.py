@@ -70,6 +70,17 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
 
 
+def test_a_run_killed_while_it_removed_its_work_can_be_run_again(tmp_path: Path, file: VectorFile) -> None:
+    """The rest of the quantizer's folder was refused as "a folder with other content"."""
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    (tmp_path / "work/quantizer/config.json").unlink()
+    compress(file, tmp_path)
+    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+    assert not (tmp_path / "work").exists()
+
+
 def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=100)

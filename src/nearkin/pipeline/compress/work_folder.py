@@ -6,7 +6,7 @@ interrupted goes on where it stopped, with any number of processes.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.saved_quantizer import load_quantizer
 
 _KIND = "compress checkpoint"
+_CONFIG, _OTHERS = "config.json", ("arrays.safetensors", "manifest.json")  # of the folder, and of its quantizer's
 _FEWEST, _MOST = 4096, 2**20  # rows of a block
 _BLOCKS_PER_RANK = 8
 
@@ -70,7 +71,10 @@ class WorkFolder:
 
     def save_quantizer(self, quantizer: Quantizer) -> None:
         if self.group.rank == 0:
-            quantizer.save(self.path / "quantizer")
+            path = self.path / "quantizer"
+            if not (path / _CONFIG).is_file():  # a removal that was killed
+                _unlink(path / name for name in _OTHERS)
+            quantizer.save(path)
 
     def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
         """Make the blocks that are missing, each rank its share; `empty()` gives an index without rows."""
@@ -124,11 +128,14 @@ def remove_work(path: Path) -> None:
         return
     sweep(path)
     quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
-    config, others = "config.json", ("arrays.safetensors", "manifest.json")
     # config.json first where the rest is no longer whole, and last where it says what the folder is
-    ours = (quantizer / config, *(quantizer / n for n in others), *blocks, *(path / n for n in others), path / config)
-    for file in ours:
-        file.unlink(missing_ok=True)
+    _unlink((quantizer / _CONFIG, *(quantizer / n for n in _OTHERS), *blocks, *(path / n for n in _OTHERS)))
+    _unlink([path / _CONFIG])
     for folder in (quantizer, path):
         with suppress(OSError):  # not there, or not empty: it holds something of the user's
             folder.rmdir()
+
+
+def _unlink(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)
