@@ -133,6 +133,11 @@ def has_unit_rows(X: np.ndarray) -> bool:
     return True
 
 
+def from_tensor(X: ArrayLike) -> ArrayLike:
+    """The array of a torch tensor, without its graph and on the CPU; anything else as it is."""
+    return X.detach().cpu().numpy() if hasattr(X, "detach") else X  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
@@ -142,7 +147,7 @@ def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = Non
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
-    X = X.detach().cpu().numpy() if hasattr(X, "detach") else np.asarray(X)
+    X = np.asarray(from_tensor(X))
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":
@@ -167,7 +172,7 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     try:
         checked = validate_data(
             estimator,
-            X.detach().cpu().numpy() if hasattr(X, "detach") else X,  # pyright: ignore[reportArgumentType]
+            from_tensor(X),  # pyright: ignore[reportArgumentType]
             reset=reset,
             dtype=[np.float32, np.float64],
             order="C",

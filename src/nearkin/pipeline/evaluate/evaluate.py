@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 import nearkin as nk
+from nearkin._check import check_instance
 from nearkin._storage import read_config
 from nearkin._types import Fields, Record
-from nearkin.contracts import Callback
+from nearkin.contracts import BitCodes, Callback
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
 from nearkin.index.probing import probing_curve
@@ -112,9 +113,8 @@ def _check_lengths(
 def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
     """The study of a sample of the base rows, from a fixed seed."""
     rows = base.draw(STUDIED_ROWS, 0)
-    return study_hashing(
-        base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
-    )
+    n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
+    return study_hashing(base.take(rows), n_bits, None if labels is None else labels[rows], callback=callback)
 
 
 def _probing(
