@@ -11,14 +11,7 @@ from typing import Self, cast
 import faiss
 import numpy as np
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_real,
-    check_vectors,
-    warn_of_vanishing,
-)  # fmt: skip
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
