@@ -61,8 +61,7 @@ class Race:
         """Codes in inverted lists: the shortest product codes that keep enough, with more and more lists visited."""
         for rescored in (_ALONE, _RESCORED):
             shortest = self._shortest_in_lists(rescored)
-            for factor in _LONGER if shortest is not None else ():
-                size = math.ceil(factor * shortest)
+            for size in [] if shortest is None else [math.ceil(factor * shortest) for factor in _LONGER]:
                 if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
                     break
 
