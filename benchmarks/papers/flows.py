@@ -137,6 +137,10 @@ def finite(error: float) -> str:
     return f"{error:.1e}" if error < 1e6 else "blown up"
 
 
+def counted_seeds(n: int) -> str:
+    return "one seed" if n == 1 else f"{n} seeds"
+
+
 @from_json("Fig. 3", "papers_flows_rl", "python -m benchmarks.papers --run flows_rl")
 def figure_3(found: Any) -> Findings:
     """Reinforcement learning."""
@@ -180,9 +184,12 @@ def figure_3(found: Any) -> Findings:
     def wins(of: dict[tuple[str, str], float]) -> int:
         return sum(of[task, "stoch-ortRNN"] > of[task, "vanRNN"] for task in tasks)
 
+    tried = counted_seeds(min(Counter((row["task"], row["method"], row["factor"]) for row in found).values()))
     affine = sum(one[task, "affine"] >= one[task, "stoch-ortRNN"] for task in tasks)
     best = (
-        f", and on {wins({key: of[0] for key, of in tuned.items()})} with the best of three for each" if tuned else ""
+        f", and on {wins({key: of[0] for key, of in tuned.items()})} with the best of three for each ({tried} tried)"
+        if tuned
+        else ""
     )
     decides = (
         "The tasks, none of which needs a memory of 200 units: affine is level with or ahead of stoch-ortRNN on "
