@@ -3,6 +3,7 @@
 python -m benchmarks.papers.flows
 """
 
+from collections import Counter
 from statistics import mean, pstdev
 from typing import Any
 
@@ -186,11 +187,10 @@ def figure_3(found: Any) -> Findings:
 
     tried = counted_seeds(min(Counter((row["task"], row["method"], row["factor"]) for row in found).values()))
     affine = sum(one[task, "affine"] >= one[task, "stoch-ortRNN"] for task in tasks)
-    best = (
-        f", and on {wins({key: of[0] for key, of in tuned.items()})} with the best of three for each ({tried} tried)"
-        if tuned
-        else ""
-    )
+    best = ""
+    if tuned:
+        ahead = wins({key: of[0] for key, of in tuned.items()})
+        best = f", and on {ahead} with the best of three for each ({tried} tried)"
     decides = (
         "The tasks, none of which needs a memory of 200 units: affine is level with or ahead of stoch-ortRNN on "
         f"{affine} of {len(tasks)}. Stoch-ortRNN is ahead of vanRNN on {wins(one)} of {len(tasks)} with one step "
