@@ -9,12 +9,12 @@ The formulas are those of `riemannian_descent`, of `retraction.newton_schulz_ort
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 from functools import lru_cache
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numba import njit
-from scipy.special import binom
 from torch import Tensor
 
 LARGEST = 128 * 128  # entries; beyond, torch's products are faster than the BLAS that numba calls
@@ -50,7 +50,8 @@ def inverse_root(dtype: torch.dtype) -> Fit:
     as far as the series does.
     """
     reach = 0.27 if dtype == torch.float32 else 0.0145
-    rest = np.polynomial.Polynomial(binom(-0.5, np.arange(2, 30)))  # of the series, over x^2
+    # the series over x^2: binom(-1/2, j) = (-1/4)^j binom(2 j, j)
+    rest = np.polynomial.Polynomial([(-0.25) ** j * comb(2 * j, j) for j in range(2, 30)])
     a, b, c = np.polynomial.Chebyshev.interpolate(rest, 2, [-reach, reach]).convert(kind=np.polynomial.Polynomial).coef
     x = np.linspace(-reach, reach, 400)  # without 0
     slack = np.abs((1 + x) * (1 - x / 2 + x**2 * (a + b * x + c * x**2)) ** 2 - 1) / x**2
