@@ -147,7 +147,10 @@ def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = Non
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
-    X = np.asarray(from_tensor(X))
+    try:
+        X = np.asarray(from_tensor(X))
+    except NotImplementedError as error:  # torch's, of the meta device
+        raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
     if X.dtype.kind == "c":
         raise ValueError(f"{name} has the complex dtype {X.dtype}; it must be real, pass {name}.real")
     if X.dtype.kind not in "fiub":

@@ -65,6 +65,12 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         ("plot_convergence", {"curves": [1, 2]}),
         ("plot_against_bytes", {"series": ""}),
         ("Index.build", {"keep_vectors": torch.ones(2, 2)}),
+        ("Index.add", {"X": torch.empty(4, 4, device="meta")}),
+        ("recommend", {"left": torch.empty(4, 4, device="meta")}),
+        ("split_given", {"fit_validation": torch.empty(4, 4, device="meta")}),
+        ("plot_error", {"logarithmic": torch.full((4, 4), torch.nan)}),
+        ("comparisons_from_cblearn", {"form": torch.eye(4)}),
+        ("orthogonal_optimizer", {"params": "weights"}),
     ],
     ids=str,
 )

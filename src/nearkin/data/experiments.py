@@ -114,7 +114,7 @@ def comparisons_from_cblearn(X: ArrayLike, y: object = None, *, form: str | None
     and -1, or none where all are true. "odd-one-out" and "most-central": 3 columns, y (m,) the column of the chosen
     object. "pivot": (i, j_1, ..., j_k), y (m,) which of the j, from 0, is nearest to i: one event each.
     """
-    form = form or ("quadruplet" if np.shape(X)[-1:] == (4,) else "triplet")
+    form = ("quadruplet" if np.shape(X)[-1:] == (4,) else "triplet") if form is None else form
     _check.check_choice(form, "form", ("triplet", "quadruplet", "odd-one-out", "most-central", "pivot"))
     if form in ("triplet", "quadruplet"):
         return comparisons_from_array(X, responses=None if y is None else np.asarray(y))

@@ -26,6 +26,7 @@ def split_given(interactions: Interactions, *, fit_validation: bool = False) -> 
     are fitted, and left out of the rankings that the test pairs are judged by.
     """
     check_instance(interactions, "interactions", Interactions)
+    check_instance(fit_validation, "fit_validation", bool, int)
     if interactions.split is None:
         raise ValueError("interactions has no split; read it with split='column', or call split_random(interactions)")
     split = np.where(interactions.split == 1, 0, interactions.split) if fit_validation else interactions.split

@@ -122,6 +122,7 @@ def plot_error(
 
     spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
     """
+    check_instance(logarithmic, "logarithmic", bool, int)
     ax = axes_or_new(ax)
     check_curves(curves, "curves", Mapping)
     if spread is not None:
