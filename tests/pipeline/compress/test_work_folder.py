@@ -1,5 +1,6 @@
 """A compression that is interrupted goes on where it stopped."""
 
+import itertools
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin.data import VectorFile, open_vectors
 from nearkin.pipeline import Steps, compress_file
+from nearkin.pipeline.compress.work_folder import remove_work
 
 
 class Interrupted(Exception):
@@ -70,11 +72,23 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
 
 
-def test_a_run_killed_while_it_removed_its_work_can_be_run_again(tmp_path: Path, file: VectorFile) -> None:
-    """The rest of the quantizer's folder was refused as "a folder with other content"."""
+@pytest.mark.parametrize("killed_at", [1, 3, 6])  # files of seven that are gone
+def test_a_run_killed_while_it_removed_its_work_can_be_run_again(
+    tmp_path: Path, file: VectorFile, monkeypatch: pytest.MonkeyPatch, killed_at: int
+) -> None:
+    """The rest of the quantizer's folder was refused as "a folder with other content", a config.json alone as damage."""
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=5000)
-    (tmp_path / "work/quantizer/config.json").unlink()
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        unlink, count = Path.unlink, itertools.count()
+
+        def killed(self: Path, *, missing_ok: bool = False) -> None:
+            if self.is_file() and next(count) == killed_at:
+                raise Interrupted
+            unlink(self, missing_ok=missing_ok)
+
+        patch.setattr(Path, "unlink", killed)
+        remove_work(tmp_path / "work")
     compress(file, tmp_path)
     compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()

@@ -5,6 +5,7 @@ written whole or not at all, with its checksums in a file beside it: a damaged b
 interrupted goes on where it stopped, with any number of processes.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -40,6 +41,7 @@ class WorkFolder:
         self.block_rows = int(self._config()["block_rows"])
 
     def _start(self, job: Record) -> None:
+        _end_removal(self.path)
         if self.path.exists() and any(self.path.iterdir()):
             found = read_config(self.path, _KIND)["job"]
             if found != job:
@@ -129,11 +131,24 @@ def remove_work(path: Path) -> None:
     sweep(path)
     quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
     # config.json first where the rest is no longer whole, and last where it says what the folder is
-    _unlink((quantizer / _CONFIG, *(quantizer / n for n in _OTHERS), *blocks, *(path / n for n in _OTHERS)))
-    _unlink([path / _CONFIG])
-    for folder in (quantizer, path):
-        with suppress(OSError):  # not there, or not empty: it holds something of the user's
-            folder.rmdir()
+    _unlink((quantizer / _CONFIG, *(quantizer / name for name in _OTHERS)))
+    _rmdir(quantizer)
+    _unlink((*blocks, *(path / name for name in _OTHERS), path / _CONFIG))
+    _rmdir(path)
+
+
+def _end_removal(path: Path) -> None:
+    """Finish a removal that was killed before its last step: a config.json of ours lies there alone."""
+    if path.is_dir() and os.listdir(path) == [_CONFIG]:
+        with suppress(ValueError, RecursionError):
+            found = json.loads((path / _CONFIG).read_text(encoding="utf-8"))
+            if isinstance(found, dict) and found.get("kind") == _KIND:
+                _unlink([path / _CONFIG])
+
+
+def _rmdir(folder: Path) -> None:
+    with suppress(OSError):  # not there, or not empty: it holds something of the user's
+        folder.rmdir()
 
 
 def _unlink(files: Iterable[Path]) -> None:
