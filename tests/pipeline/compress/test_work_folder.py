@@ -76,23 +76,34 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
 def test_a_run_killed_while_it_removed_its_work_can_be_run_again(
     tmp_path: Path, file: VectorFile, monkeypatch: pytest.MonkeyPatch, killed_at: int
 ) -> None:
-    """The rest of the quantizer's folder was refused as "a folder with other content", a config.json alone as damage."""
+    """The rest of the quantizer's folder was refused as one with other content, a config.json alone as damage."""
     with pytest.raises(Interrupted):
         compress(file, tmp_path, after=5000)
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        unlink, count = Path.unlink, itertools.count()
+    unlink, count = Path.unlink, itertools.count()
 
-        def killed(self: Path, *, missing_ok: bool = False) -> None:
-            if self.is_file() and next(count) == killed_at:
-                raise Interrupted
-            unlink(self, missing_ok=missing_ok)
+    def killed(self: Path, *, missing_ok: bool = False) -> None:
+        if self.is_file() and next(count) == killed_at:
+            raise Interrupted
+        unlink(self, missing_ok=missing_ok)
 
+    with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", killed)
-        remove_work(tmp_path / "work")
+        with pytest.raises(Interrupted):
+            remove_work(tmp_path / "work")
     compress(file, tmp_path)
     compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
     assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
     assert not (tmp_path / "work").exists()
+
+
+def test_what_a_run_killed_in_its_first_write_left_is_swept(tmp_path: Path, file: VectorFile) -> None:
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    left = tmp_path / ".work.abcdefgh"
+    (left / "fresh").mkdir(parents=True)
+    (left / "lock").touch()
+    compress(file, tmp_path)
+    assert not left.exists()
 
 
 def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nearkin._distributed import Group
-from nearkin._storage import checksums_of, read_config, replacing, saving_folder, sweep
+from nearkin._storage import checksums_of, read_config, recover, replacing, saving_folder, sweep
 from nearkin._types import Record
 from nearkin.contracts import Callback, Quantizer
 from nearkin.data import VectorFile
@@ -41,6 +41,7 @@ class WorkFolder:
         self.block_rows = int(self._config()["block_rows"])
 
     def _start(self, job: Record) -> None:
+        recover(self.path)
         _end_removal(self.path)
         if self.path.exists() and any(self.path.iterdir()):
             found = read_config(self.path, _KIND)["job"]
