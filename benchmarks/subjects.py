@@ -50,6 +50,7 @@ _SUBJECTS = (
     ),
     Subject("codecs", "The best code at every size"),
     Subject("engines", "A rotation for engines' own codes"),
+    Subject("sweep", "How few bytes are enough", ("--quick --sets sift --draws 5",)),
     Subject(
         "orthogonal",
         "Orthogonal matrices",

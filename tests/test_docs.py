@@ -33,7 +33,8 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     Path("ratings.csv").write_text("\n".join(["user,item,rating", *lines]) + "\n")
     answers = nk.data.comparisons_from_vectors(rng.normal(size=(15, 2)), 500, random_state=0)
     np.savetxt("answers.csv", answers.indices, fmt="%d", delimiter=",")
-    return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"}
+    asked = {"pairs": np.column_stack([np.arange(20), np.arange(20, 40)]), "new_queries": X[:5]}
+    return {"X": X, "Q": X[:20], "y": labels, "more": answers, "__name__": "page"} | asked
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])

@@ -3,6 +3,7 @@
 python -m benchmarks codecs figures
 """
 
+import math
 from pathlib import Path
 
 import matplotlib
@@ -34,7 +35,8 @@ def draw(results: Results) -> Path:
                 panel.plot(*zip(*points[line], strict=True), style, color=colour, label=line)
         panel.set(xscale="log", xlabel="bytes a row", title=name)
         sizes = sorted({size for line in points.values() for size, _ in line})
-        panel.set_xticks(sizes, [str(size) for size in sizes])
+        apart = [size for size, after in zip(sizes, [*sizes[1:], math.inf], strict=True) if after > 1.1 * size]
+        panel.set_xticks(apart, [str(size) for size in apart])  # of sizes that touch, the last is named
         panel.minorticks_off()
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("recall 10@10, codes alone")

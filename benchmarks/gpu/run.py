@@ -112,7 +112,7 @@ def rotations(device: str, small: bool, cache: Path) -> dict[str, Any]:
     """The language model's rows: what is not learned, SGDG and ours."""
     arguments = argparse.Namespace(
         device=device, small=small, smaller=False, quick=False, cache=cache, bits=language_model.BITS,
-        steps=language_model.STEPS, seeds=5, methods="SGDG;newton-schulz, Adam",
+        steps=language_model.STEPS, seeds=5, methods="SGDG;riemannian;riemannian, Adam",
     )  # fmt: skip
     found: dict[str, Any] = {}
     for name in language_model.measure(arguments, found):

@@ -84,7 +84,7 @@ def sorting(seed: int, data: Path, d: int = 256) -> Problem:
     return Problem(seed, [start], batch_loss, full_loss, 0.01, lr=0.5, check_every=5)
 
 
-def copying(seed: int, data: Path, width: int = 48, symbols: int = 4, delay: int = 10, batch: int = 32) -> Problem:
+def copying(seed: int, data: Path, width: int = 48, symbols: int = 2, delay: int = 5, batch: int = 32) -> Problem:
     """An RNN with an orthogonal hidden matrix repeats symbols after a delay; to half the loss of one without memory."""
     del data
     generator = torch.Generator().manual_seed(seed)
@@ -117,5 +117,5 @@ def copying(seed: int, data: Path, width: int = 48, symbols: int = 4, delay: int
         return float(loss(weights[0], *check))
 
     return Problem(
-        seed, [start], batch_loss, full_loss, 0.3, lr=0.05, others=[V, U], other_lr=0.1, check_every=10, seconds=3.0
+        seed, [start], batch_loss, full_loss, 0.23, lr=0.05, others=[V, U], other_lr=0.1, check_every=10, seconds=3.0
     )

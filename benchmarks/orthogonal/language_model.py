@@ -1,6 +1,6 @@
 """Rotations of a language model at 4 bits: loss and perplexity against time, ours beside SGDG, Hadamard and none.
 
-    python -m benchmarks orthogonal language_model                       # a quarter of an hour of one thread
+    python -m benchmarks orthogonal language_model                       # half an hour of one thread
     python -m benchmarks orthogonal language_model --methods SGDG,none   # these rows anew
     python -m benchmarks orthogonal language_model --small --device cpu  # seconds
 
@@ -36,7 +36,7 @@ from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, Stochasti
 NAME = "orthogonal_language_model"
 BITS = 4
 GRID = tuple(0.001 * 4.0**power for power in range(8))  # step lengths, for every method
-STEPS = 40  # SpinQuant: 100
+STEPS = 100  # as SpinQuant has it
 CACHE = Path(__file__).parents[1] / ".cache"
 SMALLER = Shape(d=64, layers=2, heads=2, hidden=128, length=64, steps=400, batch=16)
 SMALL = Shape(d=32, layers=2, heads=2, hidden=64, length=32, steps=30, batch=8)
@@ -54,15 +54,15 @@ class Method:
 ADAM = Adam((0.9, 0.95))
 METHODS = [
     Method("SGDG", SGDG),
-    Method("SGDG, momentum 0.9", lambda p, lr: SGDG(p, lr, momentum=0.9)),
-    Method("newton-schulz", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz")),
-    Method("newton-schulz, momentum 0.9", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=0.9)),
-    Method("newton-schulz, Adam", lambda p, lr: RiemannianDescent(p, lr, "newton-schulz", momentum=ADAM)),
+    Method("SGDG, momentum 0.5", lambda p, lr: SGDG(p, lr, momentum=0.5)),
+    Method("riemannian", lambda p, lr: RiemannianDescent(p, lr, "auto")),
+    Method("riemannian, momentum 0.5", lambda p, lr: RiemannianDescent(p, lr, "auto", momentum=0.5)),
+    Method("riemannian, Adam", lambda p, lr: RiemannianDescent(p, lr, "auto", momentum=ADAM)),
     Method("givens greedy, Adam", lambda p, lr: GivensDescent(p, lr, momentum=ADAM)),
     Method("givens random, Adam", lambda p, lr: GivensDescent(p, lr, "random", momentum=ADAM)),
     Method("flow s=d/log d, Adam", lambda p, lr: StochasticFlow(p, lr, "d/log d", scale="none", momentum=ADAM)),
 ]
-HALVES = ["SGDG", "newton-schulz", "newton-schulz, Adam"]  # which also run with half the steps
+HALVES = ["SGDG", "riemannian", "riemannian, momentum 0.5", "riemannian, Adam"]  # which also run with half the steps
 METHODS += [Method(f"{m.name}, half the steps", m.build, 0.5) for m in METHODS if m.name in HALVES]
 
 
@@ -157,7 +157,7 @@ def compete(task: Task, method: Method, chosen: dict[str, Any], steps: int, seed
     else:
         lr, grid = choose(task, method, max(1, steps // 4))
     count = round(method.steps * steps)
-    runs = [learn(task, method, lr, seed, count, max(1, steps // 4)) for seed in range(1, seeds + 1)]
+    runs = [learn(task, method, lr, seed, count, max(1, steps // 10)) for seed in range(1, seeds + 1)]
     return {"lr": lr, "grid": grid, "steps": count, "runs": runs}
 
 
@@ -215,6 +215,7 @@ def main() -> None:
     limit_threads(arguments.threads)
     arguments.figures.mkdir(parents=True, exist_ok=True)
     name = NAME + ("_quick" if arguments.small or arguments.quick else "_d64" if arguments.smaller else "")
+    name += f"_{arguments.bits}bits" if arguments.bits != BITS and not arguments.smaller else ""
     file = RESULTS / f"{name}.json"
     found: dict[str, Any] = json.loads(file.read_text())["results"] if file.exists() else {}
     settings = {"bits": arguments.bits, "grid": list(GRID), "threads": arguments.threads, "device": arguments.device}

@@ -21,20 +21,36 @@ class PogoRule(torch.optim.Optimizer):
     """POGO (Javaloy & Vergari, arXiv 2602.14656): a Riemannian step, then Newton-Schulz; six products.
 
     Written for tall matrices, with the authors' order of products and lambda = 1/2. Their gradient carries 1/2, which
-    is left out here, so that lr means what it means in the other rules. Momentum acts on the Euclidean gradient.
+    is left out here, so that lr means what it means in the other rules. Momentum acts on the Euclidean gradient. With
+    `beta2` it is their VAdam: Adam on the Euclidean gradient with one second moment, the mean square, for each matrix.
     """
 
-    def __init__(self, params: Any, lr: float, momentum: float = 0.0) -> None:
-        super().__init__(params, {"lr": lr, "momentum": momentum})
+    def __init__(self, params: Any, lr: float, momentum: float = 0.0, beta2: float | None = None) -> None:
+        super().__init__(params, {"lr": lr, "momentum": momentum, "beta2": beta2})
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             for p in group["params"]:
-                X, G = tall(p), tall(_with_momentum(p, p.grad, group["momentum"], self.state[p]))
+                X, G = tall(p), tall(_direction(p, group, self.state[p]))
                 M = X - group["lr"] * (G @ (X.mT @ X) - X @ (G.mT @ X))
                 new = M + 0.5 * (M - M @ (M.mT @ M))
                 p.copy_(new if p.shape[-2] >= p.shape[-1] else new.mT)
+
+
+def _direction(p: nn.Parameter, group: dict[str, Any], state: dict[str, Any]) -> Tensor:
+    """The gradient, its heavy-ball sum, or VAdam's direction."""
+    grad = p.grad if p.grad is not None else torch.zeros_like(p)
+    if group["beta2"] is None:
+        return _with_momentum(p, grad, group["momentum"], state)
+    beta1, beta2 = group["momentum"], group["beta2"]
+    if not state:
+        state |= {"step": 0, "first": torch.zeros_like(grad), "second": grad.new_zeros((*grad.shape[:-2], 1, 1))}
+    state["step"] += 1
+    first = state["first"].mul_(beta1).add_(grad, alpha=1 - beta1) / (1 - beta1 ** state["step"])
+    mean_square = grad.square().mean((-2, -1), keepdim=True)
+    second = state["second"].mul_(beta2).add_(mean_square, alpha=1 - beta2) / (1 - beta2 ** state["step"])
+    return first / (second.sqrt() + 1e-8)
 
 
 class LandingRule(torch.optim.Optimizer):
@@ -129,12 +145,18 @@ Step = Callable[[], None]
 
 
 def from_gradient(build: Callable[[list[nn.Parameter]], Any]) -> Callable[[Tensor, Tensor], Step]:
-    """One step of an optimizer from a given gradient."""
+    """One step of an optimizer from a given gradient, uphill and downhill in turn: always the same one would arrive."""
 
     def make(X: Tensor, G: Tensor) -> Step:
-        p = nn.Parameter(X.clone())
-        p.grad = G
-        return build([p]).step
+        p, gradients = nn.Parameter(X.clone()), [G, -G]
+        optimizer = build([p])
+
+        def step() -> None:
+            gradients.reverse()
+            p.grad = gradients[0]
+            optimizer.step()
+
+        return step
 
     return make
 
@@ -197,7 +219,12 @@ def geotorch_orthogonal(layer: nn.Module) -> None:
 
 def _parametrized(register: Callable[[nn.Module], None], lr: float) -> Callable[[Tensor, Tensor], Step]:
     def make(X: Tensor, G: Tensor) -> Step:
-        peer = Parametrized(X, register, lr)
-        return lambda: peer.step_from(G)
+        peer, gradients = Parametrized(X, register, lr), [G, -G]
+
+        def step() -> None:
+            gradients.reverse()
+            peer.step_from(gradients[0])
+
+        return step
 
     return make

@@ -21,9 +21,11 @@ def tables(results: Results) -> Iterable[Table]:
         ]
         yield table
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
-    for name in ("orthogonal_language_model", "orthogonal_language_model_d64"):
+    for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
         yield from language_model(name, results.read(name) or {})
     yield from cheap(results.read("orthogonal_cheap") or {})
+    yield from streaming(results.read("orthogonal_streaming") or {})
+    yield from evolution(results.read("orthogonal_evolution") or {})
 
 
 def tasks(found: dict[str, dict]) -> Iterable[Table]:
@@ -57,7 +59,8 @@ def language_model(name: str, found: dict[str, Any]) -> Iterable[Table]:
     if not found:
         return
     columns = ["rotations", "loss", "sd", "perplexity", "CPU s", "of it steps", "s to SGDG's loss", "R'R - I", "lr"]
-    title = "Rotations of a rounded language model" + (", d = 64" if name.endswith("d64") else ", d = 256")
+    shape = ", d = 64, 3 bits" if name.endswith("d64") else ", d = 256, " + ("3 bits" if "3bits" in name else "4 bits")
+    title = f"Rotations of a rounded language model{shape}"
     table = Table(name.replace("_", "-"), title, columns, name, "Means of the seeds; the error is the largest.")
     target = _best_sgdg(found)
     for name, row in found.items():
@@ -106,5 +109,30 @@ def cheap(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
         for rows in found.values():
             row = rows[name]
             cells.append(f"{row['gradient']:.2%} / {row['time']:.2%} = {row['gradient'] / row['time']:.2f}")
+        table.rows.append([name, *cells])
+    yield table
+
+
+def streaming(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
+    """Error behind a drifting rotation, and steps a second."""
+    if not found:
+        return
+    title, note = "Behind a drifting rotation: mean error (steps a second)", "Of ||X - R(t)||^2 / (2 d); CPU seconds."
+    table = Table("orthogonal-streaming", title, ["method", *found], "orthogonal_streaming", note)
+    for name in next(iter(found.values())):
+        cells = [f"{rows[name]['error']:.5f} ({number(rows[name]['steps'])})" for rows in found.values()]
+        table.rows.append([name, *cells])
+    yield table
+
+
+def evolution(found: dict[str, dict[str, dict[str, float]]]) -> Iterable[Table]:
+    """Milliseconds of a generation and of its step, and the return, by the side of the policy's matrix."""
+    if not found:
+        return
+    columns = [f"{what}, d = {d}" for d in found for what in ("ms a generation", "of it the step", "return")]
+    table = Table("orthogonal-evolution", "Evolution strategies", ["method", *columns], "orthogonal_evolution")
+    for name in next(iter(found.values())):
+        rows = [rows[name] for rows in found.values()]
+        cells = [cell for row in rows for cell in (number(row["ms"]), number(row["step"]), f"{row['return']:.0f}")]
         table.rows.append([name, *cells])
     yield table

@@ -36,7 +36,7 @@ class Shape:
     heads: int = 4
     hidden: int = 512
     length: int = 128  # of a training sequence, in characters
-    steps: int = 240
+    steps: int = 1200
     batch: int = 8
 
 

@@ -133,6 +133,11 @@ def has_unit_rows(X: np.ndarray) -> bool:
     return True
 
 
+def from_tensor(X: ArrayLike) -> ArrayLike:
+    """The array of a torch tensor, without its graph and on the CPU; anything else as it is."""
+    return X.detach().cpu().numpy() if hasattr(X, "detach") else X  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
@@ -143,7 +148,7 @@ def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = Non
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
     try:
-        X = X.detach().cpu().numpy() if hasattr(X, "detach") else np.asarray(X)
+        X = np.asarray(from_tensor(X))
     except NotImplementedError as error:  # torch's, of the meta device
         raise ValueError(f"{name} has no values ({error}); pass a tensor that holds them") from error
     if X.dtype.kind == "c":
@@ -170,7 +175,7 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
     try:
         checked = validate_data(
             estimator,
-            X.detach().cpu().numpy() if hasattr(X, "detach") else X,  # pyright: ignore[reportArgumentType]
+            from_tensor(X),  # pyright: ignore[reportArgumentType]
             reset=reset,
             dtype=[np.float32, np.float64],
             order="C",

@@ -13,11 +13,11 @@ from nearkin._check import check_integer
 from nearkin._storage import Stored, damage_named, saving_folder, stored, write_arrays
 
 Estimator = TypeVar("Estimator")
-Source = str | os.PathLike | Stored  # a saved folder, or what was read of it
+Source = str | os.PathLike[str] | Stored  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
-def save_estimator(estimator: BaseEstimator, path: str | os.PathLike, kind: str, **about: object) -> None:
+def save_estimator(estimator: BaseEstimator, path: str | os.PathLike[str], kind: str, **about: object) -> None:
     """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
 
     `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a

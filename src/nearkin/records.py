@@ -1,5 +1,7 @@
 """The records that stages exchange: what was observed, in one canonical form."""
 
+# pyright: reportMissingTypeStubs=false
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -7,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._check import check_choice
+from nearkin._check import check_choice, from_tensor
 from nearkin._pairs import (
     Features,
     MatrixLike,
@@ -15,6 +17,7 @@ from nearkin._pairs import (
     check_split,
     check_timestamps,
     check_weights,
+    matrix_entries,
     merge_pairs,
     number_ids,
 )
@@ -154,9 +157,8 @@ class Interactions:
     @classmethod
     def from_matrix(cls, matrix: MatrixLike) -> "Interactions":
         """The record of a sparse (m, n) matrix: its stored entries are the pairs, its values the weights."""
-        matrix = sp.coo_matrix(matrix)
-        m, n = matrix.get_shape()
-        return cls.from_pairs(matrix.row, matrix.col, matrix.data, left_ids=np.arange(m), right_ids=np.arange(n))
+        left, right, weights, (m, n) = matrix_entries(matrix)
+        return cls.from_pairs(left, right, weights, left_ids=np.arange(m), right_ids=np.arange(n))
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -292,7 +294,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
 
     Raises TypeError for other types, ValueError for NaN, fractions, negative numbers or another shape.
     """
-    array = array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)
+    array = np.asarray(from_tensor(array))
     if array.ndim != 2 or array.shape[1] not in (3, 4):
         raise ValueError(
             f"{name} has shape {array.shape}; it must be (m, 3), rows (i, j, k) for d(i, j) < d(i, k), or (m, 4), "

@@ -88,7 +88,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
     [
         (["missing.npy"], "missing.npy does not exist"),
         (["data.npz"], "holds 3 arrays; name one of"),
-        (["data.npz:base", "--bytes", 9], "n_subspaces is 9, more than the 8 columns"),
+        (["data.npz:base", "--bytes", 9], "type --bytes 8, or --method float16"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'none', 'procrustes'"),
         (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; the codes of procrustes are searched by l2"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),

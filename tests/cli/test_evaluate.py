@@ -8,6 +8,9 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import nearkin as nk
+from nearkin.data import VectorFile
+from nearkin.data.formats.rows import array_rows
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors
 from tests.cli.conftest import load, run, run_json
 
 
@@ -179,3 +182,25 @@ def test_without_truth_it_says_what_recall_needs(files: Path, compressed: Callab
     folder, queries = compressed(), f"{files}/data.npz:query"
     assert "For the recall give --base VECTORS" in run("evaluate", folder, queries).stdout
     assert "For the recall" not in run("evaluate", folder, queries, "--base", f"{files}/data.npz:base").stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_hits_of_an_exact_index_are_a_truth(
+    files: Path, compressed: Callable[..., Path], tmp_path: Path, ending: str
+) -> None:
+    """`search --out` of one index judges another: the table was refused as four coordinates."""
+    queries = f"{files}/data.npz:query"
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    run_json("search", compressed("--method", "float16"), queries, "-k", 20, "--out", tmp_path / f"hits.{ending}")
+    by_hits = run_json("evaluate", compressed(), queries, "--truth", tmp_path / f"hits.{ending}", "-k", 10)
+    by_base = run_json("evaluate", compressed(), queries, "--base", f"{files}/data.npz:base", "-k", 10)
+    assert by_hits["10-recall@10"] == pytest.approx(by_base["10-recall@10"], abs=0.02)
+
+
+def test_the_base_of_a_table_in_memory_is_not_changed() -> None:
+    """Truth by cosine divided the rows of the caller's own table by their lengths."""
+    X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
+    before = X.copy()
+    exact_neighbors(VectorFile("X", array_rows(X)), X[:3], 2, "cosine")
+    assert np.array_equal(X, before)

@@ -129,3 +129,19 @@ def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, mo
     assert "MB and" in result.stderr
     assert "MB free; make room" in result.stderr
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["X.npy", "p.csv"]
+
+
+def test_messages_of_the_library_speak_of_options(files: Path, tmp_path: Path) -> None:
+    """compress --bits 32 on 8 columns said: type n_bits=8."""
+    base = f"{files}/data.npz:base"
+    shown = run("compress", base, "--method", "itq", "--bits", 32, "--out", tmp_path / "o")
+    assert "--bits is 32" in shown.stderr
+    assert "type --bits 8 or use --method lsh" in shown.stderr
+    assert "n_bits" not in shown.stderr
+    shown = run("compress", base, "--bytes", 9, "--out", tmp_path / "o")
+    assert "--bytes is 9, which are 9 codes, and the vectors have 8 columns" in shown.stderr
+    assert "type --bytes 8" in shown.stderr
+    shown = run("compress", base, "--bytes", 4, "--coarse", 5000, "--out", tmp_path / "o")
+    assert "fewer than --coarse 5000" in shown.stderr
+    shown = run("compress", base, "--method", "product-residual", "--bytes", 5, "--out", tmp_path / "o")
+    assert "give 6 bytes" in shown.stderr

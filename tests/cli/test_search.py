@@ -99,3 +99,14 @@ def test_n_probe_looks_into_more_cells(files: Path, compressed: Callable[..., Pa
     result = run("search", compressed(), Q, "--n-probe", 3)
     assert result.exit_code == 2
     assert "this index has none; make it with n_lists > 0 (compress --coarse)" in result.stderr
+
+
+def test_an_index_of_fewer_rows_than_are_shown(tmp_path: Path) -> None:
+    """One row: the table of five places ended in "unexpected IndexError"."""
+    (tmp_path / "one.csv").write_text("1,2,3\n")
+    made = run("compress", tmp_path / "one.csv", "--method", "int8", "--out", tmp_path / "idx")
+    assert "1 row of 3 numbers" in made.stdout
+    shown = run("search", tmp_path / "idx", tmp_path / "one.csv")
+    assert shown.exit_code == 0
+    assert "#1" in shown.stdout
+    assert "#2" not in shown.stdout

@@ -13,6 +13,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "cli/test_evaluate.py": "pipeline/evaluate/evaluate pipeline/hits",
     "cli/test_export.py": "export/export export/folders export/registry export/target pipeline/export_folder",
     "cli/test_recommend.py": "cli/answers embedding/saved_towers pipeline/recommend/similar",
+    "cli/test_search.py": "_words",
     "contracts/test_hashers.py": "hashing/base hashing/pca_hash",
     "contracts/test_optimizers.py": "orthogonal/optimizer",
     "contracts/test_ordinal_solvers.py": "embedding/ordinal/gram embedding/ordinal/objective embedding/ordinal/solving "
@@ -60,7 +61,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "pipeline/recommend/test_recommend.py": "pipeline/recommend/sides",
     "pipeline/rotate/test_rotate.py": "pipeline/rotate/engines",
     "pipeline/sweep/test_sweep.py": "pipeline/sweep/choose pipeline/sweep/diagnose pipeline/sweep/page "
-    "pipeline/sweep/race pipeline/sweep/trial",
+    "pipeline/sweep/answer pipeline/sweep/forecast pipeline/sweep/race pipeline/sweep/trial",
     "pipeline/train/test_train.py": "pipeline/left_side pipeline/pages/trained",
     "plots/test_labels.py": "plots/style",
     "quantization/layer/test_layer.py": "quantization/layer/centroids quantization/layer/phases "

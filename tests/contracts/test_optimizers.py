@@ -42,6 +42,7 @@ OPTIMIZERS: dict[str, Build] = {
     "riemannian-qr": lambda p, lr, **o: RiemannianDescent(p, lr, "qr", **o),
     "riemannian-polar": lambda p, lr, **o: RiemannianDescent(p, lr, "polar", **o),
     "riemannian-taylor": lambda p, lr, **o: RiemannianDescent(p, lr, "taylor", **o),
+    "riemannian-auto": lambda p, lr, **o: RiemannianDescent(p, lr, "auto", **o),
     "riemannian-newton-schulz": lambda p, lr, **o: RiemannianDescent(p, lr, "newton-schulz", **o),
 }
 MOMENTS: dict[str, dict[str, Any]] = {

@@ -3,6 +3,7 @@ import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.plots.ordinal import plot_error, plot_map, worst_comparisons
+from nearkin.plots.style import letters_without_font
 
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [5.0, 5.0]])
 
@@ -60,3 +61,9 @@ def test_error_curves(logarithmic):
     assert ax.lines[0].get_xydata().tolist() == [[1, 0.4], [3, 0.2]]
     assert ax.get_ylim()[0] == 0
     assert {text.get_text() for text in ax.get_legend().get_texts()} == {"sgd", "svrg"}
+
+
+def test_letters_that_a_bitmap_cannot_show_are_named() -> None:
+    """embed printed matplotlib's warnings, and map.png showed boxes in silence."""
+    assert letters_without_font(["Straße", "été"]) == ""
+    assert letters_without_font(["東京", "a", "京都"]) == "東京都"

@@ -4,11 +4,18 @@ import torch
 from torch import Tensor
 
 
-def dense_softmax(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float) -> Tensor:
-    """- sum over the pairs of w_ij log (exp(p_i.q_j / t) / sum over j' of b_j' exp(p_i.q_j' / t))."""
-    scores = P @ Q.T / temperature
+def dense_softmax(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float, bias: Tensor | float = 0.0) -> Tensor:
+    """- sum over the pairs of w_ij log (exp(s_ij) / sum over j' of b_j' exp(s_ij')), s_ij = p_i.q_j / t + bias_j."""
+    scores = P @ Q.T / temperature + bias
     masses = (b * torch.exp(scores)).sum(1, keepdim=True)
     return -(W * torch.log(torch.exp(scores) / masses)).sum()
+
+
+def dense_walk(W: Tensor, share: float) -> Tensor:
+    """(m, n) soft labels: `share` of each row's weight goes two steps further, from rights back to lefts and on."""
+    to_rights = W / W.sum(1, keepdim=True).clamp(min=1e-300)
+    to_lefts = (W / W.sum(0, keepdim=True).clamp(min=1e-300)).T
+    return (1 - share) * W + share * W @ to_lefts @ to_rights
 
 
 def dense_sweep(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float, rate: float) -> tuple[Tensor, Tensor]:

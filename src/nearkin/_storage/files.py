@@ -8,7 +8,7 @@ from typing import BinaryIO
 from nearkin._storage.manifest import verify_file
 
 
-def regular_file(path: str | os.PathLike) -> Path:
+def regular_file(path: str | os.PathLike[str]) -> Path:
     """`path` if it is an ordinary file; a FIFO, a socket or a device would block whoever opens it, or never end.
 
     FileNotFoundError if nothing is there, PermissionError if it may not be looked at, and ValueError for a folder, for

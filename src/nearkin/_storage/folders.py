@@ -22,7 +22,7 @@ KINDS = {  # what a folder of ours can hold; another kind is replaced by its own
 }
 
 
-def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
+def check_target(path: str | os.PathLike[str], kind: str | None = None) -> None:
     """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts.
 
     An existing folder must be empty or one of ours: its config.json names a kind of nearkin's (or `kind`) and a format
@@ -47,7 +47,7 @@ def check_target(path: str | os.PathLike, kind: str | None = None) -> None:
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
 
-def check_space(path: str | os.PathLike, n_bytes: int) -> None:
+def check_space(path: str | os.PathLike[str], n_bytes: int) -> None:
     """OSError if the disk where `path` will stand has less than `n_bytes` free: long work can ask before it starts.
 
     What stands at `path` already counts as needed too: it goes only when the new is whole.
@@ -78,7 +78,7 @@ def _check_writable(path: Path) -> None:
         raise OSError(error.errno, text) from error
 
 
-def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:
+def check_apart(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> None:
     """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
     first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
     if first == second:
@@ -88,7 +88,7 @@ def check_apart(one: str | os.PathLike, other: str | os.PathLike) -> None:
             raise ValueError(f"{names[0]} lies in {names[1]}; give folders that lie beside each other")
 
 
-def check_inputs(out: str | os.PathLike, inputs: Iterable[str | os.PathLike]) -> None:
+def check_inputs(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Raise ValueError if an input lies in the folder `out`, which will be replaced."""
     folder = Path(os.path.realpath(out))
     for name in inputs:
@@ -97,7 +97,7 @@ def check_inputs(out: str | os.PathLike, inputs: Iterable[str | os.PathLike]) ->
 
 
 @contextmanager
-def saving_folder(path: str | os.PathLike, kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
+def saving_folder(path: str | os.PathLike[str], kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
     An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
@@ -112,7 +112,7 @@ def saving_folder(path: str | os.PathLike, kind: str, config: Fields, *, growing
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike, kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
+def replacing_folder(path: str | os.PathLike[str], kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
     """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
     check_target(path, kind)
     with replacing(path) as fresh:
@@ -121,7 +121,7 @@ def replacing_folder(path: str | os.PathLike, kind: str | None = None, *, growin
         check_target(path, kind)  # again: the work between may have taken hours
 
 
-def read_config(path: str | os.PathLike, kind: str | None = None) -> Record:
+def read_config(path: str | os.PathLike[str], kind: str | None = None) -> Record:
     """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the

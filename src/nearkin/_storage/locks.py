@@ -17,7 +17,7 @@ _MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a 
 
 
 @contextmanager
-def changing(path: str | os.PathLike) -> Iterator[None]:
+def changing(path: str | os.PathLike[str]) -> Iterator[None]:
     """While the block runs, no other process or thread is in such a block for the same folder; it waits for its turn.
 
     The lock is on the folder itself and ends with the process, so that nothing is left behind. A save puts another

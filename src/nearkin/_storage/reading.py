@@ -12,7 +12,7 @@ Loaded = TypeVar("Loaded")
 _OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError)  # of its content
 
 
-def one_version(path: str | os.PathLike, load: Callable[[Path], Loaded]) -> Loaded:
+def one_version(path: str | os.PathLike[str], load: Callable[[Path], Loaded]) -> Loaded:
     """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
 
     ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.

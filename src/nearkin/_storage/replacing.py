@@ -22,7 +22,7 @@ _CONTENT = {"lock", "fresh", "old"}  # of a workspace
 
 
 @contextmanager
-def replacing(path: str | os.PathLike) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside `path`; when the block ends without error, it becomes `path`.
 
     Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
@@ -51,7 +51,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
             _settle(workspace, path)
 
 
-def recover(path: str | os.PathLike) -> None:
+def recover(path: str | os.PathLike[str]) -> None:
     """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
     path = Path(os.path.realpath(path))
     for workspace in path.parent.glob(f".{glob.escape(path.name)}.????????"):

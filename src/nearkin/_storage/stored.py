@@ -21,7 +21,7 @@ class Stored:
     arrays: dict[str, np.ndarray]
 
 
-def stored(source: str | os.PathLike | Stored, kind: str | None = None) -> Stored:
+def stored(source: str | os.PathLike[str] | Stored, kind: str | None = None) -> Stored:
     """Read a folder whole, of one version; what was read already is given back. ValueError for another kind."""
     found = source if isinstance(source, Stored) else one_version(source, _read)
     if kind is not None and found.config["kind"] != kind:

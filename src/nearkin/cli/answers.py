@@ -20,7 +20,7 @@ def present(screen: Screen, record: Record, answers: Answer | None, k: int, last
         screen.finish(record | {"answers": as_records(answers, record["columns"])})
         return
     who, scores, ids = answers
-    places = [f"#{place}" for place in range(1, min(k, _PLACES) + 1)]
+    places = [f"#{place}" for place in range(1, min(ids.shape[1], _PLACES) + 1)]
     shown = np.where(np.isfinite(scores), ids.astype(str), "")[:_SHOWN, : len(places)]
     rows = [[str(name), *cells] for name, cells in zip(who, shown.tolist(), strict=False)]
     more = "" if len(who) <= _SHOWN and k <= _PLACES else f"{count} in all; --out FILE keeps them."

@@ -107,6 +107,7 @@ def compress(
     chosen = pipeline.find_method(method)
     quantizer = chosen.make(size, seed)
     given = pipeline.open_given(vectors, side)
+    chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     made = pipeline.compress_file(

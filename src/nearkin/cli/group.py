@@ -1,6 +1,7 @@
 """How every command ends: 0, 2 with one line on stderr for bad input, 130 for Ctrl-C; never a traceback."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -14,6 +15,11 @@ from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
 EVERYWHERE = ("--quiet", "--verbose")
+_OPTIONS = {  # parameters of the library's classes
+    "n_bits": "--bits",
+    "n_lists": "--coarse",
+    "n_centroids": "--centroids",
+}
 
 
 class CommandGroup(TyperGroup):
@@ -74,7 +80,7 @@ def _explain(error: BaseException) -> int:
         typer.echo(f"nearkin: {_one_line(usage())}{hint}", err=True)
         return BAD_INPUT
     if isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
-        typer.echo(f"nearkin: {_one_line(str(error) or type(error).__name__)}", err=True)
+        typer.echo(f"nearkin: {_one_line(as_options(str(error)) or type(error).__name__)}", err=True)
         return BAD_INPUT
     typer.echo(f"nearkin: {_unexpected(error)}", err=True)
     return BAD_INPUT
@@ -88,6 +94,19 @@ def _unexpected(error: BaseException) -> str:
         f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault of nearkin's: please report "
         "this line, the command, and what it prints with NEARKIN_DEBUG=1)"
     )
+
+
+def as_options(text: str) -> str:
+    """A message of the library with the options of the command line in place of the parameters of its classes.
+
+    >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
+    '--bits is 32; type --bits 11 or use --method lsh'
+    """
+    text = text.replace("RandomHyperplanes", "--method lsh")
+    for parameter, option in _OPTIONS.items():
+        text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)
+        text = re.sub(rf"\b{parameter}(?= is |$)", option, text)
+    return text
 
 
 def _one_line(text: str) -> str:

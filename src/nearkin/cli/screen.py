@@ -124,7 +124,9 @@ class Screen:
             return
         for part in filter(None, tables):
             is_text = isinstance(part, str)  # the cells of a table are escaped where they are made
-            self._out.print(printable(part) if is_text else part, highlight=False, markup=not is_text)
+            self._out.print(
+                printable(part) if is_text else part, highlight=False, markup=not is_text, soft_wrap=is_text
+            )
 
 
 def read_line(about: object) -> str:

@@ -7,6 +7,7 @@ import typer
 
 import nearkin as nk
 from nearkin._fields import Record
+from nearkin._words import counted
 from nearkin.cli.options import QUERIES, Folder, FormulasAsText, Json, Oversample, Side, Threads
 from nearkin.cli.screen import Screen, read_line, table
 
@@ -87,20 +88,17 @@ def search(
         "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
+    all_of_them = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
     if out is not None:
         nk.pipeline.write_hits(out, scores, ids, names, formulas_as_text=formulas_as_text)
-        screen.finish(record, f"{len(names):,} queries, {k} neighbours each: {out} ({seconds:.2f} s)", understood)
+        screen.finish(record, f"{all_of_them}: {out} ({seconds:.2f} s)", understood)
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
-    columns = ["query", *(f"#{place}" for place in range(1, min(k, _SHOWN) + 1))]
+    columns = ["query", *(f"#{place}" for place in range(1, min(ids.shape[1], _SHOWN) + 1))]
     if as_json:
         hits = zip(names, ids, scores, strict=True)
         record["hits"] = [{"query": name, "ids": i.tolist(), "scores": _finite(s)} for name, i, s in hits]
-    more = (
-        ""
-        if len(names) <= _SHOWN and k <= _SHOWN
-        else f"{len(names):,} queries, {k} neighbours each; --out FILE keeps all."
-    )
+    more = "" if len(names) <= _SHOWN and ids.shape[1] <= _SHOWN else f"{all_of_them}; --out FILE keeps all."
     screen.finish(record, table("Nearest ids", columns, rows), more, understood)
 
 

@@ -1,6 +1,7 @@
 """What comes beside vectors: neighbour lists (the truth), and one value a row (labels, ids)."""
 
 import os
+import re
 
 import numpy as np
 
@@ -13,14 +14,20 @@ from nearkin.data.formats.npz import choose_key, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import PACKED, Locator, locate, unpack_first
+from nearkin.data.tables import read_table
+
+_HITS = ("query", "rank", "id")
 
 
 def read_neighbors(path: str | os.PathLike) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .csv, .tsv, .parquet.
 
-    Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 stands for "no neighbour".
+    Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 stands for "no neighbour". A table
+    with the columns query, rank and id, as `nearkin search --out` writes it, becomes a row a query, in its order.
     """
     where = locate(path)
+    if where.suffix in (".csv", ".tsv", ".parquet") and where.key is None and (hits := _read_hits(where)) is not None:
+        return hits
     if where.suffix in (".npy", ".npz"):
         array = _load(where)
         if array.ndim != 2:
@@ -31,6 +38,33 @@ def read_neighbors(path: str | os.PathLike) -> np.ndarray:
             raise ValueError(f"{where} has shape {rows.shape}; it needs at least one row")
         array = np.concatenate(list(rows.blocks(65536, 0, rows.shape[0])))
     return _whole_or_text(array, where)
+
+
+def _read_hits(where: Locator) -> np.ndarray | None:
+    """The ids (n, k) of a table of hits, what is missing as -1 or ""; None for another table."""
+    if not _names_hits(where):
+        return None
+    columns = read_table(where.path, header=None if where.suffix == ".parquet" else True).columns
+    queries, rank, ids = (columns[name].values for name in _HITS)
+    starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
+    if len(starts) != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
+        raise ValueError(
+            f"{where} has the columns of hits, but not its queries one after the other, each ranked from 1"
+        )
+    row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
+    found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
+    found[row, rank - 1] = ids
+    return found
+
+
+def _names_hits(where: Locator) -> bool:
+    with reading(where):
+        if where.suffix == ".parquet":
+            with open_file(where.path) as file:
+                return set(_HITS) <= set(file.schema_arrow.names)
+        with where.path.open("rb") as file:
+            first = file.readline(1000).decode("utf-8", "replace").strip()
+    return set(_HITS) <= set(re.split(r"[,\t]", first))
 
 
 def read_column(path: str | os.PathLike, n: int | None = None) -> np.ndarray:

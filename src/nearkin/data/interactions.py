@@ -9,6 +9,7 @@ import numpy as np
 
 from nearkin._fields import FileOrFrame
 from nearkin._types import Record
+from nearkin._words import counted
 from nearkin.data.column import Column
 from nearkin.data.delimited import DELIMITERS
 from nearkin.data.feature_tables import read_features
@@ -187,8 +188,8 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
             note
             for note, told in (
                 (f"left aside: {', '.join(notes)}", notes),
-                (f"{left_out} rows below the smallest weight", left_out),
-                (f"{merged} rows repeat a pair and are merged", merged),
+                (f"{counted(left_out, 'row')} below the smallest weight", left_out),
+                (f"{merged:,} {'row repeats' if merged == 1 else 'rows repeat'} a pair and are merged", merged),
                 *((note, True) for column in columns.values() for note in column.doubts()),
             )
             if told

@@ -2,6 +2,8 @@
 
 import re
 
+from nearkin._words import counted
+
 _NAMES = re.compile(
     r"(.*[\W_])?(id|ids|key|uid|uuid|guid|index|idx|row|name|sku|isbn|doi|url|word|token)", re.IGNORECASE
 )
@@ -35,4 +37,4 @@ def understood(source: str, n: int, d: int, ids: str | None, aside: list[str], n
     """One line for people: what a table of vectors was taken for."""
     named = "rows are counted from 0" if ids is None else f"ids in column {ids!r}" if ids else "ids in the first column"
     left = f"; left aside: {', '.join(aside)}" if aside else ""
-    return f"{source}: {n:,} rows of {d:,} numbers{notes}; {named}{left}"
+    return f"{source}: {counted(n, 'row')} of {counted(d, 'number')}{notes}; {named}{left}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from nearkin._check import check_vectors
+from nearkin._check import check_instance, check_vectors
 from nearkin._fields import Extra
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
@@ -56,7 +56,7 @@ class Lance(Target):
             "exact": exact,
         }
         with saving_folder(self.out, KIND, config) as folder:
-            index.quantizer.save(folder / "quantizer")
+            check_instance(index.quantizer, "quantizer", ProductQuantizer).save(folder / "quantizer")
             table = folder / _TABLE
             dataset = lance.write_dataset(_reader(source, callback), str(table))
             dataset.create_index("vector", "IVF_PQ", metric=METRICS[index.metric], **parts)
@@ -135,7 +135,7 @@ def _reader(source: Source, callback: Callback) -> Extra:
     pa = load_extra("pyarrow")
     kind = pa.string() if source.has_text_ids else pa.int64()
     schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
-    rotation = source.index.quantizer.rotation_.astype(np.float64)
+    rotation = check_instance(source.index.quantizer, "quantizer", ProductQuantizer).rotation_.astype(np.float64)
 
     def batches() -> Iterator[Extra]:
         done = 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin._check import check_vectors
 from nearkin._types import ArrayLike
+from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.rescoring import normalised
@@ -46,7 +47,8 @@ class Source:
     @property
     def n_bits(self) -> int | None:
         """Bits of a code; None where the index does not search by Hamming distance."""
-        return self.index.quantizer.n_bits if self.index.metric == "hamming" else None
+        quantizer = self.index.quantizer
+        return quantizer.n_bits if isinstance(quantizer, BitCodes) else None
 
     def need_bits(self, target: str) -> int:
         """The number of bits; ValueError for an index of anything but bits, which `target` cannot hold."""
@@ -120,7 +122,8 @@ class Source:
     def asked(self, Q: ArrayLike) -> np.ndarray:
         """Queries Q (q, d) as an engine is asked them: encoded for bits, normalised for "cosine"."""
         Q = check_vectors(Q, name="queries", n_features=self.d)
-        return self.index.quantizer.encode(Q) if self.n_bits is not None else self._as_asked(Q)
+        quantizer = self.index.quantizer
+        return quantizer.encode(Q) if isinstance(quantizer, BitCodes) else self._as_asked(Q)
 
     def answers(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, k) of the neighbours that the index itself finds, -1 where it finds none."""

@@ -1,5 +1,9 @@
 """The quantizer that an index is built with: the one given, or its copy fitted on the rows."""
 
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
+from typing import cast
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,7 +19,7 @@ def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
     try:
         check_is_fitted(quantizer)
     except NotFittedError:
-        return clone(quantizer).fit(normalised(X) if metric == "cosine" else X)
+        return cast(Quantizer, clone(quantizer)).fit(normalised(X) if metric == "cosine" else X)
     if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
         raise ValueError(
             "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "

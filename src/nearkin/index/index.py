@@ -3,19 +3,15 @@
 What only making an index needs is imported there: it loads scikit-learn, and an index that answers needs none.
 """
 
-import os
-from typing import Any, Self
+# pyright: reportConstantRedefinition=false
 
+import os
+from typing import Self, cast
+
+import faiss
 import numpy as np
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_real,
-    check_vectors,
-    warn_of_vanishing,
-)
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
@@ -39,9 +35,8 @@ class Index:
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes or None.
 
-    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` change it when no
-    search runs, all at once: a search sees the index before or after. What raises, or is interrupted, changes nothing.
-    A callback of a search must not change its index (RuntimeError).
+    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` run alone, and what
+    raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
 
     >>> import numpy as np
     >>> X = np.eye(4, dtype=np.float32)
@@ -134,7 +129,7 @@ class Index:
         return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
 
     @property
-    def quantizer(self) -> Any:
+    def quantizer(self) -> Quantizer | None:
         """The fitted quantizer, or None; that of a loaded index is made when it is first asked for."""
         if isinstance(self._quantizer, SavedQuantizer):
             self._quantizer = self._quantizer.open()
@@ -144,7 +139,7 @@ class Index:
     def bytes_per_vector(self) -> int:
         """Size of one row's code, ids and kept vectors not counted."""
         index = self.faiss_index
-        return int(index.d // 8 if self.metric == "hamming" else index.sa_code_size())
+        return int(index.d // 8 if isinstance(index, faiss.IndexBinary) else index.sa_code_size())
 
     def add(self, X: ArrayLike, ids: ArrayLike | None = None, *, callback: Callback | None = None) -> Self:
         """Add rows X (n, d); `ids` are needed where the index has ids, and refused where it counts 0, 1, 2, ...
@@ -264,7 +259,7 @@ class Index:
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
-            parts = []
+            parts: list[tuple[np.ndarray, np.ndarray]] = []
             for first in range(0, len(Q), _CHUNK // 16):
                 chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
                 parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric))
@@ -288,14 +283,15 @@ class Index:
     def _candidates(self, Q: np.ndarray, k: int, asymmetric: bool) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
         if asymmetric:
-            return self.quantizer.search(Q, faiss_rows.flat_codes(self.faiss_index), k, asymmetric=True)
+            codes = faiss_rows.flat_codes(self.faiss_index)
+            return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
         if self.metric == "hamming":
-            return self.faiss_index.search(self.quantizer.encode(Q), k)
+            return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
         scores, positions = self.faiss_index.search(Q, k)
         scores[positions < 0] = np.inf if self.metric == "l2" else -np.inf  # FAISS fills up with the largest float
         return scores, positions
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and where there are any the quantizer's
         own folder and the kept rows in vectors.npy.
 
@@ -315,14 +311,14 @@ class Index:
                 if self.kept is not None:
                     self.kept.save(folder / "vectors.npy")
 
-    def explore(self, vectors: ArrayLike | None = None, **options: Any) -> object:
+    def explore(self, vectors: ArrayLike | None = None, **options: object) -> object:
         """What `nearkin explore` shows, for a notebook's last line: see `nearkin.web.explore.explore` (extra web)."""
         import nearkin  # the page stands above this package: users' convenience, not a dependency
 
         return nearkin.web.load("explore").explore(self, vectors, **options)
 
     @classmethod
-    def load(cls, path: str | os.PathLike, *, verify: bool = True) -> Self:
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.
 
         All files are compared with the checksums in the folder's manifest, kept vectors block by block when they are
@@ -337,11 +333,9 @@ class Index:
         self.ids, self._next_id = parts.ids, parts.next_id
         return self
 
-    # ---- what changes rows ------------------------------------------------------------------------------------------
-
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
         """What FAISS takes for rows X (n, d): codes, or the rows themselves, where it has none or makes its own."""
-        parts = []
+        parts: list[np.ndarray] = []
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
@@ -361,8 +355,8 @@ class Index:
         try:
             if self.quantizer is None:
                 self.faiss_index.add(codes)
-            elif self.metric != "hamming" and faiss_rows.takes_rows_only(self.faiss_index):
-                self.quantizer.add_to(self.faiss_index, codes)
+            elif isinstance(self.quantizer, VectorCodes) and faiss_rows.takes_rows_only(self.faiss_index):
+                self.quantizer.add_to(cast(faiss.Index, self.faiss_index), codes)
             else:
                 faiss_rows.add_codes(self.faiss_index, codes)
             self.kept = None if kept is None else kept.with_rows(X)

@@ -42,7 +42,7 @@ def probing_curve(
             "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
         )
     counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
-    curve = []
+    curve: list[Probing] = []
     try:
         for count in counts:
             index.n_probe = count

@@ -92,13 +92,12 @@ def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
     """The FAISS index, under the users' ids where they are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner
-    if isinstance(
-        inner, faiss.IndexBinary
-    ):  # a map wants an empty index at first: it gets a stand-in, then the real one
+    if isinstance(inner, faiss.IndexBinary):  # a map wants an empty index at first: a stand-in, then the real one
         wrapped = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
+        wrapped.index = inner
     else:
         wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))
-    wrapped.index = inner
+        wrapped.index = inner
     faiss.copy_array_to_vector(ids, wrapped.id_map)
     wrapped.ntotal = inner.ntotal
     return wrapped

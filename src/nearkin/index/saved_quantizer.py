@@ -35,7 +35,7 @@ class SavedQuantizer:
         return maker(self.content) if name == "load" else maker.load(self.content)
 
 
-def read_quantizer(path: str | os.PathLike) -> SavedQuantizer:
+def read_quantizer(path: str | os.PathLike[str]) -> SavedQuantizer:
     """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
     found = stored(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
@@ -45,6 +45,6 @@ def read_quantizer(path: str | os.PathLike) -> SavedQuantizer:
         return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
 
 
-def load_quantizer(path: str | os.PathLike) -> Quantizer:
+def load_quantizer(path: str | os.PathLike[str]) -> Quantizer:
     """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
     return read_quantizer(path).open()

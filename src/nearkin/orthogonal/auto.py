@@ -34,9 +34,9 @@ def orthogonal_optimizer(
     showed.
 
     "auto" is RiemannianDescent with the "newton-schulz" retraction: the cheapest step that follows the whole gradient
-    on nearly every shape, and about level with "qr" in the time to a loss (25 % ahead to 11 % behind); thin matrices
-    never form a d x d matrix. docs/orthogonal.md has the table, and says where POGO's rule is faster (matrices of side
-    about 100 and less). With `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than
+    on nearly every shape; thin matrices never form a d x d matrix. docs/orthogonal.md has the table of the time to a
+    loss, and says where POGO's rule is faster; `retraction="auto"` takes less time there on square matrices. With
+    `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than
     d^3, it is StochasticFlow with s = d / log d, whose steps cost O(d^2 s): a cheap step, not a fast method (at
     d = 256, on a task whose gradient costs d^2, it stayed behind).
 

@@ -43,16 +43,12 @@ def check_gradients(active: Sequence[tuple[Record, Tensor]], step: int) -> None:
     if len(due) > 1 and math.isfinite(get_total_norm([p.grad for _, p in due if p.grad is not None])):
         return
     for number, p in due:
-        _check_gradient_of(p, number)
+        if p.grad is not None and not math.isfinite(torch.linalg.vector_norm(p.grad, dtype=working_dtype(p))):
+            _refuse(p.grad, number, working_dtype(p))
 
 
-def _check_gradient_of(p: Tensor, number: int) -> None:
-    grad = p.grad
-    if grad is None:
-        return
-    dtype = working_dtype(p)
-    if math.isfinite(torch.linalg.vector_norm(grad, dtype=dtype)):
-        return
+def _refuse(grad: Tensor, number: int, dtype: torch.dtype) -> None:
+    """ValueError for a gradient whose norm is not finite, unless only the sum of its squares is too large."""
     if not bool(torch.isfinite(grad).all()):
         raise ValueError(
             f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "

@@ -18,6 +18,8 @@ def as_tall(
     """
     if layout == "convolution":
         p = p.flatten(1)
+    if p.ndim == 2:
+        return (p if p.shape[0] >= p.shape[1] else p.mT).unsqueeze(0)
     matrices = p.reshape(-1, *p.shape[-2:])
     return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
 

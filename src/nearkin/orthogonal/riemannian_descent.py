@@ -22,6 +22,7 @@ from nearkin.orthogonal.retraction import (
     TOLERANCE,
     left_step,
     newton_schulz_unseen,
+    probing_signs,
     qr_orthonormalize,
     right_step,
 )
@@ -57,7 +58,8 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
         factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
-        notice. The fastest on square parameters; on tall ones it is "exp".
+        notice. The fastest on square parameters; on tall ones it is "exp". "auto" is "taylor" for square parameters and
+        "newton-schulz" for others.
     momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
     foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
@@ -108,7 +110,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         super().__init__(params, {**defaults, **own}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
-        check_choice(group["retraction"], "retraction", RETRACTIONS)
+        check_choice(group["retraction"], "retraction", ("auto", *RETRACTIONS))
         if group["capturable"] and (group["retraction"] != "newton-schulz" or group.get("betas") is not None):
             raise ValueError(
                 f"capturable is True with retraction={group['retraction']!r} and betas={group.get('betas')!r}; only "
@@ -119,24 +121,32 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         if group.get("capturable"):
             return _descend_unseen(X, G, group, state)
         entrywise = X.shape[-2] == X.shape[-1] or group.get("betas") is None
-        if entrywise and group["retraction"] == "newton-schulz" and is_small(X) and G.is_contiguous():
+        compiled = ("newton-schulz", "taylor") if X.shape[-2] == X.shape[-1] else ("newton-schulz",)
+        if entrywise and _retraction(X, group) in compiled and is_small(X) and G.is_contiguous():
             return _descend_small(X, G, group, state)
         if len(X) > 1:
             return _descend(X, G, group, state)
         return _descend(X[0], G[0], group, state)[None]  # products of batches cost half as much again at d = 64
 
 
+def _retraction(X: Tensor, group: Record) -> str:
+    name = group["retraction"]
+    if name != "auto":
+        return name
+    return "taylor" if X.shape[-2] == X.shape[-1] else "newton-schulz"
+
+
 def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
     if X.shape[-2] == X.shape[-1]:
         direction, length = _skew_direction(right_skew(X, G), group, state)
-        return right_step(X, direction, length, group["retraction"])
+        return right_step(X, direction, length, _retraction(X, group))
     M = first_moment(G, group, state)
     batch = (-1, *X.shape[-2:])
     raw = [] if group.get("betas") is None else list(drop_normal(X, G).view(batch))
     length = step_length(raw, group, state)
     if isinstance(length, Tensor):
         M, length = (M.view(batch) * length[:, None, None]).view(X.shape), 1.0
-    return left_step(X, M, length, group["retraction"])
+    return left_step(X, M, length, _retraction(X, group))
 
 
 def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -160,18 +170,30 @@ def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor
         if name not in state:
             state[name] = torch.zeros_like(X if len(X) > 1 else X[0])
     first, second = (*(state[name] for name in names), None, None)[:2]
-    moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype])
-    return moved if done else qr_orthonormalize(moved)
+    if _retraction(X, group) == "newton-schulz":
+        moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype])
+        return moved if done else qr_orthonormalize(moved)
+    signs = probing_signs(X.shape[-1], X.dtype, X.device).view(-1)
+    moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype], signs)
+    return moved if done else right_step(X, *_direction(right_skew(X, G), group, state), "taylor")
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
     """Return (direction (b, d, d), length) from the skew gradient A, with moments entry by entry."""
-    M = first_moment(A, group, state)
+    first_moment(A, group, state)
+    if group.get("betas") is not None:
+        if "second_moment" not in state:
+            state["second_moment"] = torch.zeros_like(A)
+        beta2 = group["betas"][1]
+        state["second_moment"].mul_(beta2).addcmul_(A, A, value=1 - beta2)
+    return _direction(A, group, state)
+
+
+def _direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
+    """`_skew_direction` once the moments are up to date."""
     if group.get("betas") is None:
-        return M, group["lr"]
+        return state["momentum"] if group["momentum"] else A, group["lr"]
     beta1, beta2 = group["betas"]
-    if "second_moment" not in state:
-        state["second_moment"] = torch.zeros_like(A)
-    v = state["second_moment"].mul_(beta2).addcmul_(A, A, value=1 - beta2)
     scale = (1 - beta2 ** state["step"]) ** 0.5
-    return M / (v.sqrt() / scale + group["eps"]), group["lr"] / (1 - beta1 ** state["step"])
+    direction = state["momentum"] / (state["second_moment"].sqrt() / scale + group["eps"])
+    return direction, group["lr"] / (1 - beta1 ** state["step"])

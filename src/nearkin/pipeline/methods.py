@@ -1,25 +1,38 @@
 """The methods that turn vectors into codes, by the names that the command line and reports use."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin._types import Seed
+from nearkin._words import counted
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
 
 @dataclass(frozen=True)
 class Method:
-    """How to make an unfitted quantizer of a given code size."""
+    """How to make an unfitted quantizer of a given code size; `sizes(d)`: bytes that a code of d columns may have."""
 
     name: str
     summary: str
     make: Callable[["CodeSize", Seed], Any]  # (size, random_state) -> estimator
     metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
+    sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
+
+    def check(self, size: "CodeSize", d: int) -> None:
+        """ValueError for a product code of more codes than there are columns, in the words of the command line."""
+        if self.name not in _ROTATIONS or size.n_bytes is None:
+            return
+        codes = subspaces(size.n_bytes, size.n_centroids)
+        if codes > d:
+            raise ValueError(
+                f"--bytes is {size.n_bytes}, which are {codes} codes, and the vectors have {counted(d, 'column')}, a "
+                f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
+            )
 
 
 @dataclass(frozen=True)
@@ -47,12 +60,34 @@ def _product(rotation: str | None) -> Callable[[CodeSize, Seed], Any]:
 
 
 def _residual(size: CodeSize, random_state: Seed) -> Any:
-    if size.n_coarse is not None:
-        raise ValueError("coarse cells are for product quantization; leave coarse out with a residual code")
+    return nk.quantization.ResidualQuantizer(
+        _codebooks(size), size.n_centroids, n_lists=size.n_coarse or 0, random_state=random_state
+    )
+
+
+def _product_residual(size: CodeSize, random_state: Seed) -> Any:
+    """Four codebooks a part, the most that divide the bytes: more keep more neighbours, and search is slower."""
+    codebooks = _codebooks(size)
+    each = _each(codebooks)
+    if each is None:
+        raise ValueError(
+            f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _EACH))} codebooks: "
+            f"give {codebooks + 1} bytes, or take --method residual, which has any size"
+        )
+    return nk.quantization.ProductResidualQuantizer(
+        codebooks // each, each, size.n_centroids, n_lists=size.n_coarse or 0, random_state=random_state
+    )
+
+
+def _each(codebooks: int) -> int | None:
+    """Codebooks of a part; None where they cannot be dealt out to parts."""
+    return next((count for count in _EACH if codebooks % count == 0), None)
+
+
+def _codebooks(size: CodeSize) -> int:
     _check_one_size(size)
     n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
-    codebooks = subspaces(n_bytes, size.n_centroids)
-    return nk.quantization.ResidualQuantizer(codebooks, size.n_centroids, random_state=random_state)
+    return subspaces(n_bytes, size.n_centroids)
 
 
 def _best(size: CodeSize, random_state: Seed) -> BestCode:
@@ -121,6 +156,11 @@ _ROTATIONS = {
 }
 
 
+_EACH = (4, 3, 2)  # codebooks of a part of a product residual code
+_LONGEST = (
+    16  # bytes of a residual code that are worth trying: beyond, product residual codes keep as much, in less time
+)
+
 SCALARS = {  # name -> bits a column, whatever size is asked for; and what it does
     "int4": (4, "every column rounded to 4 bits"),
     "int6": (6, "every column rounded to 6 bits"),
@@ -135,10 +175,29 @@ def methods() -> dict[str, Method]:
     hashes = {
         entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
     }
-    scalars = {name: Method(name, text, _scalar(bits), _BYTES) for name, (bits, text) in SCALARS.items()}
+    scalars = {
+        name: Method(name, text, _scalar(bits), _BYTES, _bytes_of(bits)) for name, (bits, text) in SCALARS.items()
+    }
     raced = {"best": Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES)}
-    raced["residual"] = Method("residual", "codes of what the codes before left over (slow search)", _residual, _BYTES)
+    raced["residual"] = Method(
+        "residual",
+        "codes of what the codes before left over (slow search)",
+        _residual,
+        _BYTES,
+        lambda d: range(1, _LONGEST + 1),
+    )
+    raced["product-residual"] = Method(
+        "product-residual",
+        "residual codes in each part of rotated rows (between product and residual codes)",
+        _product_residual,
+        _BYTES,
+        lambda d: [n for n in range(_EACH[0], _EACH[0] * d + 1) if (each := _each(n)) and n // each <= d],
+    )
     return products | scalars | raced | hashes
+
+
+def _bytes_of(bits: int) -> Callable[[int], Sequence[int]]:
+    return lambda d: [math.ceil(d * bits / 8)]
 
 
 def find_method(name: str) -> Method:

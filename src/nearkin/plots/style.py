@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from nearkin._check import check_instance
 from nearkin._types import Record
@@ -71,6 +72,13 @@ def any_script() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         yield
+
+
+def letters_without_font(texts: Iterable[str]) -> str:
+    """The letters, each once, that matplotlib's font lacks: a bitmap shows boxes for them."""
+    known = get_font(findfont(FontProperties()))
+    letters = dict.fromkeys(letter for text in texts for letter in text if letter.isprintable())
+    return "".join(letter for letter in letters if not known.get_char_index(ord(letter)))
 
 
 def legend(ax: Axes, **options: Any) -> None:

@@ -9,6 +9,7 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame
 from nearkin._pairs import as_ids, unique_ids
 from nearkin._types import ArrayLike, Record
+from nearkin._words import counted
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons.forms import FORMS, expand_form, orient
 from nearkin.data.comparisons.ratings import rated_quadruplets
@@ -137,8 +138,8 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
     aside = [*table.notes, *roles.aside]
     notes = [note for column in roles.objects if column.values.ndim == 1 for note in column.doubts()]
     notes += [f"left aside: {', '.join(aside)}"] if aside else []
-    notes += [f"{found.n_dropped} rows that repeat an object are dropped"] if found.n_dropped else []
-    notes += [f"{len(roles.objects[0])} ratings"] if roles.rating is not None else []
+    notes += [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
+    notes += [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
     return Reading(
         source=table.name,
         kind="comparisons",

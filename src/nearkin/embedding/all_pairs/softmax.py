@@ -28,7 +28,14 @@ class LeftSlope(NamedTuple):
 class SoftmaxLoss:
     """Cross-entropy of each observed pair's right among all rights, at a temperature t:
 
-    L(P, Q) = sum_i w_i log sum_j b_j exp(p_i.q_j / t) - sum over observed of w_ij p_i.q_j / t,  w_i = sum_j w_ij
+    L(P, Q) = sum_i w_i log sum_j b_j exp(s_ij) - sum_ij y_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
+
+    where y = w is what was observed, or with `walk` = g
+
+    y = (1 - g) w + g w D_right^-1 w^T D_left^-1 w,  D the sums of w over rows and columns,
+
+    which gives the share g of a row's weight to where two more steps on the graph of pairs lead: the linear filter of
+    GF-CF (Shen et al. 2021) as soft labels, never written down. The rows' sums stay w_i.
 
     The positive part is linear in P and in Q, so it costs two sparse products; each row's mass log sum_j is summed
     once a row, not once a pair. Over all rights a pass costs O(m n k). `among` names the rights, or lefts, that stand
@@ -41,6 +48,8 @@ class SoftmaxLoss:
     temperature : t, greater than 0; 0.1 to 0.3 suit rows of length 1
     weights : w_ij (nnz,) in row order; default 1
     b : (n,) what a right counts in the sums; default 1, and 0 leaves it out
+    bias : (n,) c_j, added to a right's scores; default 0
+    walk : g, from 0 to 1
 
     >>> import numpy as np, scipy.sparse as sp, torch
     >>> loss = SoftmaxLoss(sp.csr_matrix(np.eye(2)), temperature=1.0)
@@ -55,16 +64,22 @@ class SoftmaxLoss:
         temperature: float,
         weights: ArrayLike | None = None,
         b: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        walk: float = 0.0,
     ) -> None:
         self.pairs, _ = observed_pairs(observed)
         self.temperature = check_real(temperature, "temperature", above=0)
         (_, n), nnz = self.pairs.shape, len(self.pairs.indices)
         self.weights = vector(1.0 if weights is None else weights, "weights", nnz)
         self.b = vector(1.0 if b is None else b, "b", n)
+        self.bias = vector(0.0 if bias is None else bias, "bias", n, low=None)
+        self.walk = check_real(walk, "walk", low=0, high=1)
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights = self.pairs.times_right(self.weights, ones[:n])[:, 0]
-        self.right_weights = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
-        self.lefts, self.rights = (torch.nonzero(w > 0)[:, 0] for w in (self.left_weights, self.b))
+        self._observed = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
+        self.right_weights = self._to_rights(ones[: self.pairs.shape[0]])[:, 0]
+        self.lefts: Tensor = torch.nonzero(self.left_weights > 0)[:, 0]
+        self.rights: Tensor = torch.nonzero(self.b > 0)[:, 0]
         if not len(self.rights):
             raise ValueError("b is 0 for every right; at least one must be greater than 0")
 
@@ -82,10 +97,11 @@ class SoftmaxLoss:
         self._check(P, Q)
         among = self.rights if among is None else among
         scale = math.log(len(self.rights) / len(among))
-        push, log_masses = _expected(P, Q[among], self.temperature, (self.b[among].log() + scale).to(P))
+        offsets = (self.b[among].log() + self.bias[among] + scale).to(P)
+        push, log_masses = _expected(P, Q[among], self.temperature, offsets)
         weights = self.left_weights.to(P)
-        pull = self.pairs.times_right(self.weights.to(P), Q)
-        value = (weights * log_masses).sum(dtype=torch.float64)
+        pull = self._to_lefts(Q)
+        value = (weights * log_masses).sum(dtype=torch.float64) - self.right_weights @ self.bias
         value -= (pull * P).sum(dtype=torch.float64) / self.temperature
         return LeftSlope(push.mul_(weights[:, None]).sub_(pull), log_masses, float(value))
 
@@ -96,13 +112,38 @@ class SoftmaxLoss:
         scale = math.log(len(self.lefts) / len(among))
         shares = self.left_weights[among].log() + scale - log_masses[among]
         push = _summed(Q, P[among], self.temperature, shares.to(P))
-        b = self.b.to(P)[:, None]
+        b = (self.b * self.bias.exp()).to(P)[:, None]
         push = torch.where(b > 0, push.mul_(b), 0)  # one that is in no sum may score beyond all masses
-        return push.sub_(self.pairs.times_left(self.weights.to(P), P))
+        return push.sub_(self._to_rights(P))
+
+    def _to_lefts(self, Q: Tensor) -> Tensor:
+        """(m, k) y Q."""
+        w = self.weights.to(Q)
+        once = self.pairs.times_right(w, Q)
+        if not self.walk:
+            return once
+        back = self.pairs.times_left(w, _divided(once, self.left_weights))
+        thrice = self.pairs.times_right(w, _divided(back, self._observed))
+        return once.mul_(1 - self.walk).add_(thrice, alpha=self.walk)
+
+    def _to_rights(self, P: Tensor) -> Tensor:
+        """(n, k) y^T P."""
+        w = self.weights.to(P)
+        once = self.pairs.times_left(w, P)
+        if not self.walk:
+            return once
+        back = self.pairs.times_right(w, _divided(once, self._observed))
+        thrice = self.pairs.times_left(w, _divided(back, self.left_weights))
+        return once.mul_(1 - self.walk).add_(thrice, alpha=self.walk)
 
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
         check_embedding(Q, "Q", self.pairs.shape[1], P)
+
+
+def _divided(X: Tensor, sums: Tensor) -> Tensor:
+    """The rows of X by their sums; one without any stays 0."""
+    return X * torch.where(sums > 0, 1 / sums, 0).to(X)[:, None]
 
 
 def _expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:

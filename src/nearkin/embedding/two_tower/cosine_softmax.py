@@ -21,17 +21,26 @@ class CosineSoftmax(BaseEstimator):
     Sharp where the squared loss is not: a score far below the best costs nothing, so few dimensions rank many rights.
     It is trained by `SphereSweeps`, on id tables, without an index; see `nearkin.embedding.all_pairs.softmax`.
 
+    With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
+    cosines then need not say how popular it is. The bias is one of the n_components: the last number of a row is 1 on
+    the left and temperature times the bias on the right, and the n_components - 1 before it have length 1.
+
     Parameters
     ----------
-    temperature : what cosines are divided by, at least 0.03; 0.1 suits long sparse tables, 0.2 small ones with
+    temperature : what cosines are divided by, at least 0.03; 0.12 suits long sparse tables, 0.3 small ones with
         long histories; choose it on validation pairs
     cost_power : a right counts d_j^power in the sums, d_j its number of pairs, so that popular rights are recommended
         less; 0 counts all alike
+    bias_power : how far popular rights lead where cosines are equal; 0 for rows of length 1 and no bias
+    walk : share of a left's target that lies where two more steps on the graph of pairs lead, from 0 to 1; see
+        `nearkin.embedding.SoftmaxLoss`
     weighting : the record's weights as importance of a pair, "log" | "linear" | "none"
     """
 
     temperature: float = 0.15
     cost_power: float = 0.0
+    bias_power: float = 0.5
+    walk: float = 0.0
     weighting: str = "log"
 
     name: ClassVar[str] = "cosine-softmax"
@@ -39,10 +48,15 @@ class CosineSoftmax(BaseEstimator):
     def objective(self, interactions: Interactions) -> Objective:
         """Weights and costs, as the all-pairs loss has them."""
         check_real(self.temperature, "temperature", low=LOWEST)
+        check_real(self.bias_power, "bias_power", low=-2, high=2)
         return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
 
     def from_objective(self, objective: Objective) -> SoftmaxLoss:
         """The loss of these pairs; rights without a pair are left out of the sums."""
         pairs = objective.interactions
-        b = np.where(np.diff(pairs.columns.indptr) > 0, objective.b, 0.0)
-        return SoftmaxLoss(pairs, temperature=self.temperature, weights=objective.weights, b=b)
+        degrees = np.diff(pairs.columns.indptr)
+        bias = self.bias_power * np.log(np.maximum(degrees, 1))
+        return SoftmaxLoss(
+            pairs, temperature=self.temperature, weights=objective.weights, b=np.where(degrees > 0, objective.b, 0.0),
+            bias=bias - bias.mean(), walk=self.walk,
+        )  # fmt: skip

@@ -17,7 +17,6 @@ from nearkin.contracts import Callback
 from nearkin.data.interaction_split import split_random
 from nearkin.embedding.two_tower.checkpoint import Checkpoint, described
 from nearkin.embedding.two_tower.choice import Choices
-from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.towers import Side, Tower
@@ -129,12 +128,7 @@ def make_plan(
     module, weight = None, 1.0
     if choices.index is not None:
         module, weight = deepcopy(choices.index.module), choices.index.distortion_weight
-    loss, sampled, softmax = choices.loss, None, None
-    if isinstance(loss, CosineSoftmax):
-        softmax = loss
-    elif not isinstance(loss, AllPairs):
-        sampled = loss
-    return Plan(objective, strength, left, right, start, sampled, module, weight, generator, group, softmax)
+    return Plan(objective, strength, left, right, start, choices.loss, module, weight, generator, group)
 
 
 def made_from(choices: Choices, interactions: Interactions, validation: Interactions | None) -> Record:

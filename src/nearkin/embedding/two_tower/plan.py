@@ -8,9 +8,9 @@ from torch import Tensor
 
 from nearkin._distributed import Group
 from nearkin.contracts import TrainableIndex
-from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
 from nearkin.embedding.two_tower.batch_losses.batch_loss import AbstractBatchLoss
-from nearkin.embedding.two_tower.objective import Objective
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
+from nearkin.embedding.two_tower.objective import AllPairs, Objective
 from nearkin.embedding.two_tower.tower_pair import TowerPair
 from nearkin.embedding.two_tower.towers import ResidualTower, Side
 
@@ -19,12 +19,6 @@ class BatchLossSettings(Protocol):
     """`loss=` of a sampled kind: what makes the loss of a batch."""
 
     def from_objective(self, objective: Objective) -> AbstractBatchLoss: ...
-
-
-class SoftmaxSettings(Protocol):
-    """`loss=` of a softmax over all rights: what makes it."""
-
-    def from_objective(self, objective: Objective) -> SoftmaxLoss: ...
 
 
 @dataclass(frozen=True)
@@ -36,12 +30,11 @@ class Plan:
     left: Side
     right: Side
     start: tuple[Tensor, Tensor]  # tables (m, k) and (n, k)
-    sampled: BatchLossSettings | None  # None for a loss over all pairs
+    loss: AllPairs | CosineSoftmax | BatchLossSettings
     index: TrainableIndex | None
     distortion_weight: float
     generator: torch.Generator
     group: Group
-    softmax: SoftmaxSettings | None = None  # None for any other loss
 
     def pair(self, group: Group | None = None) -> TowerPair:
         """The towers as one objective; id tables begin at `start`. `group` shares the work, by default the plan's."""

@@ -18,6 +18,7 @@ from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_space, check_target
 from nearkin._types import Fields, Record, Seed
+from nearkin._words import counted
 from nearkin.cell_sums import block_rows
 from nearkin.contracts import CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
 from nearkin.data import VectorFile
@@ -119,8 +120,8 @@ def _check_enough(source: VectorFile, n_centroids: int) -> None:
     if len(source) < n_centroids:
         fewer = "--centroids 16, or " if len(source) >= 16 else ""
         raise ValueError(
-            f"{source.name} has {len(source)} rows, and {n_centroids} centroids are learned from at least as many; "
-            f"type {fewer}--method int8, which learns no centroids"
+            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
+            f"as many; type {fewer}--method int8, which learns no centroids"
         )
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 from matplotlib.figure import Figure
 
 import nearkin as nk
@@ -20,7 +21,7 @@ from nearkin.embedding.ordinal.bootstrap import error_interval
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.pipeline.embed.towers_folder import TABLES
 from nearkin.plots.ordinal import plot_error, plot_map
-from nearkin.plots.style import dress
+from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons
 
 SHARES = (0.1, 0.2, 0.4, 0.7)  # of the answers, for the curve; the whole is the main run
@@ -69,6 +70,10 @@ def embed_comparisons(
     model.dimension_curve_ = curve or model.dimension_curve_
     record = _describe(path, out, answers, model) | judged
     record["notes"] = record["notes"] + _in_words(judged)
+    if missing := letters_without_font(map(str, model.objects_.tolist())):
+        record["notes"].append(
+            f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not"
+        )
     if model.rater_reliability_ is not None:
         record["rater_reliability"] = {str(rater): weight for rater, weight in model.rater_reliability_.items()}
     if next_queries:
@@ -179,7 +184,8 @@ def _draw_curves(curves: dict[str, dict[str, float]], stem: Path) -> None:
 
 
 def _save(figure: Any, stem: Path) -> None:
-    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-    figure.patch.set_alpha(1)  # a page shines through the SVG; a bitmap stands alone
-    figure.patch.set_facecolor("white")
-    figure.savefig(stem.with_suffix(".png"), dpi=150)
+    with any_script(), matplotlib.rc_context({"svg.fonttype": "none"}):  # a browser has the fonts that are missing here
+        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+        figure.patch.set_alpha(1)  # a page shines through the SVG; a bitmap stands alone
+        figure.patch.set_facecolor("white")
+        figure.savefig(stem.with_suffix(".png"), dpi=150)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 import nearkin as nk
+from nearkin._check import check_instance
 from nearkin._storage import read_config
 from nearkin._types import Fields, Record
-from nearkin.contracts import Callback
+from nearkin._words import counted
+from nearkin.contracts import BitCodes, Callback
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
 from nearkin.index.probing import probing_curve
@@ -94,10 +96,12 @@ def _check_lengths(
     query_labels: np.ndarray | None,
 ) -> None:
     if truth is not None and len(truth) != len(Q):
-        raise ValueError(f"truth has {len(truth)} rows and there are {len(Q)} queries; give one row a query")
+        raise ValueError(
+            f"truth has {counted(len(truth), 'row')} and there are {len(Q):,} queries; give one row a query"
+        )
     if base is not None and len(base) != len(index):
         raise ValueError(
-            f"{base.name} has {len(base)} rows and the index {len(index)}; give the vectors it was made of"
+            f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
         )
     if (labels is None) != (query_labels is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
@@ -112,9 +116,8 @@ def _check_lengths(
 def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
     """The study of a sample of the base rows, from a fixed seed."""
     rows = base.draw(STUDIED_ROWS, 0)
-    return study_hashing(
-        base.take(rows), index.quantizer.n_bits, None if labels is None else labels[rows], callback=callback
-    )
+    n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
+    return study_hashing(base.take(rows), n_bits, None if labels is None else labels[rows], callback=callback)
 
 
 def _probing(

@@ -6,7 +6,8 @@ import faiss
 import numpy as np
 
 from nearkin import metrics
-from nearkin.contracts import Callback, ignore
+from nearkin._check import check_instance
+from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.index.index import Index
 from nearkin.pipeline.evaluate.neighbours import CUTS
 
@@ -60,7 +61,8 @@ def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels
 
 def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
     codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
-    ranks = metrics.hamming_histograms(index.quantizer.encode(Q), codes, query_labels, labels)
+    asked = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
+    ranks = metrics.hamming_histograms(asked, codes, query_labels, labels)
     record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
     record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
     return record | {"mAP": float(ranks.average_precision().mean())}

@@ -8,6 +8,7 @@ import numpy as np
 from nearkin import metrics
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Fields, Record
+from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
@@ -37,6 +38,7 @@ def exact_neighbors(
     start = 0
     for chunk in file.chunks():
         if metric == "cosine":
+            chunk = chunk.copy()  # of a table in memory it is the caller's
             faiss.normalize_L2(chunk)
         values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k, len(chunk)), metric=kind)
         scores = np.hstack([scores, sign * values])
@@ -93,5 +95,7 @@ def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequenc
     for row in searches:
         name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
         kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
-        rows.append([name, f"{row['bytes_per_vector']:g} bytes{kept}", *(row[measure] for measure in measures)])
+        rows.append(
+            [name, f"{counted(row['bytes_per_vector'], 'byte')}{kept}", *(row[measure] for measure in measures)]
+        )
     return ["search", "needs", *measures], rows

@@ -1,6 +1,6 @@
-"""From trials to an answer: the cheapest code that keeps enough neighbours, and the frontier around it."""
+"""From trials to an answer: the cheapest code that keeps enough neighbours, the fastest, the frontier around them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nearkin._types import Record
@@ -16,6 +16,11 @@ class Choice:
     trial: Trial
     oversample: int = 1
 
+    @property
+    def rate(self) -> float:
+        """Queries a second."""
+        return self.trial.rates.get(self.oversample, 0.0)
+
     def vectors_bytes(self, d: int) -> int:
         """Bytes a row of the exact vectors that must be kept, on disk."""
         return 4 * d if self.oversample > 1 else 0
@@ -25,34 +30,53 @@ class Choice:
         return {
             "method": self.trial.method,
             "bytes": self.trial.n_bytes,
+            "lists": self.trial.code.n_lists,
+            "n_probe": self.trial.n_probe,
             "oversample": self.oversample,
             "recall": self.trial.mean(self.oversample),
             "recall_low": self.trial.low(self.oversample),
             "kept_vectors_bytes": self.vectors_bytes(d),
-            "queries_per_second": self.trial.queries_per_second,
+            "queries_per_second": self.rate,
         }
 
 
-def choose(trials: Sequence[Trial], target: float, *, rescored: bool = False) -> Choice | None:
-    """The choice of fewest bytes a code whose recall is above `target` with confidence; None if there is none.
+def choose(
+    trials: Sequence[Trial], target: float, *, rescored: bool = False, rate: float = 0.0, fastest: bool = False
+) -> Choice | None:
+    """The choice of fewest bytes a row whose recall is above `target` with confidence; None if there is none.
 
-    `rescored`: with exact vectors kept; each trial is then searched with the least oversampling that is enough. Of
-    equally short codes the faster one is chosen.
+    `rescored`: with exact vectors kept; each trial is then searched with the least oversampling that is enough. `rate`:
+    queries a second that it must manage. Of equally short codes the faster one is chosen. `fastest`: the choice of
+    most queries a second in place of the shortest.
     """
-    found = []
-    for trial in trials:
-        depths = [o for o in trial.recall if o <= (MAX_OVERSAMPLE if rescored else 1)]
-        enough = [o for o in depths if trial.low(o) >= target and (o > 1 or not rescored)]
-        if enough:
-            found.append(Choice(trial, enough[0]))
-    return min(found, key=lambda c: (c.trial.n_bytes, c.oversample, -c.trial.queries_per_second), default=None)
+    found = [choice for trial in trials for choice in _enough(trial, target, rescored) if choice.rate >= rate]
+    if fastest:
+        return max(found, key=lambda c: c.rate, default=None)
+    return min(found, key=lambda c: (c.trial.stored, c.oversample, -c.rate), default=None)
 
 
-def frontier(trials: Sequence[Trial]) -> list[Trial]:
-    """The trials that no other beats in both bytes and recall by codes alone, shortest first."""
-    best, kept = -1.0, []
-    for trial in sorted(trials, key=lambda t: (t.n_bytes, -t.mean())):
+def judged_at(trial: Trial, rescored: bool) -> int:
+    """The oversampling by which it is judged whether a trial keeps enough: the deepest that a choice may have."""
+    return max(o for o in trial.recall if o <= (MAX_OVERSAMPLE if rescored else 1))
+
+
+def _enough(trial: Trial, target: float, rescored: bool) -> Iterator[Choice]:
+    """The trial with the least oversampling that is enough."""
+    for o in trial.recall:
+        if (o > 1 or not rescored) and o <= judged_at(trial, rescored) and trial.low(o) >= target:
+            yield Choice(trial, o)
+            return
+
+
+def frontier(trials: Sequence[Trial], *, by: str = "bytes") -> list[Trial]:
+    """The trials that no other beats in recall by codes alone and in bytes, shortest first, or in speed, fastest first.
+
+    `by`: "bytes" or "speed".
+    """
+    cost = {trial: trial.stored if by == "bytes" else -trial.queries_per_second for trial in trials}
+    best, found = -1.0, []
+    for trial in sorted(trials, key=lambda trial: (cost[trial], -trial.mean())):
         if trial.mean() > best:
             best = trial.mean()
-            kept.append(trial)
-    return kept
+            found.append(trial)
+    return found

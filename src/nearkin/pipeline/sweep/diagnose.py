@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from nearkin._types import Record
+from nearkin._words import counted
 
 _ROWS = 20_000  # of a sample: the figures below are averages
 
@@ -36,15 +37,15 @@ class Diagnosis:
     def sentences(self) -> list[str]:
         """What they mean, for people."""
         said = [
-            f"{self.rows:,} vectors of {self.dimensions} columns; about {self.effective_dimension:.0f} directions "
-            "carry the variance"
+            f"{counted(self.rows, 'vector')} of {counted(self.dimensions, 'column')}; the variance lies along about "
+            f"{counted(round(self.effective_dimension), 'direction')}"
         ]
         if self.unit_length:
             said.append("all rows have length 1: l2, ip and cosine give the same neighbours")
         if self.mean_share > 0.5:
             said.append(f"{self.mean_share:.0%} of the squared length is the mean row; the codes are centred")
         if self.constant_columns:
-            said.append(f"{self.constant_columns} columns never change and cost nothing")
+            said.append(f"{counted(self.constant_columns, 'column')} without any change")
         if self.query_shift > 0.1:
             said.append(
                 f"the queries are of another kind than the rows (their means are {self.query_shift:.2f} of the "

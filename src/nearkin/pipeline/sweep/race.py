@@ -1,87 +1,188 @@
-"""Which codes are tried, and in which order: doubling sizes first, then finer ones where the answer lies."""
+"""Which codes are trained: few rows say how recall grows with the bytes, whole trainings close in on the target."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from nearkin.contracts import Callback, ignore
-from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
-from nearkin.pipeline.sweep.choose import Choice, choose
-from nearkin.pipeline.sweep.trial import Trial, measure
+from nearkin.pipeline.methods import SCALARS, find_method
+from nearkin.pipeline.sweep.choose import Choice, choose, judged_at
+from nearkin.pipeline.sweep.forecast import Forecast
+from nearkin.pipeline.sweep.trial import Code, Trial
 
-FIXED = {name: bits for name, (bits, _) in SCALARS.items()}  # methods whose size follows from d: bits a column
-METHODS = ("procrustes", *FIXED)
-FINE = 1.1  # refined until the next shorter code that was tried is shorter by less than this factor
-_SMALLEST = 4  # bytes
+METHODS = ("procrustes", "residual", "product-residual", *SCALARS)
+FINE = 1.05  # closed in until the next shorter code that was tried is shorter by less than this factor
+MOST_BYTES = 512  # of a code that is learned
+_IN_LISTS = "procrustes"  # the method that is tried in inverted lists
+_LONGER = (1.0, 1.1, 1.25)  # times the bytes that are enough without lists, tried one after the other in lists
+_ALONE, _RESCORED = False, True
+_SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time, after which a question is closed; the rest is for lists
+_NEAR = 0.7  # of the first method's size: codes that keep as much are not much shorter
+_WHOLE = 5.0  # times the seconds of a light training, until a whole one was measured
+
+
+class Measuring(Protocol):
+    """What trains and judges codes: a `Bench`, or one that remembers."""
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial: ...
+
+    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]: ...
 
 
 class Race:
-    """Trials of methods on (training rows, all rows), judged by Q (q, d) and its exact neighbours truth (q, k).
+    """Trials of methods on rows of d columns, measured by `bench`.
 
-    `trials` are those measured, `out_of_time` whether some that were wanted were not, because `seconds` were over.
+    `trials` are the codes trained whole, `scouts` those learned from few rows, `out_of_time` whether some that were
+    wanted were not trained, because `seconds` were over.
     """
 
     def __init__(
-        self,
-        rows: tuple[np.ndarray, np.ndarray],
-        Q: np.ndarray,
-        truth: np.ndarray,
-        target: float,
-        metric: str,
-        random_state: int,
-        seconds: float,
-        callback: Callback = ignore,
+        self, bench: Measuring, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
     ) -> None:
-        self._rows, self._Q, self._truth = rows, Q, truth
-        self._target, self._metric, self._seed = target, metric, random_state
-        self._end, self._callback = time.perf_counter() + seconds, callback
+        self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
+        self._start, self._seconds = time.perf_counter(), seconds
+        self._forecast = {_ALONE: Forecast(), _RESCORED: Forecast()}
+        self.scouts: list[Trial] = []
         self.trials: list[Trial] = []
         self.out_of_time = False
 
     def run(self, methods: Sequence[str]) -> None:
-        """Measure what the answer needs: codes that cost little to train first, so that there is an answer early."""
-        d = self._rows[1].shape[1]
-        for method in (m for m in FIXED if m in methods):
-            if self._best() is None:
-                self._until_enough(method, [math.ceil(d * FIXED[method] / 8)])
-        for method in (m for m in methods if m not in FIXED):
-            best = self._best()
-            limit = max(_SMALLEST, d // 2) if best is None else best.trial.n_bytes
-            self._until_enough(method, [size for i in range(32) if (size := _SMALLEST * 2**i) <= limit])
-        self._refine(lambda: choose(self.trials, self._target))
-        self._refine(lambda: choose(self.trials, self._target, rescored=True))
+        """Measure what the answers need: codes that cost little to train first, so that there is an answer early."""
+        for method in methods:
+            if method in SCALARS and self._best(_ALONE) is None:
+                self._try(Code(method, self._most(method)), 1.0)
+        learned = [method for method in methods if method not in SCALARS]
+        self._scout(learned)
+        for rescored in (_ALONE, _RESCORED):
+            self._close_in(learned, rescored)
 
-    def _best(self) -> Choice | None:
-        return choose(self.trials, self._target)
+    def race_lists(self, n_lists: int) -> None:
+        """Codes in inverted lists: the shortest product codes that keep enough, with more and more lists visited."""
+        for rescored in (_ALONE, _RESCORED):
+            shortest = self._shortest_in_lists(rescored)
+            for size in [] if shortest is None else [math.ceil(factor * shortest) for factor in _LONGER]:
+                if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
+                    break
 
-    def _until_enough(self, method: str, sizes: Sequence[int]) -> None:
-        for size in sizes:
-            trial = self._try(method, size)
-            if trial is None or trial.low() >= self._target:
-                return
+    def _shortest_in_lists(self, rescored: bool) -> int | None:
+        """Bytes of the shortest product code that keeps enough without lists: measured, else as few rows foretell."""
+        flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
+        best = choose(flat, self._target, rescored=rescored)
+        if best is not None:
+            return best.trial.n_bytes
+        return self._expected(_IN_LISTS, rescored, 0, self._most(_IN_LISTS) + 1)
 
-    def _refine(self, best: Callable[[], Choice | None]) -> None:
-        """Halve the gap (of logarithms) between the best choice and the next shorter code of its method."""
-        while (choice := best()) is not None and choice.trial.method not in FIXED:
-            size, method = choice.trial.n_bytes, choice.trial.method
-            below = max((t.n_bytes for t in self.trials if t.method == method and t.n_bytes < size), default=0)
-            between = round(math.sqrt(max(below, 1) * size))
-            if size <= FINE * below or between in (below, size) or size <= _SMALLEST:
-                return
-            if self._try(method, between) is None:
-                return
+    def _probe(self, code: Code, rescored: bool) -> bool:
+        """Judge a code with 1, 2, 3, 4, 6, 8, ... lists visited, until enough neighbours are kept."""
+        if not self._has_time(code, 1.0):
+            return False
+        steps = [count for i in range(20) for count in (2**i, 3 * 2 ** (i - 1)) if count == int(count)]
+        probes = [int(count) for count in steps if count <= code.n_lists // 2]
+        for trial in self._bench.measure_lists(code, probes):
+            self._keep(trial)
+            if choose([trial], self._target, rescored=rescored) is not None:
+                return True
+        return False
 
-    def _try(self, method: str, n_bytes: int) -> Trial | None:
-        """The trial of a method at a size; None if there is no time for it, judged by the longest so far."""
-        longest = max((trial.seconds for trial in self.trials), default=0.0)
-        if time.perf_counter() + longest > self._end:
+    def _best(self, rescored: bool) -> Choice | None:
+        return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
+
+    def _scout(self, methods: Sequence[str]) -> None:
+        """Codes learned from few rows: the first method at doubling sizes, others where its answers seem to lie."""
+        if not methods:
+            return
+        best = self._best(_ALONE)
+        limit = self._most(methods[0]) if best is None else min(best.trial.n_bytes, self._most(methods[0]))
+        size = 1
+        while size <= limit and self._look(Code(methods[0], size)) and self.scouts[-1].low() < self._target:
+            size *= 2
+        for method in methods[1:]:
+            for rescored in (_ALONE, _RESCORED):
+                expected = self._expected(methods[0], rescored, 0, limit + 1) or limit
+                near = [size for size in self._sizes(method) if _NEAR * expected <= size <= expected]
+                if near and not any(t.code == (method, near[-1], 0) for t in self.scouts):
+                    self._look(Code(method, near[-1]))
+
+    def _look(self, code: Code) -> bool:
+        """Measure a code learned from few rows; False if there was no time."""
+        if time.perf_counter() - self._start > self._seconds / 2:
             self.out_of_time = True
+            return False
+        trial = self._bench.measure(code, light=True)
+        self.scouts.append(trial)
+        for rescored, forecast in self._forecast.items():
+            forecast.light.setdefault(code.method, {})[code.n_bytes] = trial.low(judged_at(trial, rescored))
+        self._callback(len(self.scouts) + len(self.trials), {"bytes": code.n_bytes, "recall": trial.mean()})
+        return True
+
+    def _close_in(self, methods: Sequence[str], rescored: bool) -> None:
+        """Train the code that is expected to be the shortest that keeps enough, until none shorter is expected to."""
+        while not rescored or any(judged_at(trial, rescored) > 1 for trial in [*self.scouts, *self.trials]):
+            wanted = [(size, method) for method in methods if (size := self._next(method, rescored)) is not None]
+            if not wanted:
+                return
+            n_bytes, method = min(wanted)
+            if not self._try(Code(method, n_bytes), _SHARES[rescored]):
+                return
+
+    def _next(self, method: str, rescored: bool) -> int | None:
+        """The size of a method to train next; None where no shorter code than the best is expected of it."""
+        whole = [trial for trial in self.trials if trial.method == method]
+        if method != _IN_LISTS and any(trial.queries_per_second < self._rate for trial in whole):
+            return None  # too slow, and longer codes are slower
+        mine = {t.n_bytes: choose([t], self._target, rescored=rescored) is not None for t in whole}
+        best = self._best(rescored)
+        above = min([size for size, enough in mine.items() if enough], default=self._most(method) + 1)
+        above = above if best is None else min(above, best.trial.n_bytes)
+        below = max((size for size, enough in mine.items() if not enough and size < above), default=0)
+        between = [size for size in self._sizes(method) if below < size < above]
+        if not between or above <= FINE * below:
             return None
-        size = CodeSize(None if method in FIXED else n_bytes)
-        quantizer = find_method(method).make(size, self._seed)
-        trial = measure(method, n_bytes, quantizer, self._rows, self._Q, self._truth, metric=self._metric)
+        expected = self._expected(method, rescored, below, above)
+        if expected is not None:
+            return expected
+        return between[-1] if mine.get(above) and below not in mine else None
+
+    def _expected(self, method: str, rescored: bool, below: int, above: int) -> int | None:
+        """The smallest size between, of those the method has, that is expected to keep enough."""
+        forecast = self._forecast[rescored]
+        sizes = (size for size in self._sizes(method) if below < size < above)
+        return next((size for size in sizes if forecast.recall(method, size) >= self._target), None)
+
+    def _sizes(self, method: str) -> Sequence[int]:
+        return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]
+
+    def _most(self, method: str) -> int:
+        return max(self._sizes(method), default=0)
+
+    def _try(self, code: Code, share: float) -> bool:
+        """Train and judge a code, if it is done before `share` of the time is over."""
+        if not self._has_time(code, share):
+            return False
+        self._keep(self._bench.measure(code))
+        return True
+
+    def _keep(self, trial: Trial) -> None:
         self.trials.append(trial)
-        self._callback(len(self.trials), {"bytes": n_bytes, "recall": trial.mean()})
-        return trial
+        if not trial.code.n_lists:
+            for rescored, forecast in self._forecast.items():
+                recall = trial.low(judged_at(trial, rescored))
+                forecast.whole.setdefault(trial.method, {})[trial.n_bytes] = recall
+        self._callback(len(self.scouts) + len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean()})
+
+    def _has_time(self, code: Code, share: float) -> bool:
+        """Whether a whole training would end in time, judged by the code of that method that is nearest in size."""
+        whole = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method]
+        light = [(t.n_bytes, _WHOLE * t.seconds) for t in self.scouts if t.method == code.method]
+        size, taken = min(whole or light, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
+        taken *= max(1.0, code.n_bytes / size)
+        if time.perf_counter() - self._start + taken <= share * self._seconds:
+            return True
+        self.out_of_time = True
+        return False
+
+
+def lists_for(n: int) -> int:
+    """About four times the square root of n rows, a power of two."""
+    return 2 ** round(math.log2(4 * math.sqrt(n)))

@@ -1,32 +1,40 @@
 """The whole of `nearkin sweep`: rows and queries in, the cheapest code that keeps enough neighbours out."""
 
-import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-import nearkin as nk
 from nearkin._check import check_choice, check_integer, check_real, check_vectors
 from nearkin._types import ArrayLike, Record
+from nearkin._words import counted
 from nearkin.data import VectorFile
+from nearkin.data.formats.rows import array_rows
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.compress import TRAIN_ROWS
-from nearkin.pipeline.evaluate.neighbours import search_in_batches
-from nearkin.pipeline.methods import find_method
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors
+from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.steps import Steps
+from nearkin.pipeline.sweep.answer import Answer, Typed, worth_saying
 from nearkin.pipeline.sweep.choose import Choice, choose, frontier
 from nearkin.pipeline.sweep.diagnose import Diagnosis, diagnose
-from nearkin.pipeline.sweep.race import FIXED, METHODS, Race
-from nearkin.pipeline.sweep.trial import Trial
+from nearkin.pipeline.sweep.race import METHODS, Race, lists_for
+from nearkin.pipeline.sweep.trial import Bench, Trial
 
 MAX_ROWS = 200_000  # of a larger file so many are drawn
-HELD_OUT = 1_000  # rows that stand in for queries where none are given
+HELD_OUT = 1_000  # rows that stand in for queries where none are given, at least; of a large file a fiftieth
+LISTS_FROM = 20_000  # rows from which inverted lists are tried
+CENTROIDS = 256  # of a learned code, each learned from a row at least
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was asked, what the data are like, every trial, and the two answers."""
+    """What was asked, what the data are like, every trial, and the answers.
+
+    `choice` is the cheapest by codes alone, `with_vectors` with exact vectors kept; `fastest` and
+    `fastest_with_vectors` are those of most queries a second. None where nothing that was tried keeps enough.
+    """
 
     target: float
     k: int
@@ -36,80 +44,115 @@ class Sweep:
     rows_in_file: int
     diagnosis: Diagnosis
     trials: list[Trial]
-    choice: Choice | None  # by codes alone
-    with_vectors: Choice | None  # with exact vectors kept for rescoring
+    n_scouts: int
     out_of_time: bool
+    rate: float = 0.0
+    random_state: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def choice(self) -> Choice | None:
+        """The cheapest by codes alone."""
+        return choose(self.trials, self.target, rate=self.rate)
+
+    @property
+    def with_vectors(self) -> Choice | None:
+        """The cheapest with exact vectors kept."""
+        return choose(self.trials, self.target, rescored=True, rate=self.rate)
+
+    @property
+    def fastest(self) -> Choice | None:
+        """Most queries a second by codes alone."""
+        return choose(self.trials, self.target, fastest=True)
+
+    @property
+    def fastest_with_vectors(self) -> Choice | None:
+        """Most queries a second with exact vectors kept."""
+        return choose(self.trials, self.target, rescored=True, fastest=True)
 
     def judged_by(self) -> str:
         """By what queries, and among how many rows."""
         rows, what = self.diagnosis.rows, "rows held out of the file" if self.queries_are_rows else "queries"
-        among = f"{rows:,} rows"
+        among = counted(rows, "row")
         if self.rows_in_file > rows + self.n_queries * self.queries_are_rows:
             among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
         return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
 
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
-        """Every trial as a table, columns and rows, shortest code first.
+        """Every code that was trained as a table, columns and rows, shortest code first.
 
         "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors.
         """
         deepest = sorted({o for trial in self.trials for o in trial.recall if o in (4, 16)})
-        columns = ["bytes", "method", "codes", "at least", *(f"x{o}" for o in deepest)]
-        ordered = sorted(self.trials, key=lambda t: (t.n_bytes, t.method))
-        return [*columns, "q/s", "train s"], [
+        in_lists = any(trial.code.n_lists for trial in self.trials)
+        columns = ["bytes", "method", *(["lists", "probes"] if in_lists else []), "codes", "at least"]
+        ordered = sorted(self.trials, key=lambda t: (t.stored, t.method, t.n_probe or 0))
+        return [*columns, *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
-                t.n_bytes, t.method, round(t.mean(), 4), round(t.low(), 4),
+                t.n_bytes, t.method, *([t.code.n_lists or None, t.n_probe] if in_lists else []),
+                round(t.mean(), 4), round(t.low(), 4),
                 *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
                 round(t.queries_per_second), round(t.seconds, 1),
             ]
             for t in ordered
         ]  # fmt: skip
 
-    def answers(self, vectors: str) -> list[str]:
-        """The two answers in words, each with the command that makes it."""
-        lines, n, d = [], self.diagnosis.rows, self.diagnosis.dimensions
-        for choice, how in ((self.choice, "by codes alone"), (self.with_vectors, "with exact vectors kept on disk")):
-            if choice is None:
-                lines.append(f"No code that was tried keeps {self.target:g} {how}.")
-                continue
-            megabytes = n * choice.vectors_bytes(d) / 1e6
-            size = f"{choice.trial.n_bytes} bytes a vector" + (
-                f" + {megabytes:,.1f} MB of vectors" if megabytes else ""
-            )
-            then = f", searched with --oversample {choice.oversample}" if choice.oversample > 1 else ""
-            lines.append(
-                f"Cheapest {how}: {size}{then}; recall {choice.trial.mean(choice.oversample):.4f} (at least "
-                f"{choice.trial.low(choice.oversample):.4f} with 97.5 % confidence): {self.command(choice, vectors)}"
+    def answers(self, vectors: str, queries: str | None = None) -> list[Answer]:
+        """The answers in words, each with the commands that make and judge it."""
+        typed = Typed(vectors, queries, self.k, self.metric, self.random_state)
+        d, made = self.diagnosis.dimensions, []
+        for how, cheapest, fastest in (
+            ("by codes alone", self.choice, self.fastest),
+            ("with exact vectors kept on disk", self.with_vectors, self.fastest_with_vectors),
+        ):
+            if cheapest is None:
+                needed = f" at {self.rate:,.0f} queries a second" if self.rate else ""
+                made.append(Answer(f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
+            shown = [("Cheapest", cheapest)]
+            if worth_saying(cheapest, fastest):
+                shown.append(("Fastest", fastest))
+            for word, choice in shown:
+                if choice is not None:
+                    megabytes = self.diagnosis.rows * choice.vectors_bytes(d) / 1e6
+                    made.append(typed.said(f"{word} {how}", choice, megabytes))
+        return made
+
+    def notes(self) -> list[str]:
+        """What else is to be known of the answers."""
+        said = []
+        if self.queries_are_rows:
+            said.append(
+                "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
+                "figures that `nearkin evaluate` repeats."
             )
         if self.out_of_time:
-            lines.append("Time was over before all sizes were tried; --seconds gives it more.")
-        return lines
+            said.append("Time was over before all codes were tried; --minutes gives it more.")
+        return said
 
-    def command(self, choice: Choice, vectors: str) -> str:
-        """What to type to make the index of a choice."""
-        size = "" if choice.trial.method in FIXED else f" --bytes {choice.trial.n_bytes}"
-        metric = "" if self.metric == "l2" else f" --metric {self.metric}"
-        kept = " --keep-vectors" if choice.oversample > 1 else ""
-        return f"nearkin compress {shlex.quote(vectors)} --method {choice.trial.method}{size}{metric}{kept} --out idx"
-
-    def record(self, vectors: str) -> Record:
+    def record(self, vectors: str, queries: str | None = None) -> Record:
         """Everything as JSON holds it."""
-        d = self.diagnosis.dimensions
-        answers = {"choice": self.choice, "choice_with_vectors": self.with_vectors}
+        d, typed = self.diagnosis.dimensions, Typed(vectors, queries, self.k, self.metric, self.random_state)
+        answers = {
+            "choice": self.choice,
+            "choice_with_vectors": self.with_vectors,
+            "fastest": self.fastest,
+            "fastest_with_vectors": self.fastest_with_vectors,
+        }
         return {
             "data": vectors,
             "target": self.target,
             "k": self.k,
             "metric": self.metric,
+            "wanted_per_second": self.rate,
             "queries": self.n_queries,
             "queries_are_rows": self.queries_are_rows,
             "rows_in_file": self.rows_in_file,
             "diagnosis": self.diagnosis.record(),
             "trials": [trial.record() for trial in self.trials],
+            "scouts": self.n_scouts,
             "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
             **{
-                name: None if found is None else found.record(d) | {"command": self.command(found, vectors)}
+                name: None if found is None else found.record(d) | {"command": typed.compress(found)}
                 for name, found in answers.items()
             },
             "out_of_time": self.out_of_time,
@@ -125,36 +168,45 @@ def sweep(
     k: int = 10,
     metric: str = "l2",
     methods: Sequence[str] = METHODS,
+    rate: float = 0.0,
     seconds: float = 300.0,
     random_state: int = 0,
     steps: Steps | None = None,
 ) -> Sweep:
     """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
 
-    `Q` (q, d) are queries; without them 1,000 rows are held out of the file and stand in. Methods and sizes are raced
-    on all rows (200,000 of a larger file) until the answer is fine to a tenth, or `seconds` are over. A choice counts
-    only if its recall lies above the target with 97.5 % confidence, so that queries that were not seen keep as much.
-    Raises ValueError for queries of another width, a target outside (0, 1), or a method whose codes do not rank by
-    `metric`.
+    `Q` (q, d) are queries; without them rows are held out of the file and stand in. Codes learned from few rows say how
+    recall grows with the bytes; whole trainings, on all rows (200,000 of a larger file), then close in on the target
+    until the answer is fine to a byte or a twentieth, or `seconds` are over. From 20,000 rows on, and where a `rate`
+    (queries a second) is wanted, inverted lists are tried too. A choice counts only if its recall lies above the target
+    with 97.5 % confidence, so that queries that were not seen keep as much. Raises ValueError for queries of another
+    width, a target outside (0, 1), or a method whose codes do not rank by `metric`.
     """
-    steps = steps or Steps()
+    started, steps = time.perf_counter(), steps or Steps()
     check_real(target, "target", above=0, high=1)
+    check_real(rate, "rate", low=0)
     check_choice(metric, "metric", ("l2", "ip", "cosine"))
     for name in methods:
         check_choice(metric, f"metric for {name}", find_method(name).metrics)
     with steps.step("read"):
         X, Q, given = _rows_and_queries(file, Q, random_state)
         k = min(check_integer(k, "k", low=1), len(X))
+        rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
         if metric == "cosine":
             X, Q = normalised(X), normalised(Q)
     with steps.step("exact search") as callback:
-        truth = search_in_batches(nk.Index.build(X, metric=metric), Q, k, None, callback)[1]
+        truth = exact_neighbors(rows, Q, k, metric, callback)
     with steps.step("diagnose"):
         diagnosis = diagnose(X, Q)
     with steps.step("race") as callback:
-        race = Race((_sample(file, X, random_state), X), Q, truth, target, metric, random_state, seconds, callback)
-        race.run(methods)
-    answers = (choose(race.trials, target), choose(race.trials, target, rescored=True))
+        n_lists = lists_for(len(X)) if len(X) >= LISTS_FROM or rate else 0
+        sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
+        bench = Bench(sample, X, Q, truth, metric, random_state)
+        left = seconds - (time.perf_counter() - started)
+        race = Race(bench, target, X.shape[1], left, rate, callback)
+        race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
+        if n_lists and "procrustes" in methods:
+            race.race_lists(n_lists)
     return Sweep(
         target,
         k,
@@ -164,24 +216,24 @@ def sweep(
         len(file),
         diagnosis,
         race.trials,
-        *answers,
+        len(race.scouts),
         race.out_of_time,
+        rate,
+        random_state,
         steps.seconds,
     )
 
 
-def _sample(file: VectorFile, X: np.ndarray, random_state: int) -> np.ndarray:
-    """The rows that `nearkin compress` would learn from."""
-    return X[file.draw(TRAIN_ROWS, random_state)] if len(X) == len(file) > TRAIN_ROWS else X[:TRAIN_ROWS]
-
-
 def _rows_and_queries(file: VectorFile, Q: ArrayLike | None, random_state: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Rows (n, d), queries (q, d) that are none of them, and whether they were given."""
+    file.check_finite()
     X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
     if Q is not None:
         return X, check_vectors(Q, name="queries", n_features=X.shape[1]).astype(np.float32), True
     if len(X) < 20:
-        raise ValueError(f"{file.name} has {len(X)} rows, too few to hold some out as queries; give --queries")
-    held = np.zeros(len(X), bool)
-    held[np.random.default_rng(random_state).choice(len(X), min(HELD_OUT, len(X) // 5), replace=False)] = True
+        raise ValueError(
+            f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"
+        )
+    held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
+    held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
     return X[~held], X[held], False

@@ -2,35 +2,71 @@
 
 import math
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-import nearkin as nk
 from nearkin._types import Record
-from nearkin.contracts import Callback, ignore
+from nearkin.contracts import VectorCodes, ignore
+from nearkin.index.index import Index
+from nearkin.index.rescoring import KeptVectors
 from nearkin.pipeline.evaluate.neighbours import search_in_batches
+from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
 
 OVERSAMPLES = (1, 2, 4, 8, 16, 32)
 CONFIDENCE = 0.975  # that the recall of queries not seen lies above `low`
+_TIMED = 256  # queries whose searches are timed, at most
+_REPEATS = 3  # of a timing, of which the fastest counts
+_LIGHT = {"max_points_per_centroid": 16, "max_iter": 4}  # a fit that costs an eighth and keeps .01 to .02 less
+_LIGHT_SUMS = _LIGHT | {"max_points_per_centroid": 64}  # of sums of centroids, which fewer rows do not determine
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One method at one size, judged by all queries.
-
-    recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. At 1 it is
-        the recall of the codes alone; at others, of those candidates ranked again by exact vectors.
-    n_bytes: of a row's code; seconds: of training and encoding; queries_per_second: of the search for k by codes alone.
-    """
+class Code(NamedTuple):
+    """What the command line names: a method, the bytes of a code, and inverted lists (0 for none)."""
 
     method: str
     n_bytes: int
+    n_lists: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One code, judged by all queries.
+
+    recall: {oversample: (q,) share of each query's k exact neighbours among the best oversample * k codes}. At 1 it is
+        the recall of the codes alone; at others, of those candidates ranked again by exact vectors.
+    rates: {oversample: queries a second}; seconds: of training, encoding and searching; n_probe: lists visited, if any.
+    """
+
+    code: Code
     recall: dict[int, np.ndarray] = field(repr=False)
     seconds: float
-    queries_per_second: float
+    rates: dict[int, float] = field(default_factory=dict)
+    n_probe: int | None = None
+
+    @property
+    def method(self) -> str:
+        """The code's method."""
+        return self.code.method
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of a row's code."""
+        return self.code.n_bytes
+
+    @property
+    def stored(self) -> int:
+        """Bytes of a row in the index: its code and, in a list, its number."""
+        return self.code.n_bytes + (8 if self.code.n_lists else 0)
+
+    @property
+    def queries_per_second(self) -> float:
+        """Of the search by codes alone."""
+        return self.rates.get(1, 0.0)
 
     def mean(self, oversample: int = 1) -> float:
         """Mean recall over the queries."""
@@ -45,9 +81,12 @@ class Trial:
         return {
             "method": self.method,
             "bytes": self.n_bytes,
+            "lists": self.code.n_lists,
+            "n_probe": self.n_probe,
             "recall": {str(o): self.mean(o) for o in self.recall},
             "recall_low": {str(o): self.low(o) for o in self.recall},
             "queries_per_second": self.queries_per_second,
+            "rescored_per_second": {str(o): rate for o, rate in self.rates.items() if o > 1},
             "seconds": self.seconds,
         }
 
@@ -64,31 +103,83 @@ def lower_bound(values: np.ndarray) -> float:
     return max(0.0, mean - float(stats.t.ppf(CONFIDENCE, n - 1)) * spread / math.sqrt(n))
 
 
-def measure(
-    method: str,
-    n_bytes: int,
-    quantizer: Any,
-    rows: tuple[np.ndarray, np.ndarray],
-    Q: np.ndarray,
-    truth: np.ndarray,
-    *,
-    metric: str,
-    callback: Callback = ignore,
-) -> Trial:
-    """Train `quantizer` on the first of `rows`, index the second, and judge by queries Q (q, d) with `truth` (q, k).
+@dataclass(frozen=True)
+class Bench:
+    """What every code is measured on.
 
-    `truth` are the numbers of each query's exact neighbours. Rows and queries are of length 1 already for "cosine".
+    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth (q, k): numbers of their exact
+    neighbours. Rows and queries are of length 1 already for "cosine".
     """
-    start, k = time.perf_counter(), truth.shape[1]
-    sample, X = rows
-    index = nk.Index.build(X, quantizer.fit(sample, callback=callback), metric=metric)
-    seconds = time.perf_counter() - start
-    start = time.perf_counter()
-    search_in_batches(index, Q, k, None, ignore)
-    rate = len(Q) / (time.perf_counter() - start)
-    depths = [o for o in OVERSAMPLES if o * k <= len(X)] or [1]
-    found = search_in_batches(index, Q, depths[-1] * k, None, ignore)[1]
-    return Trial(method, n_bytes, kept(found, truth, depths), seconds, rate)
+
+    sample: np.ndarray
+    X: np.ndarray
+    Q: np.ndarray
+    truth: np.ndarray
+    metric: str
+    random_state: int = 0
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial:
+        """Train a code without lists, index all rows, and judge; `light`: learned from few rows, and not timed."""
+        start = time.perf_counter()
+        index = Index.build(self.X, self._fitted(code, light), metric=self.metric)
+        depths = self._depths()
+        recall = kept(self._found(index, depths[-1]), self.truth, depths)
+        seconds = time.perf_counter() - start
+        return Trial(code, recall, seconds, {} if light else self._rates(index, depths))
+
+    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]:
+        """Train a code with lists once, and judge it for each number of lists visited, for as long as it is asked."""
+        start = time.perf_counter()
+        index = Index.build(self.X, self._fitted(code, False), metric=self.metric)
+        seconds, depths = time.perf_counter() - start, self._depths()
+        for n_probe in probes:
+            index.n_probe = n_probe
+            recall = kept(self._found(index, depths[-1]), self.truth, depths)
+            yield Trial(code, recall, seconds, self._rates(index, depths), n_probe)
+
+    def _fitted(self, code: Code, light: bool) -> VectorCodes:
+        n_bytes = None if code.method in SCALARS else code.n_bytes
+        size = CodeSize(n_bytes, n_coarse=code.n_lists or None)
+        quantizer = find_method(code.method).make(size, self.random_state)
+        if light:
+            settings = _LIGHT_SUMS if isinstance(quantizer, AbstractAdditiveQuantizer) else _LIGHT
+            named = quantizer.get_params()
+            quantizer.set_params(**{name: value for name, value in settings.items() if name in named})
+        return quantizer.fit(self.sample)
+
+    def _depths(self) -> list[int]:
+        k = self.truth.shape[1]
+        return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
+
+    def _found(self, index: Index, depth: int) -> np.ndarray:
+        """Numbers of the rows that each query finds by codes alone, nearest first.
+
+        Where FAISS decodes every row for every query, rows are decoded once, and searched exactly: the same answers.
+        """
+        quantizer, k = index.quantizer, self.truth.shape[1]
+        if isinstance(quantizer, AbstractAdditiveQuantizer) and decodes(quantizer, self.metric):
+            index = Index.build(quantizer.decode(quantizer.encode(self.X)))
+        return search_in_batches(index, self.Q, depth * k, None, ignore)[1]
+
+    def _rates(self, index: Index, depths: list[int]) -> dict[int, float]:
+        """Queries a second at each oversampling, the exact vectors in memory."""
+        index.kept, k = KeptVectors([self.X]), self.truth.shape[1]
+        slow = isinstance(index.quantizer, AbstractAdditiveQuantizer) and decodes(index.quantizer, self.metric)
+        asked = self.Q[: 8 if slow else _TIMED]
+        rates = {}
+        for o in depths:
+            times = []
+            for _ in range(1 if slow else _REPEATS):
+                start = time.perf_counter()
+                index.search(asked, k, oversample=None if o == 1 else o)
+                times.append(time.perf_counter() - start)
+            rates[o] = len(asked) / min(times)
+        return rates
+
+
+def decodes(quantizer: AbstractAdditiveQuantizer, metric: str) -> bool:
+    """Whether a flat search decodes every row: by L2 distance without a norm in the code."""
+    return metric == "l2" and not quantizer.norm_bits and not quantizer.n_lists
 
 
 def kept(found: np.ndarray, truth: np.ndarray, depths: list[int]) -> dict[int, np.ndarray]:

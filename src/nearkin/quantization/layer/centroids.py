@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.quantization.codebooks import ClusterSums, assign, revive
-from nearkin.quantization.layer import ranks
+from nearkin.quantization.layer import averages, ranks
 from nearkin.quantization.rotation import make_update
 from nearkin.quantization.streaming import DEAD, RunningFit
 
@@ -51,8 +51,12 @@ class LayerCentroids(nn.Module):
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
         """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one.
 
-        In data-parallel training the rows of all processes count, and all end with rank 0's result.
+        In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device all of
+        it stays there but the exact rotation.
         """
+        if not averages.on_host(X) and not self.exact_rotation:
+            self._observe_there(X, codes, R)
+            return None
         self._absorb(X, codes)
         rotation, books = R.cpu().numpy(), None
         if self.exact_rotation:
@@ -68,6 +72,26 @@ class LayerCentroids(nn.Module):
         if ranks.several():  # machines of different kinds may round differently
             ranks.take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
         return turned
+
+    def _observe_there(self, X: Tensor, codes: Tensor, R: Tensor) -> None:
+        """`observe` without a number that the host would have to wait for."""
+        fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
+        averages.add_rows(X, codes, *fresh)
+        if ranks.several():
+            for batch in fresh:
+                ranks.add_up(batch, X.device)
+        share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
+        for total, batch in zip((self.sums, self.counts), fresh, strict=True):
+            total.mul_(share.to(total.dtype)).add_(batch)
+        fewest = DEAD * self.counts[0].sum() / self.counts.shape[1]
+        if self.by_gradient:
+            books, dead = averages.revived(self.codebooks.detach(), self.counts, fewest)
+            self.counts.copy_(torch.where(dead, self.counts.mean(1, keepdim=True), self.counts))
+        else:
+            books = averages.centroids(self.sums, self.counts, R, fewest)
+        self.codebooks.data.copy_(books)
+        if ranks.several():
+            ranks.take_from_first([self.codebooks], X.device)
 
     def _absorb(self, X: Tensor, codes: Tensor) -> None:
         """Let the averages decay by the rows of all processes, and add them."""

@@ -13,6 +13,7 @@ class Phases(nn.Module):
     """
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
+    _known: int | None = None  # the phase, so that a device is not asked for it in every step
     buffer: Tensor  # (wanted, d), empty once training has begun
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
@@ -23,7 +24,12 @@ class Phases(nn.Module):
 
     @property
     def now(self) -> int:
-        return int(self.progress[0])
+        if self._known is None:
+            self._known = int(self.progress[0])
+        return self._known
+
+    def _go_on(self, phase: int) -> None:
+        self.progress[0] = self._known = phase
 
     @property
     def seen(self) -> int:
@@ -35,7 +41,7 @@ class Phases(nn.Module):
         self.progress[1] += 1
         if self.now == PASS:
             if self.progress[1] > self.warmup_steps:
-                self.progress[0] = COLLECT
+                self._go_on(COLLECT)
             else:
                 return False
         room = self.wanted - self.seen
@@ -49,10 +55,11 @@ class Phases(nn.Module):
 
     def finish(self) -> None:
         """Training begins; the rows are let go."""
-        self.progress[0] = TRAIN
+        self._go_on(TRAIN)
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
     def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
+        self._known = None
         kept = state.get(f"{prefix}buffer")
         if kept is not None:  # it grows while rows are collected
             self.buffer = self.buffer.new_zeros(len(kept), self.buffer.shape[1])

@@ -50,7 +50,7 @@ class LayerRotation(nn.Module):
         i, j = torch.triu_indices(d, d, 1, device=self.skew.device)
         upper = self.skew.new_zeros(d, d).index_put((i, j), self.skew)
         A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
-        return torch.linalg.solve(eye + A, eye - A)  # the two commute
+        return torch.linalg.solve_ex(eye + A, eye - A).result  # the two commute; I + A is never singular
 
     def givens_parameters(self) -> list[nn.Parameter]:
         """R as a parameter for `GivensDescent`, where it is one."""

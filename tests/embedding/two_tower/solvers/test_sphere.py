@@ -82,7 +82,30 @@ def test_the_estimator_learns_saves_and_goes_on(tmp_path: Path) -> None:
     assert isinstance(loaded.loss, CosineSoftmax)
     assert loaded.loss.temperature == 0.2
     model.partial_fit(parts.valid, max_iter=1)
-    np.testing.assert_allclose(np.linalg.norm(model.left_embeddings_, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(model.left_embeddings_[:, :-1], axis=1), 1, rtol=1e-5)
+    degrees = np.diff(model.seen_.columns.indptr)
+    bias = 0.2 * 0.5 * np.log(np.maximum(degrees, 1))
+    np.testing.assert_allclose(model.right_embeddings_[:, -1], bias - bias.mean(), atol=1e-6)
+    assert (model.left_embeddings_[:, -1] == 1).all()
+
+
+def test_a_bias_tells_popular_rights_apart_where_cosines_cannot() -> None:
+    """Every left has right 0, or right 1 or 2 or ...: by history all of the others are alike."""
+    lefts, rights = np.arange(60), 1 + np.arange(60) % 12
+    rights[rights > 6] = 1  # the popular one
+    pairs = nk.Interactions.from_pairs(np.r_[lefts, lefts], np.r_[np.zeros(60, int), rights], np.ones(120))
+    with_bias, without = (
+        nk.TwoTower(4, loss=CosineSoftmax(temperature=0.5, bias_power=power), random_state=0).fit(pairs)
+        for power in (1.0, 0.0)
+    )
+    assert with_bias.right_embeddings_[1, -1] == with_bias.right_embeddings_[1:, -1].max()
+    assert without.right_embeddings_.shape == (7, 4)
+    np.testing.assert_allclose(np.linalg.norm(without.right_embeddings_, axis=1), 1, rtol=1e-5)
+
+
+def test_one_dimension_is_too_few_for_a_bias() -> None:
+    with pytest.raises(ValueError, match=r"n_components is 1.*bias_power=0"):
+        nk.TwoTower(1, loss="cosine-softmax").fit(planted(60, 40))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from typing import ClassVar
 from sklearn.base import BaseEstimator
 
 from nearkin._check import check_integer, check_real
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
+from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.full_batch import FullBatch
 from nearkin.embedding.two_tower.solvers.mini_batches import MiniBatches
@@ -50,10 +52,12 @@ class Adam(BaseEstimator):
         return Limits(steps if self.max_iter is None else self.max_iter, self.max_seconds, self.patience)
 
     def from_plan(self, plan: Plan) -> FullBatch | MiniBatches:
-        if plan.sampled is None:
+        if isinstance(plan.loss, CosineSoftmax):
+            raise ValueError("solver is 'adam', which does not train loss='cosine-softmax'; use 'sphere' or 'auto'")
+        if isinstance(plan.loss, AllPairs):
             return FullBatch(plan.pair(), plan.objective.loss(0.0), learning_rate=self.learning_rate or RATE)
         return MiniBatches(
-            plan.pair(), plan.objective, plan.sampled.from_objective(plan.objective),
+            plan.pair(), plan.objective, plan.loss.from_objective(plan.objective),
             batch_size=self.batch_size or BATCH, learning_rate=self.learning_rate or BATCH_RATE,
             generator=plan.generator,
         )  # fmt: skip

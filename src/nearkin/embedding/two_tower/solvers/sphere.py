@@ -10,6 +10,7 @@ from torch.nn.functional import normalize
 
 from nearkin._check import check_integer, check_real
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.training import AbstractSolver, Limits
 
@@ -43,11 +44,18 @@ class SphereSweeps(BaseEstimator):
         return Limits(self.max_iter, self.max_seconds, self.patience)
 
     def from_plan(self, plan: Plan) -> "SweepsOnSphere":
-        if plan.softmax is None:
+        if not isinstance(plan.loss, CosineSoftmax):
             raise ValueError("solver is 'sphere', which trains loss='cosine-softmax' only")
+        loss, start = plan.loss.from_objective(plan.objective), plan.start
+        if loss.bias.any():
+            if start[0].shape[1] < 2:
+                raise ValueError(
+                    "n_components is 1, which a bias alone would take; it must be at least 2, or bias_power=0"
+                )
+            start = start[0][:, :-1], start[1][:, :-1]
         return SweepsOnSphere(
-            plan.softmax.from_objective(plan.objective), *plan.start, sweeps=self.max_iter, n_sampled=self.n_sampled,
-            momentum=self.momentum, generator=plan.generator,
+            loss, *start, sweeps=self.max_iter, n_sampled=self.n_sampled, momentum=self.momentum,
+            generator=plan.generator,
         )  # fmt: skip
 
 
@@ -93,7 +101,11 @@ class SweepsOnSphere(AbstractSolver):
         return left.value
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
-        return self.P, self.Q
+        """Both tables, whose products are temperature times the scores: a bias of the rights takes one more column."""
+        if not self.loss.bias.any():
+            return self.P, self.Q
+        bias = (self.loss.temperature * self.loss.bias).to(self.Q)[:, None]
+        return torch.cat([self.P, torch.ones_like(self.P[:, :1])], 1), torch.cat([self.Q, bias], 1)
 
     def state(self) -> dict[str, Tensor]:
         return {

@@ -1,0 +1,129 @@
+"""Whether `nearkin sweep` keeps its promise on queries that it did not see, and how near it comes to the best size.
+
+python -m benchmarks sweep [--sets sift,mnist,sentences] [--draws 40] [--data DIR] [--quick]
+
+For each draw 1,000 queries are seen: the race runs as `nearkin sweep` runs it, without a limit of time. The others
+judge the answer: is the target met, and how many bytes has it for those of the shortest code that meets the target on
+the very queries that judge? That one is looked for among all that were trained: every size near the answers is. Every
+code is trained once; its recall of each query is kept in benchmarks/.cache, where a run that was broken off goes on.
+Writes results/sweep_SET.json.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from benchmarks.harness import limit_threads, save
+from benchmarks.options import parser
+from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
+from nearkin.pipeline.methods import SCALARS, find_method
+from nearkin.pipeline.sweep import METHODS, Bench, Code, Race, Trial
+from nearkin.pipeline.sweep.choose import Choice, choose
+
+CACHE = Path(__file__).parents[1] / ".cache"
+LEARNED = [name for name in METHODS if name not in SCALARS]
+
+
+class Remembering:
+    """A bench over all queries that trains every code once; `seen` are the queries that a race is shown."""
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self._bench, self._folder, self._trials = bench, folder, {}
+        self.seen = np.arange(len(bench.Q))
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial:
+        whole = self.whole(code, light=light)
+        return replace(whole, recall={o: shares[self.seen] for o, shares in whole.recall.items()})
+
+    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]:
+        raise NotImplementedError("lists change the speed, not the bytes")
+
+    def whole(self, code: Code, *, light: bool = False) -> Trial:
+        """The trial judged by all queries."""
+        key = (code, light)
+        if key not in self._trials:
+            self._trials[key] = self._read(code, light)
+        return self._trials[key]
+
+    def _read(self, code: Code, light: bool) -> Trial:
+        file = self._folder / f"{code.method}_{code.n_bytes}{'_light' if light else ''}.npz"
+        if not file.exists():
+            start = time.process_time()
+            made = self._bench.measure(code, light=light)
+            shares = {f"r{o}": values for o, values in made.recall.items()}
+            np.savez(file, rates=list(made.rates.items()), seconds=time.process_time() - start, **shares)
+            print(f"{code.method} {code.n_bytes}{' from few rows' if light else ''}: {made.mean():.4f}", flush=True)
+        with np.load(file) as data:
+            recall = {int(name[1:]): data[name] for name in data.files if name[0] == "r" and name != "rates"}
+            rates = {int(o): float(rate) for o, rate in data["rates"]}
+            return Trial(code, recall, float(data["seconds"]), rates)
+
+    def trained(self) -> list[Trial]:
+        """All codes that were trained whole."""
+        return [trial for (_, light), trial in self._trials.items() if not light]
+
+
+def run(bench: Remembering, d: int, q: int, draws: int) -> list[dict[str, Any]]:
+    """A record for each draw and question."""
+    chosen = []
+    for draw in range(draws):
+        order = np.random.default_rng(draw).permutation(q)
+        bench.seen, unseen = order[:SEEN], order[SEEN:]
+        race = Race(bench, TARGET, d, np.inf)
+        race.run(METHODS)
+        for rescored in (False, True):
+            found = choose(race.trials, TARGET, rescored=rescored)
+            chosen.append((draw, rescored, found, unseen, len(race.scouts), len(race.trials)))
+    for rescored in (False, True):
+        _train_around(bench, d, [found for _, which, found, *_ in chosen if which == rescored])
+    return [_judged(bench, *row) for row in chosen]
+
+
+def _train_around(bench: Remembering, d: int, found: list[Choice | None]) -> None:
+    """Every size of every learned method from what could be enough to what was chosen."""
+    sizes = [choice.trial.n_bytes for choice in found if choice is not None]
+    for method in LEARNED if sizes else ():
+        for size in find_method(method).sizes(d):
+            if min(sizes) / 1.25 <= size <= max(sizes):
+                bench.whole(Code(method, size))
+
+
+def _judged(
+    bench: Remembering, draw: int, rescored: bool, found: Choice | None, unseen: np.ndarray, scouts: int, trials: int
+) -> dict[str, Any]:
+    """What was chosen beside the shortest code that meets the target on the unseen queries."""
+    deepest = (2, 4, 8, 16) if rescored else (1,)
+    enough = [t for t in bench.trained() if max(t.recall[o][unseen].mean() for o in deepest) >= TARGET]
+    best = min(enough, key=lambda t: t.n_bytes)
+    record: dict[str, Any] = {"draw": draw, "rescored": rescored, "scouts": scouts, "trials": trials}
+    record |= {"best_method": best.method, "best_bytes": best.n_bytes, "met": False}
+    if found is not None:
+        recall = float(bench.whole(found.trial.code).recall[found.oversample][unseen].mean())
+        record |= {"method": found.trial.method, "bytes": found.trial.n_bytes, "oversample": found.oversample}
+        record |= {"recall": recall, "met": recall >= TARGET, "ratio": found.trial.n_bytes / best.n_bytes}
+    return record
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--sets", default=",".join(SETS))
+    options.add_argument("--draws", type=int, default=DRAWS)
+    args = options.parse_args()
+    limit_threads(args.threads)
+    for name in args.sets.split(","):
+        X, Q = load(name, args.data, args.quick)
+        truth = nk.Index.build(X).search(Q, NEIGHBOURS)[1]
+        folder = CACHE / f"sweep_{name}{'_quick' if args.quick else ''}"
+        bench = Remembering(Bench(X, X, Q, truth, "l2"), folder)
+        rows = run(bench, X.shape[1], len(Q), args.draws)
+        save(f"sweep_{name}", rows, set=name, rows=len(X), queries=len(Q), seen=SEEN, target=TARGET, draws=args.draws)
+
+
+if __name__ == "__main__":
+    main()
