@@ -18,7 +18,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --level error
 
-# A million damaged inputs and every kill point (20 minutes of two cores; interrupted, it goes on from there); its table
+# A million damaged inputs and every kill point (45 minutes of one core; interrupted, it goes on from there); its table
 # goes into docs/reliability.md.
 faults: $(STAMP)
 	$(BIN)/python -m tests.faults --write docs/reliability.md
