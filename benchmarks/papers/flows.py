@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.table import Results, number
+from nearkin._words import counted
 
 TITLE = "Flows"
 TABLE_1 = {  # 10^4 operations a step: exact (more than), s = 2 and s = r* (less than)
@@ -138,10 +139,6 @@ def finite(error: float) -> str:
     return f"{error:.1e}" if error < 1e6 else "blown up"
 
 
-def counted_seeds(n: int) -> str:
-    return "one seed" if n == 1 else f"{n} seeds"
-
-
 @from_json("Fig. 3", "papers_flows_rl", "python -m benchmarks.papers --run flows_rl")
 def figure_3(found: Any) -> Findings:
     """Reinforcement learning."""
@@ -185,7 +182,7 @@ def figure_3(found: Any) -> Findings:
     def wins(of: dict[tuple[str, str], float]) -> int:
         return sum(of[task, "stoch-ortRNN"] > of[task, "vanRNN"] for task in tasks)
 
-    tried = counted_seeds(min(Counter((row["task"], row["method"], row["factor"]) for row in found).values()))
+    tried = counted(min(Counter((row["task"], row["method"], row["factor"]) for row in found).values()), "seed")
     affine = sum(one[task, "affine"] >= one[task, "stoch-ortRNN"] for task in tasks)
     best = ""
     if tuned:

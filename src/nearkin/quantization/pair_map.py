@@ -136,8 +136,7 @@ def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np
                 f"pairs have {len(pairs.left_ids)} left and {len(pairs.right_ids)} right entities; they must be the "
                 f"{n_queries} queries and the {n_rows} rows: give Interactions.from_pairs left_ids and right_ids"
             )
-        left = np.repeat(np.arange(len(pairs.left_ids)), np.diff(pairs.indptr))
-        pairs = np.column_stack([left, pairs.indices])
+        pairs = np.column_stack([pairs.rows, pairs.indices])
     pairs = np.asarray(pairs)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(f"pairs have shape {pairs.shape}, dtype {pairs.dtype}; they must be integers (p, 2)")

@@ -1,7 +1,8 @@
 """Softmax over all rights of each left row: value and gradient, over all of them or estimated on a sample."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from nearkin.embedding.all_pairs.loss import check_embedding
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.records import Interactions
 
+_Product: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # of the pairs, with their weights, and the rows of a side
 BLOCK = 1024  # rows whose scores with the other side are held at a time
 
 
@@ -118,22 +120,19 @@ class SoftmaxLoss:
 
     def _to_lefts(self, Q: Tensor) -> Tensor:
         """(m, k) y Q."""
-        w = self.weights.to(Q)
-        once = self.pairs.times_right(w, Q)
-        if not self.walk:
-            return once
-        back = self.pairs.times_left(w, _divided(once, self.left_weights))
-        thrice = self.pairs.times_right(w, _divided(back, self._observed))
-        return once.mul_(1 - self.walk).add_(thrice, alpha=self.walk)
+        return self._labels(Q, self.pairs.times_right, self.pairs.times_left, self.left_weights, self._observed)
 
     def _to_rights(self, P: Tensor) -> Tensor:
         """(n, k) y^T P."""
-        w = self.weights.to(P)
-        once = self.pairs.times_left(w, P)
+        return self._labels(P, self.pairs.times_left, self.pairs.times_right, self._observed, self.left_weights)
+
+    def _labels(self, X: Tensor, there: _Product, back: _Product, mass: Tensor, mass_of_X: Tensor) -> Tensor:
+        """y times the rows X of one side, or with `walk` also by way of the pairs there, back and there again."""
+        w = self.weights.to(X)
+        once = there(w, X)
         if not self.walk:
             return once
-        back = self.pairs.times_right(w, _divided(once, self._observed))
-        thrice = self.pairs.times_left(w, _divided(back, self.left_weights))
+        thrice = there(w, _divided(back(w, _divided(once, mass)), mass_of_X))
         return once.mul_(1 - self.walk).add_(thrice, alpha=self.walk)
 
     def _check(self, P: Tensor, Q: Tensor) -> None:
