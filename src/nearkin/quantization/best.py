@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import faiss
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from nearkin._check import check_integer, check_magnitude, check_real, check_vectors
+from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed, numpy_generator
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.product import ProductQuantizer
@@ -20,11 +20,13 @@ from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 500, 10
+_FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
 _BEAM = 16
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
-_MOST = 8  # candidates at most
+_MOST = 11  # candidates at most
+_LEVEL = 0.015  # a rotation of product codes that keeps so much more at most may not pay for sums of centroids
 _TIMED = 20  # queries by which the speed of search is told
 
 
@@ -52,8 +54,9 @@ def best(
 ) -> Best:
     """Race codecs, rotations and starts at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
 
-    `queries` (m, d) judge where rows will be searched by others than themselves. No candidate begins after `seconds`;
-    product codes, the cheapest, run in any case. With `fast_search` residual codes spend a byte on the row's norm, by
+    `queries` (m, d) judge where rows will be searched by others than themselves. Within `seconds` of the clock the
+    winner is to be fitted: a candidate that would leave no time for that is stopped, and is not in the table; product
+    codes, the cheapest, are fitted in any case. With `fast_search` residual codes spend a byte on the row's norm, by
     which FAISS searches them from tables; without it decodes every row for every query, tens of times slower.
     Candidates learn from at most 16,384 rows; the winner then from all.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
@@ -65,18 +68,25 @@ def best(
     """
     X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
     check_integer(n_bytes, "n_bytes", low=1)
-    until = np.inf if seconds is None else time.perf_counter() + check_real(seconds, "seconds", low=0)
+    clock = _Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0))
     generator = numpy_generator(random_state)
     race, seed = _Race.of(X, queries, generator), draw_seed(generator)
     kept: dict[str, float] = {}  # read by the candidates: what ran says what is worth a run
     table: list[Record] = []
     made: dict[str, Callable[[], VectorCodes]] = {}
+    growth = min(len(X), _FITTED) / len(race.train)
     for name, make in _candidates(n_bytes, X.shape[1], len(race.train), seed, kept, fast_search):
-        if table and time.perf_counter() > until:
+        if not clock.starts(growth):
             break
-        made[name] = make
-        table.append(race.run(name, make()))
-        kept[name] = table[-1]["recall"]
+        kept[name] = 0.0
+        try:
+            record = race.run(name, make(), clock.tick)
+        except _OutOfTime:
+            continue
+        if record["recall"] > max(kept.values()):
+            clock.leads(growth)
+        made[name], kept[name] = make, record["recall"]
+        table.append(record)
         (callback or ignore)(len(table), {"total": _MOST, "objective": -kept[name], **table[-1]})
     table.sort(key=lambda record: -record["recall"])  # stable: of equals, the cheaper that ran first
     winner = made[table[0]["name"]]()
@@ -102,26 +112,82 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float],
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
-    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
-    length = dict.fromkeys(kept, 1)
+    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay.
+
+    Where product codes hardly gain by a rotation, product residual codes have none: they are cheaper, and keep more.
+    """
+    length, rotation = dict.fromkeys(kept, 1), "procrustes" if _turns(kept) else None
     for target in _CHAINS:
         if target == min(_CHAINS):
-            if 1 < units <= _LONGEST:
+            if 1 < units <= _LONGEST and _longest_leads(length, kept):
                 length["residual"] = units
                 yield "residual", lambda: ResidualQuantizer(units, **settings)
-            if length[max(kept, key=lambda name: kept[name])] > max(4, target):
-                return
+            if length[_leader(kept)] > max(4, target):
+                break
         chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
-        splits, name = units // chain, f"product residual, {units // chain} x {chain}"
+        splits = units // chain
+        name = f"product residual, {splits} x {chain}{'' if rotation else ', no rotation'}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
-            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings)
+            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, rotation=rotation, **settings)
 
 
-def _fitted(quantizer: VectorCodes, X: np.ndarray, queries: np.ndarray | None) -> VectorCodes:
+def _turns(kept: dict[str, float]) -> bool:
+    """Whether product codes gain enough by a rotation for one to be learned for sums too."""
+    return kept.get("product", 1.0) - kept.get("product, no rotation", 0.0) > _LEVEL
+
+
+def _leader(kept: dict[str, float]) -> str:
+    return max(kept, key=lambda name: kept[name])
+
+
+def _longest_leads(length: dict[str, int], kept: dict[str, float]) -> bool:
+    """Of the sums that ran, whether the longest keep most: else those of all codebooks, the dearest, hardly would."""
+    ran = [name for name in length if length[name] > 1]
+    return all(length[name] <= length[_leader(kept)] for name in ran) if len(ran) > 1 else True
+
+
+def _fitted(
+    quantizer: VectorCodes, X: np.ndarray, queries: np.ndarray | None, callback: Callback = ignore
+) -> VectorCodes:
     if queries is not None and isinstance(quantizer, ProductQuantizer):
-        return quantizer.fit(X, queries=queries)  # pyright: ignore[reportReturnType]
-    return quantizer.fit(X)
+        return quantizer.fit(X, queries=queries, callback=callback)  # pyright: ignore[reportReturnType]
+    return quantizer.fit(X, callback=callback)
+
+
+class _OutOfTime(Exception):
+    """A candidate was stopped."""
+
+
+class _Clock:
+    """The seconds given to a race, of which the leader's fit on all rows will need a part."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.perf_counter() + seconds
+        self._needed: float | None = None  # by the leader; None before there is one
+        self._began = self._stop = np.inf
+
+    def starts(self, growth: float) -> bool:
+        """Start a candidate, whose fit on all rows will take `growth` times as long; False where no time is left.
+
+        The first one runs in any case.
+        """
+        self._began = time.perf_counter()
+        if self._needed is None:
+            return True
+        left = self._end - self._began
+        self._stop = self._began + min(left - self._needed, left / (1 + growth))
+        return self._stop > self._began
+
+    def tick(self, step: int, record: Fields) -> None:
+        """The callback of a candidate's fit: _OutOfTime where it would leave too little."""
+        del step, record
+        if time.perf_counter() > self._stop:
+            raise _OutOfTime
+
+    def leads(self, growth: float) -> None:
+        """The candidate that was started leads."""
+        self._needed = growth * (time.perf_counter() - self._began)
 
 
 @dataclass(frozen=True)
@@ -150,16 +216,18 @@ class _Race:
             asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
         held_out = min(_JUDGED, len(order) // 4)
         rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
-        return cls(train, rows, asked, given, _nearest(rows, asked))
+        return cls(train, rows, asked, given, nearest_rows(rows, asked, _NEIGHBOURS))
 
-    def run(self, name: str, quantizer: VectorCodes) -> Record:
+    def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started = time.process_time()
-        fitted = _fitted(quantizer, self.train, self.given)
+        fitted = _fitted(quantizer, self.train, self.given, tick)
         learned = time.process_time()
         codes = fitted.encode(self.rows)
         encoded = time.process_time()
-        recall = recall_k_at_k(_nearest(quantizer.decode(codes), self.queries), self.truth, self.truth.shape[1])
+        recall = recall_k_at_k(
+            nearest_rows(quantizer.decode(codes), self.queries, _NEIGHBOURS), self.truth, self.truth.shape[1]
+        )
         speed = 1000 * (encoded - learned) / len(self.rows)
         index = fitted.to_faiss()
         fitted.add_to(index, self.rows)
@@ -171,12 +239,6 @@ class _Race:
             "name": name, "bytes": size, "recall": recall, "seconds": learned - started, "encode_seconds": speed,
             "search_seconds": search,
         }  # fmt: skip
-
-
-def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    exact = faiss.IndexFlatL2(rows.shape[1])
-    exact.add(np.ascontiguousarray(rows, np.float32))
-    return exact.search(np.ascontiguousarray(queries), min(_NEIGHBOURS, len(rows)))[1]
 
 
 class BestCode(BaseEstimator):
