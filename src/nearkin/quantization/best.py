@@ -22,11 +22,11 @@ from nearkin.quantization.scalar import ScalarQuantizer
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 500, 10
 _FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
+_CHEAP = 16  # those that run in any case
 _CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
-_BEAM = 16
+_BEAM = 32
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
-_MOST = 11  # candidates at most
-_LEVEL = 0.015  # a rotation of product codes that keeps so much more at most may not pay for sums of centroids
+_MOST = 8  # candidates at most
 _TIMED = 20  # queries by which the speed of search is told
 
 
@@ -112,29 +112,20 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float],
 
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
-    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay.
-
-    Where product codes hardly gain by a rotation, product residual codes have none: they are cheaper, and keep more.
-    """
-    length, rotation = dict.fromkeys(kept, 1), "procrustes" if _turns(kept) else None
+    """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
+    length = dict.fromkeys(kept, 1)
     for target in _CHAINS:
         if target == min(_CHAINS):
-            if 1 < units <= _LONGEST and _longest_leads(length, kept):
+            if 1 < units <= _LONGEST and (units <= _CHEAP or _longest_leads(length, kept)):
                 length["residual"] = units
                 yield "residual", lambda: ResidualQuantizer(units, **settings)
             if length[_leader(kept)] > max(4, target):
                 break
         chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
-        splits = units // chain
-        name = f"product residual, {splits} x {chain}{'' if rotation else ', no rotation'}"
+        splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
-            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, rotation=rotation, **settings)
-
-
-def _turns(kept: dict[str, float]) -> bool:
-    """Whether product codes gain enough by a rotation for one to be learned for sums too."""
-    return kept.get("product", 1.0) - kept.get("product, no rotation", 0.0) > _LEVEL
+            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings)
 
 
 def _leader(kept: dict[str, float]) -> str:
