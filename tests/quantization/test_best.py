@@ -36,11 +36,11 @@ def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
     free = best(vectors[0][:1500], 4, random_state=0)
     looks = next(now)
-    found = best(vectors[0][:1500], 4, seconds=looks / 2, random_state=0)
+    found = best(vectors[0][:1500], 4, seconds=0.7 * looks, random_state=0)
     fitting = next(now) - looks
     assert len(free.table) == 4
     assert 1 <= len(found.table) < 4
-    assert fitting < looks / 2
+    assert fitting < 0.7 * looks
 
 
 def test_given_queries_judge(vectors):
