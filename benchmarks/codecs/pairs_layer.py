@@ -10,8 +10,8 @@ from nearkin import ProductQuantizer
 from nearkin.quantization.layer import IndexingLayer, optimizers
 from nearkin.quantization.pair_map import pair_maps
 
-STEPS, PAIRS, OTHERS = 400, 256, 256  # of a batch: pairs, and rows that answer none of its queries
-_TEMPERATURE, _RIDGE = 0.1, 1.0
+STEPS, PAIRS, OTHERS = 100, 256, 256  # of a batch: pairs, and rows that answer none of its queries
+_TEMPERATURE, _RIDGE = 0.05, 1.0
 
 
 class Trained(NamedTuple):
