@@ -1,8 +1,12 @@
 """Vectors from pairs: the tables."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from benchmarks.table import Results, Table, number
+from benchmarks.two_tower.published import PUBLISHED
+
+LISTS = ("popularity", "item-kNN", "graph filter", "EASE")
 
 
 def tables(results: Results) -> Iterable[Table]:
@@ -21,6 +25,8 @@ def tables(results: Results) -> Iterable[Table]:
             table.rows.append([label, f"{row['ndcg@100']:.4f}{spread}", f"{row['recall@20']:.4f}",
                                f"{row['seconds']:.2f}", str(row["seeds"])])  # fmt: skip
         yield table
+    for name, public in found.get("public", {}).items():
+        yield public_table(name, public)
     rows = [row for row in found.get("scaling", []) if "m" in row]
     if rows:
         names = ("gradient", "product", "floor", "brute force")
@@ -30,3 +36,23 @@ def tables(results: Results) -> Iterable[Table]:
             share = f"{row['gradient'] / row['floor']:.2f}"
             table.rows.append([f"{row['m']:,}", *(number(row.get(name)) for name in names), share])
         yield table
+
+
+def public_table(name: str, public: dict[str, dict[str, Any]]) -> Table:
+    """Recall@20 and NDCG@20 by the published protocol: rows measured here, then rows as papers print them."""
+    columns = ["", "numbers a row", "Recall@20", "NDCG@20", "CPU s", "seeds"]
+    table = Table(f"two-tower-public-{name}", f"{name}, published protocol", columns, "two_tower")
+    for label, row in sorted(public.items(), key=lambda item: -item[1]["recall@20"]):
+        measured = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
+        table.rows.append([label, _dimensions(label), *measured, number(row["seconds"]), str(row["seeds"])])
+    for paper in PUBLISHED.get(name, ()):
+        figures = [f"{value:.4f}" for value in (paper.recall, paper.ndcg)]
+        table.rows.append([f"{paper.method}, printed: {paper.source}", paper.dimensions, *figures, "-", "-"])
+    return table
+
+
+def _dimensions(label: str) -> str:
+    """What the label says, none for rules on lists, else 64."""
+    if "k = " in label:
+        return label.rpartition("k = ")[2]
+    return "-" if label.startswith(LISTS) else "64"
