@@ -141,3 +141,16 @@ def test_what_cannot_be_trained_is_said() -> None:
         small.fit(PAIRS)
     with pytest.raises(ValueError, match="would take the index's rotation off the rotations"):
         nk.TwoTower(8, index=layer(), solver="gd", regularization=0.01, random_state=0).fit(PAIRS)
+
+
+def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:
+    fitted = nk.TwoTower(8, index=layer(), loss="cosine-softmax", random_state=0).fit(PAIRS)
+    assert fitted.solver_ == "joint"
+    P, Q = fitted.exact_embeddings_
+    np.testing.assert_allclose(np.linalg.norm(Q[:, :-1], axis=1), 1, rtol=1e-5)
+    after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
+    assert kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted) > kept(
+        P, after.decode(after.encode(Q)), fitted
+    )
+    codes = fitted.index_.codes(fitted.right_embeddings_)
+    np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)

@@ -1,6 +1,6 @@
 """Towers and index learned together, block by block: users, codes, codebooks, each the best for the others.
 
-Alternating least squares first gives exact tables P0 and Q0, the teacher. What an index must keep are the scores near
+Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. What an index must keep are the scores near
 the top of each left entity's list, so the student, left vectors P and quantized right vectors T, minimises
 
     sum over pairs (i, j) on a list of (p_i . t_j - p0_i . q0_j)^2 / 2
@@ -23,13 +23,16 @@ from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.row_solves import solve_left
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.solvers.als import ALS, AlternatingLeastSquares
+from nearkin.embedding.two_tower.solvers.als import ALS
+from nearkin.embedding.two_tower.solvers.sphere import SphereSweeps
 from nearkin.embedding.two_tower.training import AbstractSolver, Limits
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions, RowForms
 
 SWEEPS = 8  # of the teacher
+SPHERE_SWEEPS = 4  # of a teacher with a softmax on cosines, in each of those steps
 ROUNDS = 4  # of the blocks; more gain little
 BLOCK = 1 << 16  # listed pairs whose vectors are gathered at a time
 DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them;
@@ -42,8 +45,9 @@ _RIDGE = 1e-4  # of the mean curvature: settles directions that no score depends
 class Joint(BaseEstimator):
     """`TwoTower(index=..., solver=Joint(...))`: id tables and an `IndexingLayer` learned together, block by block.
 
-    max_iter: steps, of which the first eight are sweeps of the towers, the ninth starts the index and each later one is
-    a round of codes, codebooks and left vectors; at least 9. max_seconds, patience: as in `ALS`.
+    max_iter: steps, of which the first eight are sweeps of the towers (four sweeps each under `CosineSoftmax`), the
+    ninth starts the index and each later one is a round of codes, codebooks and left vectors; at least 9. max_seconds,
+    patience: as in `ALS`.
     """
 
     max_iter: int = SWEEPS + 1 + ROUNDS
@@ -68,7 +72,11 @@ class Joint(BaseEstimator):
         if not isinstance(plan.index, JointIndex):
             raise TypeError("index cannot be learned by blocks; use solver='adam'")
         pairs, weights = plan.objective.interactions, plan.objective.weights
-        return JointBlocks(ALS().from_plan(plan), plan.index, pairs, weights, plan.group)
+        if isinstance(plan.loss, CosineSoftmax):
+            teacher, sweeps = SphereSweeps(max_iter=SPHERE_SWEEPS * SWEEPS).from_plan(plan), SPHERE_SWEEPS
+        else:
+            teacher, sweeps = ALS().from_plan(plan), 1
+        return JointBlocks(teacher, plan.index, pairs, weights, plan.group, sweeps=sweeps)
 
 
 class JointBlocks(AbstractSolver):
@@ -80,14 +88,17 @@ class JointBlocks(AbstractSolver):
 
     def __init__(
         self,
-        teacher: AlternatingLeastSquares,
+        teacher: AbstractSolver,
         index: JointIndex,
         seen: Interactions,
         weights: np.ndarray,
         group: Group = ALONE,
+        *,
+        sweeps: int = 1,
     ) -> None:
-        self.teacher, self.index, self.seen, self.group = teacher, index, seen, group
+        self.teacher, self.index, self.seen, self.group, self.sweeps = teacher, index, seen, group, sweeps
         self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
+        self._observed_weight = float(np.sum(weights))
         self.done, self.distortion = 0, 0.0
         self.left, self.right = teacher.embeddings()
         self._student: AllPairsLoss | None = None
@@ -96,18 +107,18 @@ class JointBlocks(AbstractSolver):
         """One sweep of the teacher, or one round; returns the loss, of a round as a share of what no vectors give."""
         self.done += 1
         if self.done <= SWEEPS:
-            value = self.teacher.step()
+            values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
-            return value / self.teacher.loss.observed_weight
+            return values[-1] / self._observed_weight
         self._start() if self.done == SWEEPS + 1 else self._round()
-        self.distortion = float((self.right - self.teacher.Q).square().sum(1).mean())
+        self.distortion = float((self.right - self.exact()[1]).square().sum(1).mean())
         self.left = solve_left(self.student, self.left, self.right, self.group)
         nothing = self.student.value(torch.zeros_like(self.left), torch.zeros_like(self.right))
         return self.student.value(self.left, self.right) / nothing
 
     def exact(self) -> tuple[Tensor, Tensor]:
         """The teacher's tables."""
-        return self.teacher.P, self.teacher.Q
+        return self.teacher.embeddings()
 
     def ready(self) -> bool:
         return self.done > SWEEPS
@@ -134,11 +145,11 @@ class JointBlocks(AbstractSolver):
     def student(self) -> AllPairsLoss:
         """The student's loss, made when the teacher is done."""
         if self._student is None:
-            self._student = student_loss(self.teacher.P, self.teacher.Q, self.seen)
+            self._student = student_loss(*self.exact(), self.seen)
         return self._student
 
     def _start(self) -> None:
-        Q = self.teacher.Q
+        Q = self.exact()[1]
         if not self.index.start(Q, weights=self.importance):
             raise ValueError(f"the index needs more rows than the {len(Q)} right entities; give a smaller n_centroids")
         with torch.no_grad():
