@@ -17,9 +17,12 @@ from implicit.bpr import BayesianPersonalizedRanking
 
 GRIDS = {
     "als": list(product((1.0, 2.0, 5.0, 20.0, 50.0, 100.0), (0.1, 1.0, 5.0, 20.0, 60.0))),
-    "bpr": list(product((0.03, 0.1), (0.003, 0.01, 0.03))),
+    "bpr": list(product((0.01, 0.03, 0.1), (0.0001, 0.001, 0.01, 0.03))),
 }
-FEW = [(5.0, 5.0), (20.0, 5.0), (20.0, 20.0), (50.0, 20.0), (50.0, 60.0), (100.0, 60.0)]  # of "als", for large tables
+FEW = {  # for large tables
+    "als": [(2.0, 2.0), (5.0, 2.0), (5.0, 5.0), (5.0, 20.0), (20.0, 5.0), (20.0, 20.0)],
+    "bpr": [(0.01, 0.001), (0.03, 0.0001), (0.03, 0.001), (0.03, 0.003), (0.1, 0.001)],
+}
 LARGE = 500_000  # pairs
 ITERATIONS = {"als": 15, "bpr": 100}
 
@@ -27,7 +30,7 @@ ITERATIONS = {"als": 15, "bpr": 100}
 def main() -> None:
     split, out, method, k, seed = sys.argv[1:6]
     train, valid = read(split)
-    grid = FEW if method == "als" and train.nnz > LARGE else GRIDS[method]
+    grid = FEW[method] if train.nnz > LARGE else GRIDS[method]
     rows, best = np.flatnonzero(np.diff(valid.indptr))[:1000], None
     for settings in [tuple(map(float, sys.argv[6:8]))] if len(sys.argv) > 6 else grid:
         start = time.process_time()

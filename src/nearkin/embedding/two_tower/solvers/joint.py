@@ -1,7 +1,8 @@
 """Towers and index learned together, block by block: users, codes, codebooks, each the best for the others.
 
-Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. What an index must keep are the scores near
-the top of each left entity's list, so the student, left vectors P and quantized right vectors T, minimises
+Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. What an
+index must keep are the scores near the top of each left entity's list, so the student, left vectors P and quantized
+right vectors T, minimises
 
     sum over pairs (i, j) on a list of (p_i . t_j - p0_i . q0_j)^2 / 2
     + (omega / 2) sum over all other pairs of (p_i . t_j - p0_i . q0_j)^2,
