@@ -95,7 +95,7 @@ class Rival:
     loss: Callable[..., Tensor]
     cosine: bool
     grid: dict[str, tuple[float, ...]]
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2)
 
 
 _TEMPERATURES = {"temperature": (0.08, 0.12, 0.2)}
@@ -103,9 +103,9 @@ RIVALS = {
     "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, _TEMPERATURES),
     "softmax on cosines, uniform negatives": Rival(uniform_softmax, True, _TEMPERATURES),
     "cosine contrastive, uniform negatives": Rival(
-        cosine_contrastive, True, {"margin": (0.2, 0.5), "weight": (30.0, 150.0)}, (1e-3, 3e-3)
+        cosine_contrastive, True, {"margin": (0.2, 0.5), "weight": (30.0, 150.0)}
     ),
-    "BPR": Rival(bpr, False, {"ridge": (1e-4, 1e-3, 1e-2)}),
+    "BPR": Rival(bpr, False, {"ridge": (1e-4, 1e-3, 1e-2)}, (1e-3, 3e-3, 1e-2)),
     "logistic, uniform negatives": Rival(
         uniform_bce, False, {"weight": (3.0, 30.0), "ridge": (1e-4, 1e-3)}, (3e-3, 1e-2)
     ),
