@@ -3,6 +3,7 @@
     python -m benchmarks two_tower --sets ml100k gowalla
     python -m benchmarks two_tower --protocol public --sets gowalla ml100k   as published: validation pairs are fitted
         --ways "softmax on cosines" EASE     only the rows whose names begin so; all rows measured so far are printed
+    python -m benchmarks two_tower --bytes 16 32 64 --sets gowalla     through indexes of so many bytes a right
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
     python -m benchmarks two_tower --figures       docs/figures from the JSON
@@ -24,6 +25,7 @@ import nearkin as nk
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.pages import markdown
+from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
 from benchmarks.two_tower.figures import draw
 from benchmarks.two_tower.peers import run_peer
@@ -130,6 +132,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=20.0, help="no step begins after so many seconds")
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
     options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
+    options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
     for flag in ("scaling", "cold", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
@@ -150,6 +153,15 @@ def main() -> None:
             public(name, options.data, options.seeds, only, options.rivals, python, partial(keep_row, name))
         for name in options.sets:
             print(markdown(public_table(name, rows[name])))
+    elif options.bytes is not None:
+        for name in options.sets:
+            rows = results.setdefault("bytes", {}).setdefault(name, {})
+
+            def keep_size(found: dict, rows: dict = rows) -> None:
+                rows.update(found)
+                save("two_tower", results, threads=options.threads)
+
+            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
     elif options.cold:

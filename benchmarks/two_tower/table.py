@@ -27,6 +27,8 @@ def tables(results: Results) -> Iterable[Table]:
         yield table
     for name, public in found.get("public", {}).items():
         yield public_table(name, public)
+    for name, sized in found.get("bytes", {}).items():
+        yield bytes_table(name, sized)
     rows = [row for row in found.get("scaling", []) if "m" in row]
     if rows:
         names = ("gradient", "product", "floor", "brute force")
@@ -48,6 +50,17 @@ def public_table(name: str, public: dict[str, dict[str, Any]]) -> Table:
     for paper in PUBLISHED.get(name, ()):
         figures = [f"{value:.4f}" for value in (paper.recall, paper.ndcg)]
         table.rows.append([f"{paper.method}, printed: {paper.source}", paper.dimensions, *figures, "-", "-"])
+    return table
+
+
+def bytes_table(name: str, sized: dict[str, dict[str, Any]]) -> Table:
+    """Recall@20 and NDCG@20 against bytes a right, and the CPU seconds of the fit with its index."""
+    columns = ["", "bytes a right", "", "Recall@20", "NDCG@20", "CPU s"]
+    table = Table(f"two-tower-bytes-{name}", f"{name}, published protocol, by bytes", columns, "two_tower")
+    for row in sorted(sized.values(), key=lambda row: (row["loss"], row["bytes"], row["way"])):
+        seconds = number(row["seconds"]) if row["way"] == "learned together" else "-"
+        figures = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
+        table.rows.append([row["loss"], str(row["bytes"]), row["way"], *figures, seconds])
     return table
 
 
