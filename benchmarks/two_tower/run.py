@@ -6,6 +6,7 @@
     python -m benchmarks two_tower --bytes 16 32 64 --sets gowalla     through indexes of so many bytes a right
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
+    python -m benchmarks two_tower --features      linear and nonlinear towers over the vectors of WordNet's texts
     python -m benchmarks two_tower --figures       docs/figures from the JSON
 
 Results are merged into benchmarks/results/two_tower.json by set. Seconds are CPU seconds of one thread, the choice of
@@ -27,6 +28,7 @@ from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.pages import markdown
 from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
+from benchmarks.two_tower.features import features
 from benchmarks.two_tower.figures import draw
 from benchmarks.two_tower.peers import run_peer
 from benchmarks.two_tower.problems import read, test_metrics
@@ -133,7 +135,7 @@ def main() -> None:
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
     options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
     options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
-    for flag in ("scaling", "cold", "figures"):
+    for flag in ("scaling", "cold", "features", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
     limit_threads(options.threads)
@@ -164,6 +166,13 @@ def main() -> None:
             by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
+    elif options.features:
+
+        def keep_way(found: dict) -> None:
+            results.setdefault("features", {}).update(found)
+            save("two_tower", results, threads=options.threads)
+
+        features(options, keep_way)
     elif options.cold:
         results["cold"] = cold(options)
     elif not options.figures:

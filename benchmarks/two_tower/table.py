@@ -29,6 +29,8 @@ def tables(results: Results) -> Iterable[Table]:
         yield public_table(name, public)
     for name, sized in found.get("bytes", {}).items():
         yield bytes_table(name, sized)
+    if "features" in found:
+        yield features_table(found["features"])
     rows = [row for row in found.get("scaling", []) if "m" in row]
     if rows:
         names = ("gradient", "product", "floor", "brute force")
@@ -61,6 +63,16 @@ def bytes_table(name: str, sized: dict[str, dict[str, Any]]) -> Table:
         seconds = number(row["seconds"]) if row["way"] == "learned together" else "-"
         figures = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
         table.rows.append([row["loss"], str(row["bytes"]), row["way"], *figures, seconds])
+    return table
+
+
+def features_table(found: dict[str, dict[str, float]]) -> Table:
+    """NDCG@20 and Recall@20 of lefts with training pairs and of lefts without, and CPU seconds."""
+    keys = ("known ndcg@20", "known recall@20", "unknown ndcg@20", "unknown recall@20")
+    columns = ["towers", *(key.replace("ndcg", "NDCG").replace("recall", "Recall") for key in keys), "CPU s", "seeds"]
+    table = Table("two-tower-features", "wordnet_minilm: towers over features", columns, "two_tower")
+    for label, row in found.items():
+        table.rows.append([label, *(f"{row[key]:.3f}" for key in keys), number(row["seconds"]), f"{row['seeds']:g}"])
     return table
 
 
