@@ -1,5 +1,6 @@
 """Signs of random projections: what any learned code has to beat."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from nearkin.hashing.spectrum import row_blocks
 from nearkin.statistics import Mean, SquaredNorm
 
 
+@dataclass(eq=False, repr=False)
 class RandomHyperplanes(AbstractLinearHasher):
     """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
 
@@ -24,10 +26,10 @@ class RandomHyperplanes(AbstractLinearHasher):
     Parameters: `n_bits` L; `orthogonal`; `random_state`.
     """
 
-    def __init__(self, n_bits: int = 32, *, orthogonal: bool = False, random_state: Seed = None) -> None:
-        self.n_bits = n_bits
-        self.orthogonal = orthogonal
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    orthogonal: bool = False
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""

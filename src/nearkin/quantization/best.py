@@ -179,11 +179,13 @@ def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
     return exact.search(np.ascontiguousarray(queries), min(_NEIGHBOURS, len(rows)))[1]
 
 
+@dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
 
-    def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Seed = None) -> None:
-        self.n_bytes, self.seconds, self.random_state = n_bytes, seconds, random_state
+    n_bytes: int
+    seconds: float | None = None
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
         """the fitted winner of the race on rows X (n, d)."""
