@@ -11,6 +11,7 @@ from nearkin.hashing.alternation import alternate
 from nearkin.hashing.column_steps import quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.sign_moments import Rows
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 
 @dataclass(eq=False, repr=False)
@@ -69,8 +70,7 @@ class RotationStep:
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the rotation nearest to W."""
-        left, _, right = np.linalg.svd(W)
-        return left @ right
+        return nearest_orthogonal(W)
 
     descend = solve
 

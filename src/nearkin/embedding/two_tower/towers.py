@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -127,7 +127,7 @@ class Side:
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.tower.named_parameters() if p.requires_grad}
 
-    def inputs(self, rows: slice | Tensor) -> tuple[Any, ...]:
+    def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
         """What the tower is called with for these rows."""
         features = (
             None
