@@ -32,5 +32,5 @@ def test_projections_have_about_unit_variance(rng):
 
 @pytest.mark.parametrize("orthogonal", [False, True])
 def test_more_bits_than_memory_holds_are_refused_at_once(rng, orthogonal):
-    with pytest.raises(ValueError, match="n_bits is 500000000; it must be .*1048576"):
+    with pytest.raises(ValueError, match=r"n_bits is 500000000; it must be .*1048576"):
         nk.RandomHyperplanes(500_000_000, orthogonal=orthogonal).fit(rng.standard_normal((50, 6)))

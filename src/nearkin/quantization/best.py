@@ -168,8 +168,8 @@ class _Race:
         search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
         size = index.sa_code_size()
         return {
-            "name": name, "bytes": size, "recall": recall_k_at_k(found, self.truth, self.truth.shape[1]), "seconds": learned - started, "encode_seconds": speed,
-            "search_seconds": search,
+            "name": name, "bytes": size, "recall": recall_k_at_k(found, self.truth, self.truth.shape[1]),
+            "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
         }  # fmt: skip
 
 

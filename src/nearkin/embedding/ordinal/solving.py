@@ -99,9 +99,8 @@ class Task:
         weights = None if weights is None else weights[order]
         self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        if (
-            solver == "svrg" and isinstance(self._solver, SVRG) and options["step"] is None
-        ):  # 1 suits most data, where single terms bear it
+        plain = solver == "svrg" and options["step"] is None
+        if plain and isinstance(self._solver, SVRG):  # 1 suits most data, where single terms bear it
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
             self._solver = replace(self._solver, step=min(1.0, longest))
 
