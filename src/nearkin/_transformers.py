@@ -3,7 +3,7 @@
 from abc import abstractmethod
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,7 +11,7 @@ from nearkin._check import validate_vectors
 from nearkin._types import ArrayLike
 
 
-class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ...
 
     With it come `get_feature_names_out` and `set_output(transform="pandas" | "polars")`.

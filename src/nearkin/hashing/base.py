@@ -7,7 +7,6 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
@@ -20,7 +19,7 @@ from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
 
 
-class AbstractHasher(CodesTransformer, BaseEstimator, ABC):
+class AbstractHasher(CodesTransformer, ABC):
     """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in

@@ -7,7 +7,6 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
@@ -27,7 +26,7 @@ from nearkin.quantization.faiss_bridge import behind_rotation
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
-class AbstractAdditiveQuantizer(ReconstructingTransformer, BaseEstimator):
+class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
     the largest squared norm that a code may stand for, `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.

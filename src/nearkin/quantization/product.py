@@ -7,7 +7,6 @@ from typing import Self
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
@@ -43,7 +42,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(ReconstructingTransformer, BaseEstimator):
+class ProductQuantizer(ReconstructingTransformer):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters

@@ -5,7 +5,6 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
@@ -25,7 +24,7 @@ _CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond eith
 _ROWS = 65_536  # rows that ranges are learned from
 
 
-class ScalarQuantizer(ReconstructingTransformer, BaseEstimator):
+class ScalarQuantizer(ReconstructingTransformer):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
     Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values
