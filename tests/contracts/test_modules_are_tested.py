@@ -83,7 +83,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "test_check.py": "_random",
     "test_statistics.py": "cell_sums",
     "test_pages.py": "pipeline/pages/folder",
-    "test_persistence.py": "_storage/stored",
+    "test_persistence.py": "_storage/saved_arrays",
     "web/ask/test_items.py": "web/ask/job",
     "web/ask/test_survey.py": "web/ask/journal web/ask/questions web/ask/raters web/ask/results web/ask/table",
     "web/explore/test_app.py": "web/drawing web/explore/job web/explore/opening web/serving",
