@@ -32,8 +32,9 @@ def test_scikit_learn_sees_the_new_names() -> None:
 
 def test_the_old_name_of_join_processes_works() -> None:
     with pytest.warns(DeprecationWarning, match=r"type nearkin.pipeline.join_processes\(\)") as caught:
-        with nk.pipeline.joined() as group:
-            assert group.size == 1
+        processes = nk.pipeline.joined()
+    with processes as group:
+        assert group.size == 1
     assert caught[0].filename == __file__
 
 

@@ -1,9 +1,9 @@
 """Processes that fit and encode together: a thin group over torch.distributed (gloo), or this process alone.
 
 `torchrun` (and with it Slurm, Kubernetes, Ray Train, SageMaker) starts the same program several times and tells each
-copy its RANK and the WORLD_SIZE. `join_processes()` makes them one `Group`; inside it every fit takes its rows as one process's
-part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one process,
-`current()` is a group of one, whose operations do nothing.
+copy its RANK and the WORLD_SIZE. `join_processes()` makes them one `Group`; inside it every fit takes its rows as one
+process's part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one
+process, `current()` is a group of one, whose operations do nothing.
 """
 
 from __future__ import annotations  # the command line loads this before it needs NumPy or torch
