@@ -15,6 +15,7 @@ import numpy as np
 from nearkin._distributed import ALONE, Group
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization.rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
@@ -39,6 +40,12 @@ class State:
 
     rotation: np.ndarray
     codebooks: np.ndarray
+
+
+def procrustes_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix nearest to M, U V^T of its SVD: the exact maximum over O(d) (OPQ, section 3.1)."""
+    del R
+    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
 
 
 def refine(

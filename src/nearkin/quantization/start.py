@@ -15,9 +15,8 @@ from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codebooks import State, assign, decode, kmeans, refine, squared_error
+from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
-from nearkin.quantization.rotation import procrustes_update
 from nearkin.quantization.rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
@@ -128,7 +127,10 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
 def _race(
     starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
 ) -> Start:
-    """The start whose codes keep most neighbours after a few rounds on a subsample."""
+    """The start whose codes keep most neighbours after a few rounds on a subsample.
+
+    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
+    """
     numbers = generator.permutation(rows.shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(numbers) // 2, n_centroids)
     X, weights = rows.drawn(numbers)
@@ -154,15 +156,10 @@ def _race(
             Z = judged @ state.rotation
             error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
         kept |= _neighbours_kept(whole, judged, rows.queries) if by_neighbours else {}
-        race = _hopeful(race, error, kept)
+        lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
+        near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
+        race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
-
-
-def _hopeful(race: dict[str, State], error: dict[str, float], kept: dict[str, float]) -> dict[str, State]:
-    """Those that are not behind the leader in distortion and in neighbours kept, the best first."""
-    lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
-    hopeful = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
-    return {name: race[name] for name in sorted(hopeful, key=lambda name: (-kept.get(name, 0.0), error[name]))}
 
 
 def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
