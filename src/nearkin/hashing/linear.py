@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import shared_generator, training_rows
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.affine_values import affine_values
@@ -147,7 +147,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
-        with calm_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
+        with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -57,7 +57,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     def heard(step: int, record: Fields) -> None:
         callback(step, {**record, "distortion": record["distortion"] / prepared.scale**2})
 
-    with calm_products(rows.X.size * rows.X.shape[1]):
+    with serial_products(rows.X.size * rows.X.shape[1]):
         if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
             cells = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
             shard.group.broadcast(cells.centroids)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from nearkin.data.door import reading
 from nearkin.data.formats.npy import open_npy
 from nearkin.data.formats.npz import open_npz
 from nearkin.data.formats.parquet import open_parquet
@@ -11,6 +10,7 @@ from nearkin.data.formats.rows import guarded_rows
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
 from nearkin.data.locator import PACKED, Locator, unpack_first
+from nearkin.data.read_errors import reading
 
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".npy": open_npy,

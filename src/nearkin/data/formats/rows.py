@@ -64,7 +64,7 @@ def mapped_rows(
     """Rows of a file that can be memory-mapped.
 
     `open_map()` maps the whole file as rows, afresh for every block, so that pages already read do not count as ours;
-    `decode(block, numbers)` turns mapped rows into vectors and may complain about the rows of those numbers.
+    `decode(block, numbers)` turns mapped rows into vectors and may raise ValueError for the rows of those numbers.
     """
 
     def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
