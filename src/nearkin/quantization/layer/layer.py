@@ -219,7 +219,7 @@ class IndexingLayer(nn.Module):
 
         `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) the rows of least
         loss, `forms` the loss's curvature there. Returns the next quantized rows, which `codes` encodes exactly, and
-        the loss above that of the targets before the codebooks moved. ValueError before the start, or with coarse cells.
+        the loss above that of the targets before the codebooks moved. ValueError before the start or with coarse cells.
         """
         if self.n_lists:
             raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
