@@ -216,9 +216,7 @@ class _Race:
         learned = time.process_time()
         codes = fitted.encode(self.rows)
         encoded = time.process_time()
-        recall = recall_k_at_k(
-            nearest_rows(quantizer.decode(codes), self.queries, _NEIGHBOURS), self.truth, self.truth.shape[1]
-        )
+        found = nearest_rows(quantizer.decode(codes), self.queries, _NEIGHBOURS)
         speed = 1000 * (encoded - learned) / len(self.rows)
         index = fitted.to_faiss()
         fitted.add_to(index, self.rows)
@@ -227,16 +225,18 @@ class _Race:
         search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
         size = index.sa_code_size()
         return {
-            "name": name, "bytes": size, "recall": recall, "seconds": learned - started, "encode_seconds": speed,
-            "search_seconds": search,
+            "name": name, "bytes": size, "recall": recall_k_at_k(found, self.truth, self.truth.shape[1]),
+            "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
         }  # fmt: skip
 
 
+@dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
 
-    def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Seed = None) -> None:
-        self.n_bytes, self.seconds, self.random_state = n_bytes, seconds, random_state
+    n_bytes: int
+    seconds: float | None = None
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
         """the fitted winner of the race on rows X (n, d)."""
