@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.sweep.choose import Choice, choose, judged_at
@@ -113,7 +114,7 @@ class Race:
         self.scouts.append(trial)
         for rescored, forecast in self._forecast.items():
             forecast.light.setdefault(code.method, {})[code.n_bytes] = trial.low(judged_at(trial, rescored))
-        self._callback(len(self.scouts) + len(self.trials), {"bytes": code.n_bytes, "recall": trial.mean()})
+        self._tell(trial, " learned from few rows")
         return True
 
     def _close_in(self, methods: Sequence[str], rescored: bool) -> None:
@@ -169,7 +170,13 @@ class Race:
             for rescored, forecast in self._forecast.items():
                 recall = trial.low(judged_at(trial, rescored))
                 forecast.whole.setdefault(trial.method, {})[trial.n_bytes] = recall
-        self._callback(len(self.scouts) + len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean()})
+        self._tell(trial, "" if trial.n_probe is None else f" in lists, {trial.n_probe} visited")
+
+    def _tell(self, trial: Trial, how: str) -> None:
+        """What was just measured, for the bar or the log."""
+        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}{how}: recall {trial.mean():.4f}"
+        record = {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note}
+        self._callback(len(self.scouts) + len(self.trials), record)
 
     def _has_time(self, code: Code, share: float) -> bool:
         """Whether a whole training would end in time, judged by the code of that method that is nearest in size."""
