@@ -2,9 +2,9 @@
 
 python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3] [--data DIR] [--quick]
 
-Fold-in: some users are left out whole; four fifths of the pairs of each are its history, the rest judges. The model of the
-other users takes them by `embed_left(history)`; the refit has the history among its pairs. Warm start: a tenth of the
-fitted pairs, with 2 % of the users and 2 % of the items in all their pairs, come after the first fit, by
+Fold-in: some users are left out whole; four fifths of the pairs of each are its history, the rest judges. The model of
+the other users takes them by `embed_left(history)`; the refit has the history among its pairs. Warm start: a tenth of
+the fitted pairs, with 2 % of the users and 2 % of the items in all their pairs, come after the first fit, by
 `partial_fit`; both models are judged by the test pairs. A refit chooses lambda anew, as `fit` does; "lambda given" is
 spared that. An item that a model has not met ranks with a score of 0. Writes results/two_tower_updates.json.
 """

@@ -32,6 +32,7 @@ CENTROIDS = 256  # of a learned code, each learned from a row at least
 class Sweep:
     """What was asked, what the data are like, every trial, and the answers.
 
+    `trials` are the codes trained whole, `scouts` those learned from few rows, which foretold where the answer lies.
     `choice` is the cheapest by codes alone, `with_vectors` with exact vectors kept; `fastest` and
     `fastest_with_vectors` are those of most queries a second. None where nothing that was tried keeps enough.
     """
@@ -44,7 +45,7 @@ class Sweep:
     rows_in_file: int
     diagnosis: Diagnosis
     trials: list[Trial]
-    n_scouts: int
+    scouts: list[Trial]
     out_of_time: bool
     rate: float = 0.0
     random_state: int = 0
@@ -149,7 +150,8 @@ class Sweep:
             "rows_in_file": self.rows_in_file,
             "diagnosis": self.diagnosis.record(),
             "trials": [trial.record() for trial in self.trials],
-            "scouts": self.n_scouts,
+            "scouts": len(self.scouts),
+            "foretold": [[scout.method, scout.n_bytes, scout.mean()] for scout in self.scouts],
             "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
             **{
                 name: None if found is None else found.record(d) | {"command": typed.compress(found)}
@@ -216,7 +218,7 @@ def sweep(
         len(file),
         diagnosis,
         race.trials,
-        len(race.scouts),
+        race.scouts,
         race.out_of_time,
         rate,
         random_state,
