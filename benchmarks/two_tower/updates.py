@@ -77,12 +77,13 @@ def _ndcg(
     left_ids: np.ndarray, left: np.ndarray, model: nk.TwoTower, seen: nk.Interactions, truth: nk.Interactions
 ) -> float:
     """NDCG@20 over all ids of `truth`; zeros stand for those that the model has not met."""
-    P = _rows_of(truth.left_ids, left_ids, left)
-    Q = _rows_of(truth.right_ids, model.right_ids_, model.right_embeddings_)
+    P = rows_of(truth.left_ids, left_ids, left)
+    Q = rows_of(truth.right_ids, model.right_ids_, model.right_embeddings_)
     return nk.metrics.ranking_metrics(P, Q, truth, seen=seen, k=DEPTH)[f"ndcg@{DEPTH}"]
 
 
-def _rows_of(wanted: np.ndarray, ids: np.ndarray, X: np.ndarray) -> np.ndarray:
+def rows_of(wanted: np.ndarray, ids: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The rows of X (n, k), called `ids` (n,), for each of the ids `wanted`; zeros for one that is not there."""
     order = np.argsort(ids)
     place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
     return np.where((ids[place] == wanted)[:, None], X[place], np.float32(0))
