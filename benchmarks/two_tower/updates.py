@@ -1,25 +1,29 @@
 """New users and a night's pairs without a new fit: NDCG@20 of a refit's, and CPU seconds beside the refit's.
 
-python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3] [--data DIR] [--quick]
+python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3] [--parts fold-in warm] [--data DIR] [--quick]
 
 Fold-in: some users are left out whole; four fifths of the pairs of each are its history, the rest judges. The model of
 the other users takes them by `embed_left(history)`; the refit has the history among its pairs. Warm start: a tenth of
 the fitted pairs, with 2 % of the users and 2 % of the items in all their pairs, come after the first fit, by
 `partial_fit`; both models are judged by the test pairs. A refit chooses lambda anew, as `fit` does; "lambda given" is
-spared that. An item that a model has not met ranks with a score of 0. Writes results/two_tower_updates.json.
+spared that. An item that a model has not met ranks with a score of 0. Writes results/two_tower_updates.json, where rows
+of other sets, parts and seeds stay.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nearkin as nk
 from benchmarks.harness import limit_threads, save
-from benchmarks.options import parser
+from benchmarks.options import RESULTS, parser
+from benchmarks.table import Results
 from benchmarks.two_tower.problems import read
 
+PARTS = ("fold-in", "warm")
 DEPTH = 20
 FOLDED = {"ml100k": (0.1,), "gowalla": (0.02, 0.1)}  # shares of the users that are left out; a fiftieth of 942 is few
 LATE_PAIRS, LATE_IDS = 0.1, 0.02
@@ -95,26 +99,36 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
     return made, time.process_time() - start
 
 
+def runs(name: str, folder: Path, seed: int, parts: Sequence[str], k: int) -> Iterator[dict[str, Any]]:
+    """A record for each thing that is measured on one set with one seed."""
+    pairs = read(name, folder, seed)
+    for share in FOLDED[name] if "fold-in" in parts else ():
+        what = f"fold-in of {share:.0%} of the users"
+        yield {"set": name, "what": what, "seed": seed} | fold_in(pairs.train, share, seed, k)
+    if "warm" in parts:
+        yield {"set": name, "what": "warm start", "seed": seed} | warm_start(pairs.train, pairs.test, seed, k)
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sets", nargs="*", default=["ml100k", "gowalla"])
     options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     options = options.parse_args()
     limit_threads(options.threads)
     k = 16 if options.quick else 64
     nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
-    rows: list[dict[str, Any]] = []
+    rows = {_key(row): row for row in Results(RESULTS).read("two_tower_updates") or []}
     for name in options.sets:
         for seed in range(1 if options.quick else options.seeds):
-            parts = read(name, options.data, seed)
-            for share in FOLDED[name]:
-                found = fold_in(parts.train, share, seed, k)
-                rows.append({"set": name, "what": f"fold-in of {share:.0%} of the users", "seed": seed} | found)
-                print(rows[-1], flush=True)
-            found = warm_start(parts.train, parts.test, seed, k)
-            rows.append({"set": name, "what": "warm start", "seed": seed} | found)
-            print(rows[-1], flush=True)
-            save("two_tower_updates", rows, k=k, depth=DEPTH, threads=options.threads)
+            for row in runs(name, options.data, seed, options.parts, k):
+                rows[_key(row)] = row
+                print(row, flush=True)
+                save("two_tower_updates", list(rows.values()), k=k, depth=DEPTH, threads=options.threads)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row["set"], row["what"], row["seed"]
 
 
 if __name__ == "__main__":
