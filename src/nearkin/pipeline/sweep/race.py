@@ -20,8 +20,7 @@ _LONGER = (1.0, 1.1, 1.25)  # times the bytes that are enough without lists, tri
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time, after which a question is closed; the rest is for lists
 _NEAR = 0.7  # of the first method's size: codes that keep as much are not much shorter
-_WHOLE = {"procrustes": 5.0}  # times the seconds of a light training, until a whole one was measured
-_WHOLE_SUM = 2.0  # of sums of centroids, whose light training is not that light
+_WHOLE = 5.0  # times the seconds of the first method's light training, until a whole one was measured
 
 
 class Measuring(Protocol):
@@ -57,7 +56,7 @@ class Race:
         learned = [method for method in methods if method not in SCALARS]
         self._scout_sizes(learned[:1])
         self._close_in(learned[:1], _RESCORED)  # short codes, soon trained
-        self._scout_others(learned)
+        self._try_others(learned)
         for rescored in (_ALONE, _RESCORED):
             self._close_in(learned, rescored)
 
@@ -106,15 +105,15 @@ class Race:
                     break
                 size *= 2
 
-    def _scout_others(self, methods: Sequence[str]) -> None:
-        """Codes of the other methods where the first one's answers seem to lie, learned from few rows."""
+    def _try_others(self, methods: Sequence[str]) -> None:
+        """Codes of the other methods where the first one's answers seem to lie; few rows would hardly be faster."""
         for method in methods[1:]:
             limit = self._longest(methods[0])
             for rescored in (_ALONE, _RESCORED):
                 expected = self._expected(methods[0], rescored, 0, limit + 1) or limit
                 near = [size for size in self._sizes(method) if _NEAR * expected <= size <= expected]
-                if near and not any(t.code == (method, near[-1], 0) for t in self.scouts):
-                    self._look(Code(method, near[-1]))
+                if near and not any(trial.code == (method, near[-1], 0) for trial in self.trials):
+                    self._try(Code(method, near[-1]), _SHARES[rescored])
 
     def _look(self, code: Code) -> bool:
         """Measure a code learned from few rows; False if there was no time."""
@@ -190,10 +189,12 @@ class Race:
         self._callback(len(self.scouts) + len(self.trials), record)
 
     def _has_time(self, code: Code, share: float) -> bool:
-        """Whether a whole training would end in time, judged by the code of that method that is nearest in size."""
-        more = _WHOLE.get(code.method, _WHOLE_SUM)
-        known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method]
-        known += [(t.n_bytes, more * t.seconds) for t in self.scouts if t.method == code.method]
+        """Whether a whole training would end in time, judged by the code of that method that is nearest in size.
+
+        Of a method of which none was trained, by the codes of the first method that were learned from few rows.
+        """
+        known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method and not t.code.n_lists]
+        known += [(t.n_bytes, _WHOLE * t.seconds) for t in self.scouts if t.method == code.method or not known]
         size, taken = min(known, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
         taken *= max(1.0, code.n_bytes / size)
         if time.perf_counter() - self._start + taken <= share * self._seconds:

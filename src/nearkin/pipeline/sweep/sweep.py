@@ -82,15 +82,16 @@ class Sweep:
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Every code that was trained as a table, columns and rows, shortest code first.
 
-        "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors.
+        "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors;
+        "probes" are the lists visited, of how many. Where lists were tried "x4" is left out: a terminal has no room.
         """
-        deepest = sorted({o for trial in self.trials for o in trial.recall if o in (4, 16)})
         in_lists = any(trial.code.n_lists for trial in self.trials)
-        columns = ["bytes", "method", *(["lists", "probes"] if in_lists else []), "codes", "at least"]
+        deepest = [o for o in ((16,) if in_lists else (4, 16)) if any(o in trial.recall for trial in self.trials)]
+        columns = ["bytes", "method", *(["probes"] if in_lists else []), "codes", "at least"]
         ordered = sorted(self.trials, key=lambda t: (t.stored, t.method, t.n_probe or 0))
         return [*columns, *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
-                t.n_bytes, t.method, *([t.code.n_lists or None, t.n_probe] if in_lists else []),
+                t.n_bytes, t.method, *([_probes(t)] if in_lists else []),
                 round(t.mean(), 4), round(t.low(), 4),
                 *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
                 round(t.queries_per_second), round(t.seconds, 1),
@@ -160,6 +161,10 @@ class Sweep:
             "out_of_time": self.out_of_time,
             "seconds": self.seconds,
         }
+
+
+def _probes(trial: Trial) -> str | None:
+    return None if trial.n_probe is None else f"{trial.n_probe}/{trial.code.n_lists}"
 
 
 def sweep(
