@@ -5,7 +5,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -28,7 +28,7 @@ class CommandGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
-    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
         """Run a command and leave the process with its exit code.
 
         Every error becomes one line and code 2; of one that users cannot cause (anything but ValueError, TypeError,

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._faiss import FaissIndex
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
@@ -169,6 +169,6 @@ def exact_source(source: Source) -> Source:
     return Source(index)
 
 
-def inner_index(index: Index) -> Any:
+def inner_index(index: Index) -> FaissIndex:
     """The FAISS index behind the rotation."""
     return innermost(index.faiss_index)

@@ -7,21 +7,19 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._storage import stored
+from nearkin._transformers import CodesTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
 from nearkin.hashing.search import binary_index, hamming_search, rescore
 
 
-class AbstractHasher(NamedColumns, BaseEstimator, ABC):
+class AbstractHasher(CodesTransformer, ABC):
     """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
@@ -48,10 +46,6 @@ class AbstractHasher(NamedColumns, BaseEstimator, ABC):
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
         return pack_signs(self.project(X))
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """The same as `encode`: scikit-learn's name for it."""
-        return self.encode(X)
 
     def quantization_error(self, X: ArrayLike) -> float:
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
@@ -104,8 +98,3 @@ class AbstractHasher(NamedColumns, BaseEstimator, ABC):
         if order != BIT_ORDER:
             raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
         return load_estimator(cls, found, "hasher")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
-        return tags

@@ -1,5 +1,6 @@
 """Binary autoencoder: codes from which a linear map rebuilds the data, learned with auxiliary coordinates."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -24,6 +25,7 @@ MARGIN_STEPS = 15  # of L-BFGS for the hash functions in each iteration, from th
 BIT_SWEEPS = 10  # at most, over the bits of a row
 
 
+@dataclass(eq=False, repr=False)
 class BinaryAutoencoder(AbstractLinearHasher):
     """Binary autoencoder by the method of auxiliary coordinates (Carreira-Perpinan & Raziperchikolaei 2015).
 
@@ -40,22 +42,13 @@ class BinaryAutoencoder(AbstractLinearHasher):
     `random_state`.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        mu: float = 0.01,
-        margin_penalty: float = 1e-4,
-        n_components: int | None = 512,
-        max_iter: int = 12,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.mu = mu
-        self.margin_penalty = margin_penalty
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    mu: float = 0.01
+    margin_penalty: float = 1e-4
+    n_components: int | None = 512
+    max_iter: int = 12
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""

@@ -1,5 +1,7 @@
 """Iterative quantization: PCA, then the rotation that brings the principal coordinates nearest to the hypercube."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from nearkin._check import check_integer, check_real
@@ -9,8 +11,10 @@ from nearkin.hashing.alternation import alternate
 from nearkin.hashing.column_steps import quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.sign_moments import Rows
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 
+@dataclass(eq=False, repr=False)
 class ITQ(AbstractSpectralHasher):
     """ITQ (Gong & Lazebnik 2011), the baseline that SCQ improves on: compress first, then quantize.
 
@@ -26,20 +30,12 @@ class ITQ(AbstractSpectralHasher):
     at which to stop (0: never early); `random_state` of the first rotation.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        whitening: float = 0.0,
-        max_iter: int = 50,
-        tol: float = 0.0,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.whitening = whitening
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    whitening: float = 0.0
+    max_iter: int = 50
+    tol: float = 0.0
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_integer(self.n_bits, "n_bits", low=1)
@@ -74,8 +70,7 @@ class RotationStep:
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the rotation nearest to W."""
-        left, _, right = np.linalg.svd(W)
-        return left @ right
+        return nearest_orthogonal(W)
 
     descend = solve
 

@@ -1,5 +1,7 @@
 """OgE, the Orthogonal Encoder: columns of any length, orthogonal to each other, in closed form (SCQ, Algorithm 2)."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from nearkin._check import check_real
@@ -12,6 +14,7 @@ from nearkin.hashing.one import check_encoder
 from nearkin.hashing.sign_moments import Rows
 
 
+@dataclass(eq=False, repr=False)
 class OgE(AbstractSpectralHasher):
     """Orthogonal Encoder: min |B - s X V|^2 / n + mu |V|^2 over signs B and v_i^T v_j = 0, V d x L (SCQ, eq. 19).
 
@@ -31,26 +34,15 @@ class OgE(AbstractSpectralHasher):
     random_state : of the first, random orthonormal V.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        scale: str | float = "eq25",
-        mu: float = 0.02,
-        ridge: float | None = None,
-        n_components: int | None = 512,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.scale = scale
-        self.mu = mu
-        self.ridge = ridge
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    scale: str | float = "eq25"
+    mu: float = 0.02
+    ridge: float | None = None
+    n_components: int | None = 512
+    tol: float = 1e-4
+    max_iter: int = 100
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_encoder(self)

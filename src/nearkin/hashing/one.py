@@ -1,5 +1,6 @@
 """OnE, the Orthonormal Encoder: one projection that compresses and quantizes at once (SCQ, Algorithm 1)."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from nearkin.hashing.sign_moments import Rows
 from nearkin.hashing.spectrum import SCALES
 
 
+@dataclass(eq=False, repr=False)
 class OnE(AbstractSpectralHasher):
     """Orthonormal Encoder: min |B - s X V|^2 / n over signs B and V^T V = I, d x L (SCQ, eq. 1 and 17).
 
@@ -32,26 +34,15 @@ class OnE(AbstractSpectralHasher):
     random_state : of the first, random orthonormal V.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        scale: str | float = "eq25",
-        solver: str = "columns",
-        n_inner: int = 1,
-        n_components: int | None = 512,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.scale = scale
-        self.solver = solver
-        self.n_inner = n_inner
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    scale: str | float = "eq25"
+    solver: str = "columns"
+    n_inner: int = 1
+    n_components: int | None = 512
+    tol: float = 1e-4
+    max_iter: int = 100
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_encoder(self)

@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazily(
         "embed_signals": "nearkin.pipeline.embed",
         "encode_shards": "nearkin.pipeline.encode",
         "evaluate_folder": "nearkin.pipeline.evaluate",
-        "export_folder": "nearkin.pipeline.export_folder",
+        "export_folder": "nearkin.pipeline.export",
         "find_method": "nearkin.pipeline.methods",
         "folder_page": "nearkin.pipeline.pages",
         "joined": "nearkin._distributed",
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
     from nearkin.pipeline.evaluate import search_rows as search_rows
-    from nearkin.pipeline.export_folder import export_folder as export_folder
+    from nearkin.pipeline.export import export_folder as export_folder
     from nearkin.pipeline.folder import rows_in as rows_in
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits

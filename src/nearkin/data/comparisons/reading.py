@@ -64,7 +64,7 @@ def read_comparisons(
     table = read_table(path, header=header, delimiter=delimiter)
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
-    roles = assign_roles(table, anchor=anchor, near=near, far=far, response=response, form=form)
+    roles = assign_roles(table, {"anchor": anchor, "near": near, "far": far, "response": response}, form)
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
     options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
