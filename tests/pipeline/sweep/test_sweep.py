@@ -124,6 +124,7 @@ def test_the_page_holds_answers_and_table(in_lists: Sweep) -> None:
     assert "<span>nearkin</span> <span>compress</span>" in text
     assert "X <b>" not in text
     assert "in inverted lists" in text
+    assert "searched with <code><span>--" in text  # an option does not break, nor become two dashes and a word
 
 
 def test_no_word_of_a_command_breaks() -> None:

@@ -1,6 +1,7 @@
 """A sweep as one HTML page: the answers, the picture of recall against bytes, the table."""
 
 import html
+import re
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -24,10 +25,10 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
         made_by=f"nearkin sweep {vectors}",
     )
     answers = "".join(
-        f"<p>{html.escape(said)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
+        f"<p>{_with_options(said)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
         for said, commands in sweep.answers(vectors, queries)
     )
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in sweep.notes())
+    notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
     page.add(Section("Recall against bytes and speed", figures(*_pictures(sweep))))
     columns, rows = sweep.rows()
@@ -55,7 +56,7 @@ def _by_bytes(sweep: Sweep) -> Axes:
         how = {"color": FAINT, "linewidth": 1.0, "markersize": 4, "marker": "x", "zorder": 1.5}
         ax.plot(*zip(*points, strict=True), label=None if i else "learned from few rows", **how)
     set_ticks(ax, [trial.n_bytes for trial in [*flat, *sweep.scouts]])
-    legend(ax)
+    legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
     return ax
 
 
@@ -90,6 +91,11 @@ def _speed(sweep: Sweep) -> Axes:
         set_format(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     legend(ax)
     return ax
+
+
+def _with_options(text: str) -> str:
+    """A sentence whose options do not break."""
+    return re.sub(r"--[\w-]+(?: \d+)?", lambda found: f"<code><span>{found[0]}</span></code>", html.escape(text))
 
 
 def html_command(command: str) -> str:
