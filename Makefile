@@ -32,8 +32,9 @@ peers:
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install -qq --requirement benchmarks/peers.txt
 
-# The tests with the lowest versions that pyproject.toml names, databases apart, in their own place. Torch stays at the version above: older
-# wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours are no failures.
+# The tests with the lowest versions that pyproject.toml names, databases left out, in an environment of their own.
+# Torch stays at the version above: older wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours
+# are no failures.
 lowest:
 	$(PYTHON) -m venv .lowest
 	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx2
