@@ -27,7 +27,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "embedding/two_tower/solvers/tower_solver embedding/two_tower/tower_pair",
     "data/comparisons/test_reading.py": "data/comparisons/forms data/comparisons/roles data/comparisons/split",
     "data/comparisons/test_responses.py": "data/comparisons/ratings",
-    "data/test_columns.py": "data/column data/describe data/door data/formats/npy data/formats/npz "
+    "data/test_columns.py": "data/column data/describe data/read_errors data/formats/npy data/formats/npz "
     "data/formats/parquet data/header data/names data/tables",
     "data/test_delimited.py": "data/formats/text data/formats/text_layout data/locator",
     "data/test_experiments.py": "data/signals",
@@ -83,7 +83,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "test_check.py": "_random",
     "test_statistics.py": "cell_sums",
     "test_pages.py": "pipeline/pages/folder",
-    "test_persistence.py": "_storage/stored",
+    "test_persistence.py": "_storage/saved_arrays",
     "web/ask/test_items.py": "web/ask/job",
     "web/ask/test_survey.py": "web/ask/journal web/ask/questions web/ask/raters web/ask/results web/ask/table",
     "web/explore/test_app.py": "web/drawing web/explore/job web/explore/opening web/serving",

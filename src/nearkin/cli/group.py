@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from nearkin._distributed import PeerError, joined, leave
+from nearkin._distributed import PeerError, join_processes, leave
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -40,7 +40,7 @@ class CommandGroup(TyperGroup):
         args = front + [word for word in given if word not in EVERYWHERE]
         together = False
         try:
-            with joined() as processes:  # under torchrun: the processes of a run; nothing without it
+            with join_processes() as processes:  # under torchrun: the processes of a run; nothing without it
                 together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:

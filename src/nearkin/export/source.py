@@ -20,7 +20,7 @@ BATCH = 8_192  # rows handed over at a time
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Some rows: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
 
     ids: np.ndarray
@@ -87,12 +87,12 @@ class Source:
             return normalised(rows) if self.index.metric == "cosine" else rows
         return None if self.n_bits is not None else self.decoded(positions)
 
-    def batches(self, rows: int = BATCH) -> Iterator[Batch]:
+    def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
         """All rows in order, `rows` at a time."""
         for first in range(0, len(self), rows):
             positions = np.arange(first, min(first + rows, len(self)))
             codes = None if self.n_bits is None else self.codes[first : first + rows]
-            yield Batch(self.ids(first, first + rows), codes, self.vectors(positions))
+            yield RowBatch(self.ids(first, first + rows), codes, self.vectors(positions))
 
     def fingerprint(self) -> str:
         """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""

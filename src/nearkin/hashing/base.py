@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._persistence import Source, load_estimator, save_estimator
-from nearkin._storage import stored
+from nearkin._storage import read_saved
 from nearkin._transformers import CodesTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
-from nearkin.hashing.search import binary_index, hamming_search, rescore
+from nearkin.hashing.search import binary_index, hamming_search, nearest_candidates
 
 
 class AbstractHasher(CodesTransformer, ABC):
@@ -76,7 +76,7 @@ class AbstractHasher(CodesTransformer, ABC):
             return find(k)
         candidates = find(k * check_integer(oversample, "oversample", low=1))[1]
         vectors = check_vectors(vectors, name="vectors", n_features=self.n_features_in_)
-        return rescore(check_vectors(Q, name="Q"), vectors, candidates, k)
+        return nearest_candidates(check_vectors(Q, name="Q"), vectors, candidates, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
         """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.
@@ -93,7 +93,7 @@ class AbstractHasher(CodesTransformer, ABC):
     @classmethod
     def load(cls, path: Source) -> Self:
         """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
-        found = stored(path, "hasher")
+        found = read_saved(path, "hasher")
         order = found.config.get("bit_order")
         if order != BIT_ORDER:
             raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")

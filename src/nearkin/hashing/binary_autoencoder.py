@@ -11,7 +11,7 @@ from nearkin._check import check_integer, check_real
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.bits import unpack_signs
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.itq import RotationStep
@@ -91,7 +91,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         top = rows.truncate(self.n_bits)
         step = RotationStep(self.scale_**2 * top.spectrum.variances)
         start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = alternate(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
+        R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
         return _signs(top.coordinates, R, np.zeros(self.n_bits))
 
     def _learn(

@@ -7,10 +7,10 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.column_steps import quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
 from nearkin.linalg.procrustes import nearest_orthogonal
 
 
@@ -44,14 +44,14 @@ class ITQ(AbstractSpectralHasher):
         check_real(self.whitening, "whitening", low=0, high=1)
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         variances = rows.spectrum.variances
         weights = variances ** (-self.whitening / 2)
         weights *= np.sqrt(variances.sum() / (weights**2 @ variances))  # same energy as without
         step = RotationStep((self.scale_ * weights) ** 2 * variances)
         stretch = self.scale_ * weights[:, None]
-        R, history = alternate(
+        R, history = learn_columns(
             lambda R: stretch * rows.sign_moment(stretch * R),
             step,
             random_columns(self.n_bits, self.n_bits, generator),

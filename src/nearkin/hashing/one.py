@@ -8,10 +8,10 @@ import numpy as np
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
 from nearkin.hashing.spectrum import SCALES
 
 
@@ -53,13 +53,13 @@ class OnE(AbstractSpectralHasher):
         return None if self.n_components is None else max(self.n_components, self.n_bits)
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         c = self.scale_**2 * rows.spectrum.variances
         step = OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)
         start = random_columns(len(c), self.n_bits, generator)
         scaled = lambda V: self.scale_ * rows.sign_moment(V)  # noqa: E731
-        return alternate(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
+        return learn_columns(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
 
 
 def check_encoder(encoder: Any) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
 
 
 @dataclass(eq=False, repr=False)
@@ -24,7 +24,7 @@ class PCAHash(AbstractSpectralHasher):
     random_state: Seed = None
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         del generator, callback
         return np.eye(self.n_bits), np.zeros(0)

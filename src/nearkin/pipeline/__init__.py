@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazily(
         "export_folder": "nearkin.pipeline.export",
         "find_method": "nearkin.pipeline.methods",
         "folder_page": "nearkin.pipeline.pages",
+        "join_processes": "nearkin._distributed",
         "joined": "nearkin._distributed",
         "methods": "nearkin.pipeline.methods",
         "open_given": "nearkin.pipeline.embedding_folder",
@@ -54,6 +55,7 @@ __getattr__, __dir__, __all__ = lazily(
 
 if TYPE_CHECKING:
     from nearkin._distributed import PeerError as PeerError
+    from nearkin._distributed import join_processes as join_processes
     from nearkin._distributed import joined as joined
     from nearkin.pipeline.change import add_rows as add_rows
     from nearkin.pipeline.change import remove_rows as remove_rows

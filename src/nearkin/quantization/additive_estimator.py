@@ -14,7 +14,7 @@ from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
@@ -81,7 +81,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
-        with calm_products(X.shape[0] * X.shape[1] ** 2):
+        with serial_products(X.shape[0] * X.shape[1] ** 2):
             self.rotation_, codebooks = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)

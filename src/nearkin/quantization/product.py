@@ -293,7 +293,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
     def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> np.ndarray:
-        """What a batch X (b, d) teaches: without far rows, less the coarse centroids, padded to d'."""
+        """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded to d'."""
         X, shard = training_rows(self, X, reset=False)
         X = check_magnitude(X).astype(np.float32)
         where = TrainingRows(X, shard).extent()

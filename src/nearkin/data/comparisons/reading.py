@@ -43,7 +43,7 @@ def read_comparisons(
     ...), else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response),
     else by position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
-    `quadruplets` and, if it likes, `objects` (names), `weights`, `annotators`, `responses`.
+    `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
 
     response: the column that says which object was chosen: +1 (as the row says) or -1 (reversed), 1 or 2, left or
         right, the column's or the object's name. "column=value" names the value that chooses the first of the two.

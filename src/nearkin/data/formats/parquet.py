@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
+from nearkin.data.formats.rows import FileRows, check_layout, streamed_rows
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator
 from nearkin.data.row_ids import choose_ids, understood
@@ -88,7 +88,7 @@ def _check_rows(metadata: Extra, path: Path, size: int) -> None:
         )
 
 
-def open_parquet(where: Locator) -> Rows:
+def open_parquet(where: Locator) -> FileRows:
     """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
 
     Their ids stand in a column called as ids are, or in the only column of text. ValueError if the file is damaged, has

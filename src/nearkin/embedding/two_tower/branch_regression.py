@@ -14,7 +14,7 @@ class BranchRegression:
 
     With p_i = e_i + g(x_i) and the penalty on e_i alone, the all-pairs part depends on p_i only; for fixed p_i the best
     branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the exact solution of the
-    last linear layer at a cost of m h^2. Rows of weight 0, those without a pair, have nothing to teach.
+    last linear layer at a cost of m h^2. Rows of weight 0, those without a pair, are not learned from.
     """
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator, learning_rate: float = 3e-3) -> None:

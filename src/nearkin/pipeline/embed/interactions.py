@@ -10,7 +10,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
 from nearkin.pipeline.embedding_folder import words_in, words_of
-from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
+from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
 from nearkin.records import Interactions
 
 _DEPTHS = (20, 100)
@@ -85,7 +85,7 @@ def _fit(
     if not given and not holdout:
         model.fit(pairs, callback=callback)
         return {}
-    parts = nk.data.split_given(pairs) if given else hold_out(pairs, split or "random", holdout, seed)
+    parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split or "random", holdout, seed)
     model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
     quality = {}
     if len(parts.test):
