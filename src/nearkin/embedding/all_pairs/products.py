@@ -54,7 +54,7 @@ class PairProducts:
 
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
-        if P.is_cuda:
+        if not on_host(P):
             return torch_dots(self.indptr, self.indices, P, Q)
         out = torch.empty(len(self.indices), dtype=P.dtype)
         self._by_rows(kernels.pair_dots, _array(P), _array(Q), out.numpy())
@@ -62,7 +62,7 @@ class PairProducts:
 
     def cross_dots(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> Tensor:
         """(nnz,) w_i . q_j + p_i . h_j."""
-        if P.is_cuda:
+        if not on_host(P):
             return torch_dots(self.indptr, self.indices, torch.cat([W, P], 1), torch.cat([Q, H], 1))
         out = torch.empty(len(self.indices), dtype=P.dtype)
         self._by_rows(kernels.pair_cross_dots, _array(P), _array(Q), _array(W), _array(H), out.numpy())
@@ -70,7 +70,7 @@ class PairProducts:
 
     def times_right(self, values: Tensor, Q: Tensor) -> Tensor:
         """(m, k) X Q, where X is the sparse matrix of `values`."""
-        if Q.is_cuda:
+        if not on_host(Q):
             return torch_times(self.indptr, self.indices, values, Q)
         out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
         self._by_rows(kernels.gather_rows, None, _array(values), _array(Q), out.numpy())
@@ -79,7 +79,7 @@ class PairProducts:
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
         """(n, k) X^T P."""
         columns = self.columns
-        if P.is_cuda:
+        if not on_host(P):
             return torch_times(columns.indptr, columns.rows, values[self.order.to(values.device)], P)
         out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
         arguments = columns.rows, columns.order, _array(values), _array(P), out.numpy()
@@ -110,7 +110,7 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
 
 def gathered(X: Tensor, group: Group) -> Tensor:
     """The rows of all processes, in the order of the ranks."""
-    return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().numpy())))
+    return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().cpu().numpy()))).to(X)
 
 
 def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
@@ -127,6 +127,11 @@ def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(kernel, a, b, indptr, *arguments) for a, b in pairwise(cuts)]:
             done.result()
+
+
+def on_host(X: Tensor) -> bool:
+    """Whether the compiled kernels can read X; elsewhere torch's sparse products do the same."""
+    return X.device.type == "cpu"
 
 
 def torch_dots(indptr: np.ndarray, indices: np.ndarray, P: Tensor, Q: Tensor) -> Tensor:

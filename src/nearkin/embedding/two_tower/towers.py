@@ -114,7 +114,7 @@ class Tower(BaseEstimator):
 
 
 class Side:
-    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows.
+    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows, on its own device.
 
     A `ResidualTower` is called with rows and features; any other module with the features alone, or with the numbers of
     the rows if the side has none. The processes of `group` share the rows.
@@ -129,16 +129,17 @@ class Side:
 
     def inputs(self, rows: slice | Tensor) -> tuple[Any, ...]:
         """What the tower is called with for these rows."""
+        device = next((p.device for p in self.tower.parameters()), None)
         features = (
             None
             if self.features is None
-            else as_tensor(self.features[rows if isinstance(rows, slice) else rows.numpy()])
+            else as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(device)
         )
         if isinstance(self.tower, ResidualTower):
             return (rows, features)
         if features is not None:
             return (features,)
-        return (torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows,)
+        return (torch.arange(rows.start, rows.stop, device=device) if isinstance(rows, slice) else rows.to(device),)
 
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
@@ -183,8 +184,9 @@ class Side:
                 self.tower(*self.inputs(rows)).backward(gradient[rows])
         if group.size > 1:
             for p, old in zip(parameters, before, strict=True):
-                group.all_reduce(p.grad.numpy())  # pyright: ignore[reportOptionalMemberAccess]
-                p.grad = p.grad if old is None else old + p.grad  # pyright: ignore[reportOperatorIssue]
+                host = p.grad.cpu()  # pyright: ignore[reportOptionalMemberAccess]
+                group.all_reduce(host.numpy())
+                p.grad = host.to(p) if old is None else old + host.to(p)
 
     def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
         """J^T gradient by parameter, beside the parameters' `.grad`."""
