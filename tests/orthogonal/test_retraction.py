@@ -126,7 +126,7 @@ def test_steps_of_any_length_stay_on_the_manifold(
     retraction: str, dtype: torch.dtype, shape: tuple[int, ...], t: float
 ) -> None:
     X, G = problem(*shape, dtype=dtype)
-    bound = TOLERANCE[dtype]
+    bound = max(TOLERANCE[dtype], 8 * torch.finfo(dtype).eps)  # rounding of a factorisation
     assert orthogonality_error(left_step(X, G, t, retraction)) < bound
     if shape[-1] == shape[-2]:
         assert orthogonality_error(right_step(X, right_skew(X, G), t, retraction)) < bound
