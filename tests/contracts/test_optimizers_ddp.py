@@ -101,7 +101,7 @@ def work(number: int, folder: str, rank: int | None = None) -> None:
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     meeting = f"file://{folder}/meeting"
-    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=RANKS, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=RANKS, timeout=timedelta(minutes=5))
     found = {str(kind): trained(*kind, rank) for kind in KINDS}
     torch.save((found, mixed(rank)), Path(folder, f"{rank}.pt"))
     dist.destroy_process_group()
