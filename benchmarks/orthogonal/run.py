@@ -86,7 +86,7 @@ def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
     return {name: sorted(values)[len(values) // 4] for name, values in times.items()}
 
 
-def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool) -> dict[str, dict]:
+def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool, words: list[str]) -> dict[str, dict]:
     X = haar_orthogonal(d, k, random_state=0)
     G = torch.randn(d, k, generator=torch.Generator().manual_seed(1))
     lr = NORM / (2 * math.sqrt(2 * d) if d == k else 2 * math.sqrt(d))  # over the norm of a Gaussian Omega
@@ -103,7 +103,7 @@ def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool) -> 
         }
     if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
         makers.pop("torch parametrization, cayley")
-    steps = {name: make(X, G) for name, make in makers.items()}
+    steps = {name: make(X, G) for name, make in makers.items() if any(word in name for word in words)}
     times = step_times(steps, seconds)
     products, copies = rates(d, k)
     rows = {}
@@ -140,6 +140,9 @@ def parse() -> argparse.Namespace:
     options = parser(__doc__)
     options.add_argument("--sizes", default=SIZES)
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
+    options.add_argument(
+        "--methods", default="", help="only those whose name holds one of these words, comma separated"
+    )
     options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
     options.add_argument("--out", type=Path, default=RESULTS)
     options.add_argument("--figures", type=Path, default=FIGURES)
@@ -160,7 +163,9 @@ def main() -> None:
     results = json.loads(file.read_text())["sizes"] if file.exists() else {}
     for size in sizes.split(","):
         d, k = map(int, size.split("x"))
-        results[size] = measure(d, k, seconds, packages, arguments.slow or max(d, k) <= 512)
+        words = arguments.methods.split(",")
+        rows = measure(d, k, seconds, packages, arguments.slow or max(d, k) <= 512, words)
+        results[size] = results.get(size, {}) | rows
         print(table(size, results[size]), flush=True)
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
         file.write_text(json.dumps(record, indent=1))
