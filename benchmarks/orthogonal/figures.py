@@ -55,7 +55,7 @@ def draw_drift(record: dict, path: Path) -> None:
 def draw_language_model(results: dict, path: Path) -> None:
     """Mean loss of the seeds against mean CPU time; what is not learned as horizontal lines."""
     plt.close("all")
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
     peers = ("SGDG", "POGO")
     for name, row in results.items():
         runs = row["runs"]
@@ -81,5 +81,5 @@ def draw_language_model(results: dict, path: Path) -> None:
         ylabel="loss on held-out text, nats a character",
         title="Rotations R1 and R2 of a rounded language model",
     )
-    axes.legend(fontsize=7)
+    figure.legend(loc="outside right upper", fontsize=7)
     figure.savefig(path, dpi=130)
