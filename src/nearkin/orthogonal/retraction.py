@@ -42,7 +42,10 @@ def right_step(
     if retraction == "cayley":
         half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
         # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
-        moved = 2 * torch.linalg.solve(identity + half, X, left=False) - X
+        solution, singular = torch.linalg.solve_ex(identity + half, X, left=False)
+        if bool(singular.any()):  # a step so long that the identity is lost beside a skew matrix of lower rank
+            return right_step(X, A, t, "exp")
+        moved = 2 * solution - X
         return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
     if retraction == "taylor":
         return taylor_right_step(X, A, t)
