@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -127,19 +127,26 @@ class Side:
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.tower.named_parameters() if p.requires_grad}
 
-    def inputs(self, rows: slice | Tensor) -> tuple[Any, ...]:
+    @property
+    def device(self) -> torch.device | None:
+        """Where the tower is, and its inputs are put; None for a tower without parameters, whose inputs stay here."""
+        return next((p.device for p in self.tower.parameters()), None)
+
+    def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
         """What the tower is called with for these rows."""
-        device = next((p.device for p in self.tower.parameters()), None)
-        features = (
-            None
-            if self.features is None
-            else as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(device)
-        )
+        features = None if self.features is None else self.feature_rows(rows)
         if isinstance(self.tower, ResidualTower):
             return (rows, features)
         if features is not None:
             return (features,)
-        return (torch.arange(rows.start, rows.stop, device=device) if isinstance(rows, slice) else rows.to(device),)
+        numbers = torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return (numbers.to(self.device),)
+
+    def feature_rows(self, rows: slice | Tensor) -> Tensor:
+        """Features (b, f) of these rows; TypeError for a side without features."""
+        if self.features is None:
+            raise TypeError("the side has no features; give the interactions features")
+        return as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
 
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
