@@ -6,6 +6,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 
 def draw_steps(results: dict, path: Path) -> None:
@@ -35,6 +36,10 @@ def draw_tasks(results: dict, path: Path) -> None:
                 axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
         axes.axhline(record["target"], color="k", lw=0.5)
         axes.set(xlabel="CPU seconds", title=name)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    for axes in panels.flat[len(results) :]:
+        axes.set_axis_off()
     panels[0][0].set_ylabel("loss")
     lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
     figure.legend(handles=lines, loc="outside right center", fontsize=8)
