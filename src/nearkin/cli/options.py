@@ -56,6 +56,13 @@ Hits = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
 ]
+History = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="For newcomers, whom training has not seen: a table of their pairs, in the columns of the first one.",
+    ),
+]
 FormulasAsText = Annotated[
     bool,
     typer.Option(
