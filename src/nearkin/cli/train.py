@@ -73,7 +73,7 @@ def train(
         f"bytes per {words.right}": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in made["seconds"].items() if value >= 0.05),
     }
-    measures = ("recall@10", "recall@100", "ndcg@100")
+    measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
     judged = [table("Pairs held out of training", ["search", *measures], rows)] if rows else []
     screen.finish(
