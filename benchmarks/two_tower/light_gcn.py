@@ -1,7 +1,6 @@
 """LightGCN (He et al. 2020) over torch.sparse: tables averaged over the steps of a graph, BPR, Adam."""
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,39 +10,37 @@ from torch.nn.functional import softplus
 
 from nearkin.records import Interactions
 
-BATCH, LAYERS, RIDGE = 16384, 3, 1e-4  # the paper has batches of 2,048; one step on the graph serves eight of them here
+LAYERS, RIDGE = 3, 1e-4
 
 
 def light_gcn(
-    pairs: Interactions, k: int, rate: float, seed: int, *,
-    seconds: float = np.inf, epochs: int = 1000, check: Callable[[np.ndarray, np.ndarray], float] | None = None,
-) -> tuple[np.ndarray, np.ndarray, float, int]:  # fmt: skip
-    """P, Q, CPU seconds and the best epoch by `check`, which is asked every second epoch."""
+    pairs: Interactions, k: int, rate: float, size: int, seed: int, *, seconds: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used."""
     generator = torch.Generator().manual_seed(seed)
     m, n = pairs.shape
     graph = _graph(pairs)
     table = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=generator))
-    adam = torch.optim.Adam([table], lr=rate)
+    adam = torch.optim.Adam([table], lr=rate, fused=True)
     rows, columns = (torch.from_numpy(x.astype(np.int64)) for x in (pairs.rows, pairs.indices))
-    used, done, best = 0.0, 0, (-1.0, np.empty(0), np.empty(0), 0)
-    while used < seconds and done < epochs:
-        start = time.process_time()
-        for part in torch.randperm(len(rows), generator=generator).split(BATCH):
-            X = _smoothed(graph, table)
-            drawn = torch.randint(n, (len(part),), generator=generator)
-            at = rows[part], m + columns[part], m + drawn
-            P, Q, N = (X[numbers] for numbers in at)
-            penalty = sum(table[numbers].square().sum() for numbers in at) / (2 * len(part))
-            adam.zero_grad()
-            (softplus((P * (N - Q)).sum(1)).mean() + RIDGE * penalty).backward()
-            adam.step()
-        used, done = used + time.process_time() - start, done + 1
-        if check is None or done % 2 == 0 or used >= seconds:
-            with torch.no_grad():
-                P, Q = (X.numpy() for X in _smoothed(graph, table).split([m, n]))
-            metric = done if check is None else check(P, Q)
-            best = (metric, P, Q, done) if metric > best[0] else best
-    return best[1], best[2], used, best[3]
+    order = torch.randperm(len(rows), generator=generator)
+    start, done = time.process_time(), 0
+    while time.process_time() - start < seconds:
+        if len(order) < size:
+            order = torch.randperm(len(rows), generator=generator)
+        part, order = order[:size], order[size:]
+        X = _smoothed(graph, table)
+        drawn = torch.randint(n, (len(part),), generator=generator)
+        at = rows[part], m + columns[part], m + drawn
+        P, Q, N = (X[numbers] for numbers in at)
+        penalty = sum(table[numbers].square().sum() for numbers in at) / (2 * len(part))
+        adam.zero_grad()
+        (softplus((P * (N - Q)).sum(1)).mean() + RIDGE * penalty).backward()
+        adam.step()
+        done += len(part)
+    with torch.no_grad():
+        P, Q = (X.numpy() for X in _smoothed(graph, table).split([m, n]))
+    return P, Q, time.process_time() - start, done / len(rows)
 
 
 def _graph(pairs: Interactions) -> Tensor:

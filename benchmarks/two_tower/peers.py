@@ -1,4 +1,4 @@
-"""implicit's ALS, in the peers' environment."""
+"""implicit's ALS and BPR, in the peers' environment."""
 
 import os
 import subprocess
@@ -12,23 +12,21 @@ from nearkin.data import Parts
 
 
 def run_peer(python: Path, parts: Parts, seed: int, settings: list | None = None) -> dict:
+    """implicit's ALS: its test metrics, seconds and settings, chosen on the validation pairs where none are given."""
+    found = fit_peer(python, "als", parts, seed, settings)
+    return test_metrics(*found["tables"], parts) | {name: found[name] for name in ("seconds", "settings")}
+
+
+def fit_peer(python: Path, method: str, parts: Parts, seed: int, settings: list | None = None) -> dict:
+    """implicit's "als" or "bpr" on the training pairs: both tables, CPU seconds of the fit, and the settings."""
     with tempfile.TemporaryDirectory() as folder:
         arrays = {"shape": parts.train.shape}
-        for name in ("train", "valid"):
-            part = getattr(parts, name)
+        for name, part in (("train", parts.train), ("valid", parts.valid)):
             arrays |= {f"{name}_indptr": part.indptr, f"{name}_indices": part.indices}
         np.savez(f"{folder}/split.npz", **arrays)
         script = Path(__file__).with_name("peer_implicit.py")
-        command = [
-            python,
-            script,
-            f"{folder}/split.npz",
-            f"{folder}/out.npz",
-            "64",
-            str(seed),
-            *map(str, settings or []),
-        ]
-        subprocess.run(command, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        given = [f"{folder}/split.npz", f"{folder}/out.npz", method, "64", str(seed), *map(str, settings or [])]
+        subprocess.run([python, script, *given], check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         with np.load(f"{folder}/out.npz") as z:
-            found = test_metrics(z["left"], z["right"], parts)
-            return found | {"seconds": float(z["seconds"]), "settings": z["settings"].tolist()}
+            tables = z["left"], z["right"]
+            return {"tables": tables, "seconds": float(z["seconds"]), "settings": z["settings"].tolist()}

@@ -1,16 +1,14 @@
 """The protocol of published tables: training and validation pairs are fitted, test pairs judged, fitted ones masked.
 
 The powers (.25 and .2) were found while looking at test pairs; validation pairs prefer .25 and .3. The default has
-nothing to choose. The temperatures of `CosineSoftmax` were chosen on validation pairs (0.08 to 0.3). Where `--rivals`
-gives them seconds, EASE and rivals that sample are fitted too. On the training pairs without a tenth, each setting of a
-rival's grid gets an eighth of the seconds and the best all of them, which gives the epochs by NDCG@20 of that tenth (of
-3,000 lefts); then it is fitted on all pairs. LightGCN has two learning rates.
+nothing to choose. The temperatures of `CosineSoftmax` were chosen on validation pairs (0.08 to 0.3). Every rival has
+its settings chosen by NDCG@20 on a tenth of the fitted pairs, by 3,000 lefts, and is then fitted on all of them; its
+seconds are those of the last fit. LightGCN has its paper's settings and as many seconds as `--rivals` gives it.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,16 @@ import numpy as np
 
 import nearkin as nk
 from benchmarks.two_tower.light_gcn import light_gcn
-from benchmarks.two_tower.rivals import RIVALS, SHORT, chosen, ease, few_users, fit_rival
+from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
+from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, sparse_ease
+from benchmarks.two_tower.peers import fit_peer
+from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
 from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
-from nearkin.records import Interactions
 
 DEPTH = 20
-FEW = 5000  # rights whose (n, n) matrix EASE inverts
-GRAPH_RATES = (0.003, 0.01)
+EPOCHS = {"gowalla": 50, "ml100k": 100}  # the most that a rival gets
+LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
     "popularity": popularity,
@@ -42,6 +42,20 @@ FITS = {
 }
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a way gives for one seed: lists of rights (m, DEPTH), or tables P and Q; CPU seconds; settings chosen."""
+
+    seconds: float
+    lists: np.ndarray | None = None
+    tables: tuple[np.ndarray, np.ndarray] | None = None
+    settings: Any = None
+
+
+Way = Callable[[Parts, int], Found]
+Keep = Callable[[dict[str, dict[str, Any]]], None]
+
+
 def read_public(name: str, folder: Path, seed: int) -> Parts:
     """gowalla by its own split, other sets with a random tenth of the pairs as the test."""
     if name == "gowalla":
@@ -51,52 +65,119 @@ def read_public(name: str, folder: Path, seed: int) -> Parts:
 
 
 def public(
-    name: str, folder: Path, seeds: int, only: list[str] | None = None, rival_seconds: float = 0.0
-) -> dict[str, dict[str, Any]]:
-    """Recall@20, NDCG@20 and CPU seconds of every way, or of those whose names begin so, means over the seeds."""
-    runs: dict[str, list[tuple[float, float, float]]] = {}
-    settings_of_graph = 0.0, 0
-    fits = FITS | _softmaxes(*TEMPERATURES.get(name, (0.2, 0.2)))
-    wanted = partial(_wanted, only)
-    settings = _chosen(name, folder, rival_seconds, wanted) if rival_seconds else {}
-    for seed in range(seeds):
-        parts = read_public(name, folder, seed)
-        for label, lists in filter(wanted, LISTS.items()):
-            start = time.process_time()
-            _, ranked = lists(parts.train, DEPTH)
-            seconds = time.process_time() - start
-            _note(runs, label, nk.metrics.list_metrics(ranked, parts.test, k=DEPTH), seconds)
-        for label, (k, loss) in filter(wanted, fits.items()):
-            start = time.process_time()
-            model = nk.TwoTower(k, loss=loss, random_state=seed).fit(parts.train)
-            _note(runs, label, model.evaluate(parts.test, k=DEPTH), time.process_time() - start)
-        for label, (options, rate, epochs) in settings.items():
-            P, Q, seconds, _ = fit_rival(RIVALS[label], options, rate, parts.train, 64, seed, epochs=epochs)
-            found = nk.metrics.ranking_metrics(P, Q, parts.test, seen=parts.train, k=DEPTH)
-            _note(runs, label, found, seconds)
-        if rival_seconds and wanted(("LightGCN", None)):
-            rate, epochs = settings_of_graph = (
-                _chosen_graph(parts.train, rival_seconds) if seed == 0 else settings_of_graph
-            )
-            P, Q, seconds, _ = light_gcn(parts.train, 64, rate, seed, epochs=epochs)
-            _note(runs, "LightGCN", nk.metrics.ranking_metrics(P, Q, parts.test, seen=parts.train, k=DEPTH), seconds)
-        if rival_seconds and parts.train.shape[1] <= FEW and wanted(("EASE", None)):
-            start = time.process_time()
-            ranked = ease(parts.train, DEPTH, random_state=seed)
-            seconds = time.process_time() - start
-            _note(runs, "EASE", nk.metrics.list_metrics(ranked, parts.test, k=DEPTH), seconds)
-    means = {label: np.mean(found, axis=0) for label, found in runs.items()}
-    return {
-        label: {
-            "recall@20": float(recall),
-            "ndcg@20": float(ndcg),
-            "seconds": float(seconds),
-            "seeds": len(runs[label]),
-        }
-        | {"recall@20 std": float(np.std([run[0] for run in runs[label]]))}
-        | ({"settings": list(settings[label])} if label in settings else {})
-        for label, (recall, ndcg, seconds) in means.items()
-    }
+    name: str, folder: Path, seeds: int, only: list[str] | None, seconds: float, python: Path | None, keep: Keep
+) -> None:
+    """Every way, or those whose names begin so, over the seeds; `keep` gets a way's means after each of its fits."""
+    for label, way in _ways(name, folder, seconds, python):
+        if only is not None and not label.startswith(tuple(only)):
+            continue
+        runs: list[dict[str, Any]] = []
+        for seed in range(seeds):
+            parts = read_public(name, folder, seed)
+            runs.append(_judged(way(parts, seed), parts))
+            print(name, seed, label, runs[-1], flush=True)
+            keep({label: _means(runs)})
+
+
+def _judged(found: Found, parts: Parts) -> dict[str, Any]:
+    if found.tables is None:
+        metrics = nk.metrics.list_metrics(found.lists, parts.test, k=DEPTH)
+    else:
+        metrics = nk.metrics.ranking_metrics(*found.tables, parts.test, seen=parts.train, k=DEPTH)
+    row = {name: metrics[name] for name in ("recall@20", "ndcg@20")} | {"seconds": found.seconds}
+    return row | ({} if found.settings is None else {"settings": found.settings})
+
+
+def _means(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    means = {name: float(np.mean([run[name] for run in runs])) for name in ("recall@20", "ndcg@20", "seconds")}
+    spread = {"recall@20 std": float(np.std([run["recall@20"] for run in runs])), "seeds": len(runs)}
+    return means | spread | ({"settings": runs[0]["settings"]} if "settings" in runs[0] else {})
+
+
+def _ways(name: str, folder: Path, seconds: float, python: Path | None) -> Iterator[tuple[str, Way]]:
+    """The rows of the table; what a rival chooses, it chooses once, for the first seed."""
+    for label, lists in LISTS.items():
+        yield label, _listing(lists)
+    for label, (k, loss) in (FITS | _softmaxes(*TEMPERATURES.get(name, (0.2, 0.2)))).items():
+        yield label, _fitting(k, loss)
+    inner = _Once(lambda: nk.data.split_random(read_public(name, folder, 0).train, valid=0.1, test=0, random_state=0))
+    yield "EASE, dense or sparse", _easing(inner)
+    for label in RIVALS:
+        yield label, _sampling(label, inner, EPOCHS.get(name, 50))
+    if python is not None:
+        for method in ("als", "bpr"):
+            yield f"implicit {method}", _peer(method, python, inner)
+    if seconds:
+        yield "LightGCN", _walking(seconds)
+
+
+class _Once:
+    """What is made when it is first asked for, and kept."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make, self._made = make, None
+
+    def __call__(self) -> Any:
+        self._made = self._make() if self._made is None else self._made
+        return self._made
+
+
+def _listing(lists: Callable) -> Way:
+    def way(parts: Parts, _seed: int) -> Found:
+        start = time.process_time()
+        ranked = lists(parts.train, DEPTH)[1]
+        return Found(time.process_time() - start, lists=ranked)
+
+    return way
+
+
+def _fitting(k: int, loss: Any) -> Way:
+    def way(parts: Parts, seed: int) -> Found:
+        start = time.process_time()
+        model = nk.TwoTower(k, loss=loss, random_state=seed).fit(parts.train)
+        return Found(time.process_time() - start, tables=(model.left_embeddings_, model.right_embeddings_))
+
+    return way
+
+
+def _easing(inner: _Once) -> Way:
+    ridge = _Once(lambda: chosen_ridge(inner(), DEPTH))
+
+    def way(parts: Parts, _seed: int) -> Found:
+        fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else sparse_ease), ridge()
+        start = time.process_time()
+        lists = fit(parts.train, DEPTH, chosen_one)
+        return Found(time.process_time() - start, lists=lists, settings={"ridge": chosen_one, "form": fit.__name__})
+
+    return way
+
+
+def _sampling(label: str, inner: _Once, epochs: int) -> Way:
+    setting = _Once(lambda: chosen(RIVALS[label], inner(), 64, epochs))
+
+    def way(parts: Parts, seed: int) -> Found:
+        P, Q, seconds = fit_rival(RIVALS[label], setting(), parts.train, 64, seed)
+        return Found(seconds, tables=(P, Q), settings=asdict(setting()))
+
+    return way
+
+
+def _peer(method: str, python: Path, inner: _Once) -> Way:
+    settings = _Once(lambda: fit_peer(python, method, inner(), 0)["settings"])
+
+    def way(parts: Parts, seed: int) -> Found:
+        found = fit_peer(python, method, parts, seed, settings())
+        return Found(found["seconds"], tables=found["tables"], settings=found["settings"])
+
+    return way
+
+
+def _walking(seconds: float) -> Way:
+    def way(parts: Parts, seed: int) -> Found:
+        P, Q, used, epochs = light_gcn(parts.train, 64, *LIGHT_GCN, seed, seconds=seconds)
+        return Found(used, tables=(P, Q), settings={"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs})
+
+    return way
 
 
 def _softmaxes(temperature: float, without: float) -> dict[str, tuple[int, CosineSoftmax]]:
@@ -106,37 +187,3 @@ def _softmaxes(temperature: float, without: float) -> dict[str, tuple[int, Cosin
         "CosineSoftmax, walk 0.3, k = 64": (64, CosineSoftmax(temperature=temperature, walk=0.3)),
         "CosineSoftmax, k = 256": (256, CosineSoftmax(temperature=temperature)),
     }
-
-
-def _chosen(name: str, folder: Path, seconds: float, wanted: Callable) -> dict[str, tuple]:
-    """The settings, rate and epochs of every rival, by a tenth of the training pairs of seed 0."""
-    inner = nk.data.split_random(read_public(name, folder, 0).train, valid=0.1, test=0, random_state=0)
-    found = {}
-    for label, rival in filter(wanted, RIVALS.items()):
-        found[label] = chosen(rival, inner, 64, seconds)
-        print(f"{label:48} {found[label]}", flush=True)
-    return found
-
-
-def _chosen_graph(train: Interactions, seconds: float) -> tuple[float, int]:
-    """LightGCN's learning rate and epochs, as `_chosen` finds a rival's."""
-    inner = nk.data.split_random(train, valid=0.1, test=0, random_state=0)
-    valid = few_users(inner.valid)
-
-    def check(P: np.ndarray, Q: np.ndarray) -> float:
-        return nk.metrics.ranking_metrics(P, Q, valid, seen=inner.train, k=DEPTH, metrics=("ndcg",))[f"ndcg@{DEPTH}"]
-
-    short = {rate: light_gcn(inner.train, 64, rate, 0, seconds=2 * SHORT * seconds) for rate in GRAPH_RATES}
-    rate = max(short, key=lambda rate: check(*short[rate][:2]))
-    found = rate, light_gcn(inner.train, 64, rate, 0, seconds=seconds, check=check)[3]
-    print(f"LightGCN {found}", flush=True)
-    return found
-
-
-def _wanted(only: list[str] | None, row: tuple) -> bool:
-    return only is None or row[0].startswith(tuple(only))
-
-
-def _note(runs: dict[str, list], label: str, found: dict[str, float], seconds: float) -> None:
-    runs.setdefault(label, []).append((found["recall@20"], found["ndcg@20"], seconds))
-    print(f"{label:32} Recall@20 {found['recall@20']:.4f}  NDCG@20 {found['ndcg@20']:.4f}  {seconds:.1f} s", flush=True)

@@ -1,7 +1,9 @@
-"""Rivals that sample: five losses on batches of pairs, each with its settings chosen on validation pairs.
+"""Rivals that sample: five losses on batches of lefts with all their pairs, settings chosen on validation pairs.
 
-All learn two tables by sparse Adam on batches of observed pairs, from the same start. Cosine losses normalise the rows
-and learn a bias of every right, which takes one of the k numbers of a row: score = cosine + bias.
+All learn two tables by Adam, from the same start, at a rate that falls in a line to a tenth. A batch of lefts serves
+all their pairs with one product against the negatives, so a pass costs a tenth of what batches of pairs do. Cosine
+losses normalise the rows and learn a bias of every right, which takes one of the k numbers of a row: score = cosine +
+bias.
 """
 
 import time
@@ -13,61 +15,79 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, normalize, softplus
+from torch.nn.functional import normalize, softplus
 
 import nearkin as nk
 from nearkin.data import Parts
 from nearkin.records import Interactions
 
-BATCH, NEGATIVES = 2048, 1024
+PAIRS, STEPS = 8192, 24  # pairs of a batch, about, and the fewest batches of a pass
+NEGATIVES = 1024
 JUDGED = 3000  # lefts by which settings are chosen
-EASE_RIDGES = (30.0, 100.0, 300.0, 1000.0)
-SHORT = 0.125  # of the budget that every setting gets; the best one gets all of it
+SHORT = 0.2  # of the passes: what every setting gets; the best one also gets half of them, and all
+LAST_RATE = 0.1
+
+Check = Callable[[np.ndarray, np.ndarray], float]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of pairs: P and their rights Q, (b, k); N (n, k) rights drawn evenly; log frequencies of both."""
+    """Lefts P (u, k); their pairs' rights Q (p, k) and places `at` (p,) in P; N (n, k) rights drawn evenly."""
 
     P: Tensor
     Q: Tensor
     N: Tensor
-    columns: Tensor
-    log_frequency: Tensor  # (b,) of `columns`
+    at: Tensor
+    columns: Tensor  # (p,) numbers of the rights
+    log_frequency: Tensor  # (p,) of `columns`
+
+    def own(self) -> Tensor:
+        """(p,) the scores of the pairs."""
+        return (self.P[self.at] * self.Q).sum(1)
 
 
 def in_batch_softmax(batch: Batch, temperature: float) -> Tensor:
-    """Cosines, temperature and logQ (Yi et al. 2019): the batch's other rights are the negatives."""
-    logits = batch.P @ batch.Q.T / temperature - batch.log_frequency
-    same = batch.columns[:, None] == batch.columns[None, :]
-    logits = logits.masked_fill(same.fill_diagonal_(False), -torch.inf)
-    return cross_entropy(logits, torch.arange(len(logits)))
+    """Cosines, temperature and logQ (Yi et al. 2019): as many rights of the batch's pairs are the negatives."""
+    drawn = torch.randperm(len(batch.columns))[: len(batch.N)]
+    columns, first, counts = np.unique(batch.columns[drawn].numpy(), return_index=True, return_counts=True)
+    others = drawn[torch.from_numpy(first)]
+    offsets = torch.from_numpy(np.log(counts)).float() - batch.log_frequency[others]
+    S = torch.addmm(offsets, batch.P, batch.Q[others].T, alpha=1 / temperature)
+    places = np.minimum(np.searchsorted(columns, batch.columns.numpy()), len(columns) - 1)
+    met = torch.from_numpy(columns[places]) == batch.columns
+    S = S.index_put((batch.at[met], torch.from_numpy(places)[met]), torch.tensor(-torch.inf))  # rights of its own
+    own = batch.own() / temperature - batch.log_frequency
+    return (torch.logaddexp(own, S.logsumexp(1)[batch.at]) - own).mean()
 
 
 def uniform_softmax(batch: Batch, temperature: float) -> Tensor:
     """Cosines and temperature: negatives drawn evenly, shared by the batch."""
-    own = (batch.P * batch.Q).sum(1, keepdim=True)
-    logits = torch.cat([own, batch.P @ batch.N.T], 1) / temperature
-    return cross_entropy(logits, torch.zeros(len(own), dtype=torch.long))
+    own = batch.own() / temperature
+    return (torch.logaddexp(own, (batch.P @ batch.N.T / temperature).logsumexp(1)[batch.at]) - own).mean()
 
 
 def cosine_contrastive(batch: Batch, margin: float, weight: float) -> Tensor:
     """SimpleX (Mao et al. 2021): 1 - cosine of a pair, plus what negatives exceed a margin by."""
-    own = 1 - (batch.P * batch.Q).sum(1)
-    return (own + weight * (batch.P @ batch.N.T - margin).clamp(min=0).mean(1)).mean()
+    push = (batch.P @ batch.N.T - margin).clamp(min=0).mean(1)
+    return (1 - batch.own() + weight * push[batch.at]).mean()
 
 
 def bpr(batch: Batch, ridge: float) -> Tensor:
     """Bayesian personalised ranking (Rendle et al. 2009), one negative a pair."""
-    N = batch.N[torch.randint(len(batch.N), (len(batch.P),))]
-    lead = (batch.P * (batch.Q - N)).sum(1)
-    return softplus(-lead).mean() + ridge * sum(X.square().sum(1).mean() for X in (batch.P, batch.Q, N))
+    N = batch.N[torch.randint(len(batch.N), (len(batch.at),))]
+    P = batch.P[batch.at]
+    return softplus((P * (N - batch.Q)).sum(1)).mean() + ridge * _lengths(P, batch.Q, N)
 
 
 def uniform_bce(batch: Batch, weight: float, ridge: float) -> Tensor:
     """Binary cross-entropy; all evenly drawn negatives of a pair together weigh `weight`."""
-    own = softplus(-(batch.P * batch.Q).sum(1)).mean() + weight * softplus(batch.P @ batch.N.T).mean()
-    return own + ridge * sum(X.square().sum(1).mean() for X in (batch.P, batch.Q))
+    push = softplus(batch.P @ batch.N.T).mean(1)
+    return (softplus(-batch.own()) + weight * push[batch.at]).mean() + ridge * _lengths(batch.P[batch.at], batch.Q)
+
+
+def _lengths(*tables: Tensor) -> Tensor:
+    """The mean squared lengths of their rows, added up."""
+    return torch.stack([X.square().sum(1).mean() for X in tables]).sum()
 
 
 @dataclass(frozen=True)
@@ -78,49 +98,66 @@ class Rival:
     rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2)
 
 
+_TEMPERATURES = {"temperature": (0.08, 0.12, 0.2)}
 RIVALS = {
-    "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, {"temperature": (0.08, 0.12, 0.2)}),
-    "softmax on cosines, 1,024 uniform negatives": Rival(uniform_softmax, True, {"temperature": (0.08, 0.12, 0.2)}),
-    "cosine contrastive, 1,024 negatives (SimpleX)": Rival(
-        cosine_contrastive, True, {"margin": (0.3, 0.6), "weight": (30.0, 150.0)}, (3e-3, 1e-2)
+    "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, _TEMPERATURES),
+    "softmax on cosines, uniform negatives": Rival(uniform_softmax, True, _TEMPERATURES),
+    "cosine contrastive, uniform negatives": Rival(
+        cosine_contrastive, True, {"margin": (0.2, 0.5), "weight": (30.0, 150.0)}
     ),
-    "BPR": Rival(bpr, False, {"ridge": (1e-4, 1e-3, 1e-2)}),
-    "logistic, 1,024 uniform negatives": Rival(
-        uniform_bce, False, {"weight": (10.0, 100.0), "ridge": (1e-4, 1e-3)}, (3e-3, 1e-2)
+    "BPR": Rival(bpr, False, {"ridge": (1e-4, 1e-3, 1e-2)}, (1e-3, 3e-3, 1e-2)),
+    "logistic, uniform negatives": Rival(
+        uniform_bce, False, {"weight": (3.0, 30.0), "ridge": (1e-4, 1e-3)}, (3e-3, 1e-2)
     ),
 }
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What validation pairs choose for a rival."""
+
+    options: dict[str, float]
+    rate: float
+    epochs: int
+
+
 def fit_rival(
-    rival: Rival, settings: dict[str, float], rate: float, pairs: Interactions, k: int, seed: int, *,
-    epochs: int = 1000, seconds: float = np.inf, check: Callable[[np.ndarray, np.ndarray], float] | None = None,
-) -> tuple[np.ndarray, np.ndarray, float, int]:  # fmt: skip
-    """P, Q, CPU seconds and the best epoch; with `check` it stops after three epochs in a row that were no better."""
+    rival: Rival, setting: Setting, pairs: Interactions, k: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """P, Q and CPU seconds."""
     torch.manual_seed(seed)
+    start = time.process_time()
     tables = _random_tables(pairs.shape, k, rival.cosine)
-    adam = torch.optim.SparseAdam([table.weight for table in tables], lr=rate * (3 if rival.cosine else 1))
-    rows, columns = (torch.from_numpy(x.astype(np.int64)) for x in (pairs.rows, pairs.indices))
+    adam = torch.optim.Adam([table.weight for table in tables], lr=setting.rate, fused=True)
     frequency = torch.from_numpy(np.bincount(pairs.indices, minlength=pairs.shape[1]) / len(pairs)).float()
-    best, used, done = (-1.0, *_whole(tables, rival.cosine), 0), 0.0, 0
-    while used < seconds and done < epochs and done - best[3] < 3:
-        start = time.process_time()
-        for part in torch.randperm(len(rows)).split(BATCH):
-            drawn = torch.randint(pairs.shape[1], (NEGATIVES,))
-            P, both = _embedded(tables, rows[part], torch.cat([columns[part], drawn]), rival.cosine)
-            Q, N = both.split([len(part), NEGATIVES])
-            batch = Batch(P, Q, N, columns[part], frequency[columns[part]].log())
+    size = max(1, pairs.shape[0] * min(PAIRS, len(pairs) // STEPS) // len(pairs))
+    steps = setting.epochs * -(-pairs.shape[0] // size)
+    schedule = torch.optim.lr_scheduler.LinearLR(adam, 1.0, LAST_RATE, steps)
+    for _ in range(setting.epochs):
+        for lefts in torch.randperm(pairs.shape[0]).split(size):
+            at, columns = _pairs_of(pairs, lefts.numpy())
+            both = torch.cat([columns, torch.randint(pairs.shape[1], (NEGATIVES,))])
+            P, both = _embedded(tables, lefts, both, rival.cosine)
+            Q, N = both.split([len(columns), NEGATIVES])
             adam.zero_grad()
-            rival.loss(batch, **settings).backward()
+            rival.loss(Batch(P, Q, N, at, columns, frequency[columns].log()), **setting.options).backward()
             adam.step()
-        used, done = used + time.process_time() - start, done + 1
-        found = _whole(tables, rival.cosine)
-        metric = done if check is None else check(*found)
-        best = (metric, *found, done) if metric > best[0] else best
-    return best[1], best[2], used, best[3]
+            schedule.step()
+    with torch.no_grad():
+        left, right = _embedded(tables, *(torch.arange(size) for size in pairs.shape), rival.cosine)
+    return left.numpy(), right.numpy(), time.process_time() - start
+
+
+def _pairs_of(pairs: Interactions, lefts: np.ndarray) -> tuple[Tensor, Tensor]:
+    """The pairs of some lefts: places in `lefts`, and numbers of rights."""
+    counts = np.diff(pairs.indptr)[lefts]
+    first = np.repeat(pairs.indptr[lefts] - np.cumsum(counts) + counts, counts)
+    columns = pairs.indices[first + np.arange(counts.sum())].astype(np.int64)
+    return torch.from_numpy(np.repeat(np.arange(len(lefts)), counts)), torch.from_numpy(columns)
 
 
 def _random_tables(shape: tuple[int, int], k: int, cosine: bool) -> list[torch.nn.Embedding]:
-    tables = [torch.nn.Embedding(size, k, sparse=True) for size in shape]
+    tables = [torch.nn.Embedding(size, k) for size in shape]
     for table in tables:
         torch.nn.init.normal_(table.weight, std=(1.0 if cosine else 0.1) / k**0.5)
     if cosine:
@@ -136,33 +173,36 @@ def _embedded(tables: list[torch.nn.Embedding], rows: Tensor, columns: Tensor, c
     return torch.cat([normalize(P[:, :-1]), torch.ones(len(P), 1)], 1), torch.cat([normalize(Q[:, :-1]), Q[:, -1:]], 1)
 
 
-def _whole(tables: list[torch.nn.Embedding], cosine: bool) -> tuple[np.ndarray, np.ndarray]:
-    with torch.no_grad():
-        left, right = _embedded(tables, *(torch.arange(table.num_embeddings) for table in tables), cosine)
-    return left.numpy().copy(), right.numpy().copy()
+def chosen(rival: Rival, inner: Parts, k: int, epochs: int) -> Setting:
+    """The setting of largest NDCG@20 of the validation pairs, seed 0.
 
-
-def chosen(rival: Rival, inner: Parts, k: int, seconds: float) -> tuple[dict[str, float], float, int]:
-    """Settings, rate and number of epochs by NDCG@20 of the validation pairs, seed 0.
-
-    Every setting gets an eighth of the seconds; the best of them is fitted with all of them, which gives the epochs.
+    Every point of the grid gets a fifth of the epochs; the best of them is then fitted with half of them, and with all.
     """
+    check = judged_by(inner)
+    tried: dict[float, Setting] = {}
+
+    def note(setting: Setting) -> None:
+        P, Q, seconds = fit_rival(rival, setting, inner.train, k, 0)
+        metric = check(P, Q)
+        print(f"    {setting} NDCG@20 {metric:.4f}  {seconds:.1f} s", flush=True)
+        tried[metric] = setting
+
+    for options, rate in product(_grid(rival.grid), rival.rates):
+        note(Setting(options, rate, max(1, round(SHORT * epochs))))
+    best = tried[max(tried)]
+    for longer in (epochs // 2, epochs):
+        note(Setting(best.options, best.rate, longer))
+    return tried[max(tried)]
+
+
+def judged_by(inner: Parts) -> Check:
+    """NDCG@20 of the validation pairs of a few lefts."""
+    valid = few_users(inner.valid)
 
     def check(P: np.ndarray, Q: np.ndarray) -> float:
         return nk.metrics.ranking_metrics(P, Q, valid, seen=inner.train, k=20, metrics=("ndcg",))["ndcg@20"]
 
-    valid = few_users(inner.valid)
-    best: tuple[float, dict[str, float], float] | None = None
-    for settings, rate in product(_grid(rival.grid), rival.rates):
-        P, Q, _, _ = fit_rival(rival, settings, rate, inner.train, k, 0, seconds=SHORT * seconds)
-        metric = check(P, Q)
-        print(f"    {settings} rate {rate}: NDCG@20 {metric:.4f}", flush=True)
-        if best is None or metric > best[0]:
-            best = (metric, settings, rate)
-    if best is None:
-        raise ValueError("the grid is empty")
-    *_, epochs = fit_rival(rival, best[1], best[2], inner.train, k, 0, seconds=seconds, check=check)
-    return best[1], best[2], epochs
+    return check
 
 
 def few_users(valid: Interactions, count: int = JUDGED) -> Interactions:
@@ -174,25 +214,6 @@ def few_users(valid: Interactions, count: int = JUDGED) -> Interactions:
     kept = sp.diags(keep) @ matrix
     kept.eliminate_zeros()
     return Interactions.from_matrix(sp.csr_matrix(kept))
-
-
-def ease(pairs: Interactions, k: int, *, random_state: int) -> np.ndarray:
-    """(m, k) lists of EASE (Steck 2019), its ridge chosen on a tenth of the pairs by NDCG."""
-    inner = nk.data.split_random(pairs, valid=0.1, test=0, random_state=random_state)
-    judged = [
-        nk.metrics.list_metrics(_ease(inner.train, k, ridge), inner.valid, k=k)[f"ndcg@{k}"] for ridge in EASE_RIDGES
-    ]
-    return _ease(pairs, k, EASE_RIDGES[int(np.argmax(judged))])
-
-
-def _ease(pairs: Interactions, k: int, ridge: float) -> np.ndarray:
-    X = (pairs.matrix() > 0).astype(np.float64)
-    inverse = np.linalg.inv((X.T @ X).toarray() + ridge * np.eye(pairs.shape[1]))
-    B = -inverse / np.diag(inverse)
-    np.fill_diagonal(B, 0)
-    scores = X @ B
-    scores[X.nonzero()] = -np.inf
-    return np.argsort(-scores, axis=1)[:, :k]
 
 
 def _grid(grid: dict[str, tuple[float, ...]]) -> Iterable[dict[str, float]]:

@@ -2,9 +2,11 @@
 
     python -m benchmarks two_tower --sets ml100k gowalla
     python -m benchmarks two_tower --protocol public --sets gowalla ml100k   as published: validation pairs are fitted
-        --rivals 5 --ways "softmax on cosines" EASE    with rivals, 5 CPU s for each of their settings; only these rows
+        --ways "softmax on cosines" EASE     only the rows whose names begin so; all rows measured so far are printed
+    python -m benchmarks two_tower --bytes 16 32 64 --sets gowalla     through indexes of so many bytes a right
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
+    python -m benchmarks two_tower --features      linear and nonlinear towers over the vectors of WordNet's texts
     python -m benchmarks two_tower --figures       docs/figures from the JSON
 
 Results are merged into benchmarks/results/two_tower.json by set. Seconds are CPU seconds of one thread, the choice of
@@ -16,18 +18,23 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 import nearkin as nk
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
+from benchmarks.pages import markdown
+from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
+from benchmarks.two_tower.features import features
 from benchmarks.two_tower.figures import draw
 from benchmarks.two_tower.peers import run_peer
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import public
 from benchmarks.two_tower.scaling import scaling
+from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram, SubBlocks
 
@@ -126,10 +133,9 @@ def main() -> None:
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--seconds", type=float, default=20.0, help="no step begins after so many seconds")
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
-    options.add_argument(
-        "--rivals", type=float, default=0.0, help="CPU seconds for each setting of a rival that samples"
-    )
-    for flag in ("scaling", "cold", "figures"):
+    options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
+    options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
+    for flag in ("scaling", "cold", "features", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
     limit_threads(options.threads)
@@ -138,11 +144,35 @@ def main() -> None:
     if options.quick:
         options.seeds, options.seconds = 1, min(options.seconds, 3.0)
     if options.protocol:
+        rows = results.setdefault("public", {})
+
+        def keep_row(name: str, found: dict) -> None:
+            rows.setdefault(name, {}).update(found)
+            save("two_tower", results, threads=options.threads)
+
         for name in options.sets:
-            found = public(name, options.data, options.seeds, options.ways, options.rivals)
-            results.setdefault("public", {}).setdefault(name, {}).update(found)
+            python, only = peer_python(options.peers), options.ways
+            public(name, options.data, options.seeds, only, options.rivals, python, partial(keep_row, name))
+        for name in options.sets:
+            print(markdown(public_table(name, rows[name])))
+    elif options.bytes is not None:
+        for name in options.sets:
+            rows = results.setdefault("bytes", {}).setdefault(name, {})
+
+            def keep_size(found: dict, rows: dict = rows) -> None:
+                rows.update(found)
+                save("two_tower", results, threads=options.threads)
+
+            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
+    elif options.features:
+
+        def keep_way(found: dict) -> None:
+            results.setdefault("features", {}).update(found)
+            save("two_tower", results, threads=options.threads)
+
+        features(options, keep_way)
     elif options.cold:
         results["cold"] = cold(options)
     elif not options.figures:

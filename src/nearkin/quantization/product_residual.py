@@ -71,10 +71,11 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         for index in range(self.max_iter):
             decoded, error = [], 0.0
             for m, Z in self._parts(X @ R):
-                codes = additive.encode(Z, books[m], additive.TRAIN_BEAM)
+                codes = additive.encode(Z, books[m], additive.beam(index, self.max_iter))
                 error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
                 axes = principal_axes(Z)[0]
-                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes) @ axes.T
+                shrink = additive.SHRINK if index + 1 < self.max_iter else 0
+                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, shrink) @ axes.T
                 decoded.append(additive.decode(codes, books[m]))
             if turns and index + 1 < self.max_iter:  # the last refit is to the rotation that stays
                 R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)

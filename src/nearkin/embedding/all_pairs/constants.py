@@ -60,12 +60,11 @@ def make_constants(
     a, b = (vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
     r, s = (1.0, 1.0) if ridge is None else ridge
     prior_left, prior_right = _factors(prior, m, n)
-    rows = torch.from_numpy(np.repeat(np.arange(m), np.diff(pairs.indptr)))
     return Constants(
-        labels=_short(vector(labels, "labels", nnz, low=None)),
-        weights=_short(vector(1.0 if weights is None else weights, "weights", nnz)),
-        pair_cost=_short(omega * a[rows] * b[torch.from_numpy(pairs.indices).long()]),
-        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
+        labels=_of_pairs(labels, "labels", nnz, low=None),
+        weights=_of_pairs(1.0 if weights is None else weights, "weights", nnz),
+        pair_cost=_pair_cost(pairs, omega, a, b),
+        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _imputed(pairs, prior_left, prior_right),
         a=a[:, None],
         b=b[:, None],
         ridge_left=strength * vector(r, "ridge[0]", m)[:, None],
@@ -87,19 +86,41 @@ def vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Te
     return torch.from_numpy(array).expand(size).contiguous()
 
 
+def _of_pairs(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
+    """A `vector` of the pairs; one number for all of them stays one."""
+    return _short(vector(values, name, 1 if np.ndim(values) == 0 else size, low))
+
+
+def _pair_cost(pairs: PairProducts, omega: float, a: Tensor, b: Tensor) -> Tensor:
+    """omega a_i b_j of the pairs, (nnz,) or one number."""
+    a, b = _short(a), _short(b)
+    if a.ndim:
+        a = torch.repeat_interleave(a, torch.from_numpy(np.diff(pairs.indptr)))
+    return _short(omega * a * (b[torch.from_numpy(pairs.indices).long()] if b.ndim else b))
+
+
+def _imputed(pairs: PairProducts, left: Tensor, right: Tensor) -> Tensor:
+    """pt_i . qt_j of the pairs, in float64."""
+    return _short(pairs.dots(left, right).double())
+
+
 def _short(values: Tensor) -> Tensor:
     """One number where all entries are equal."""
-    return values[0].clone() if len(values) and bool((values == values[0]).all()) else values
+    if values.ndim == 0 or not len(values) or not bool((values == values[0]).all()):
+        return values
+    return values[0].clone()
 
 
 def _factors(prior: Prior, m: int, n: int) -> tuple[Tensor, Tensor]:
-    """Pt (m, k') and Qt (n, k') in float64: k' = 0 for no prior, 1 for one number."""
+    """Pt (m, k') and Qt (n, k'), in float64 unless both are of float32: k' = 0 for no prior, 1 for one number."""
     if prior is None:
         return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)
     if isinstance(prior, int | float):
         number = check_real(prior, "prior")
         return torch.full((m, 1), number, dtype=torch.float64), torch.ones((n, 1), dtype=torch.float64)
-    left, right = (torch.as_tensor(part, dtype=torch.float64) for part in prior)
+    left, right = (torch.as_tensor(part) for part in prior)
+    if not left.dtype == right.dtype == torch.float32:
+        left, right = left.double(), right.double()
     if left.ndim != 2 or right.ndim != 2 or left.shape != (m, right.shape[1]) or right.shape[0] != n:
         raise ValueError(
             f"prior has shapes {tuple(left.shape)} and {tuple(right.shape)}; it must be (Pt ({m}, k'), Qt ({n}, k')) "

@@ -172,15 +172,21 @@ def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Index
     """
     name, module = solver.name, None if index is None else index.module
     if isinstance(solver, Auto):
-        kind: type[ALS | Adam | Joint | SphereSweeps] = SphereSweeps if isinstance(loss, CosineSoftmax) else Adam
-        if isinstance(loss, AllPairs) and not custom:
+        kind: type[ALS | Adam | Joint | SphereSweeps] = Adam
+        if isinstance(loss, CosineSoftmax):
+            kind = SphereSweeps if module is None else Joint
+        elif isinstance(loss, AllPairs) and not custom:
             joint = isinstance(module, JointIndex) and module.can_descend()
             kind = ALS if module is None else Joint if joint else Adam
         chosen = kind(max_seconds=solver.max_seconds, patience=solver.patience)
         chosen.max_iter = chosen.max_iter if solver.max_iter is None else solver.max_iter
         solver = chosen
-    if isinstance(loss, CosineSoftmax) != isinstance(solver, SphereSweeps):
-        raise ValueError(f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together")
+    on_cosines = isinstance(loss, CosineSoftmax)
+    if on_cosines != isinstance(solver, SphereSweeps) and not (on_cosines and isinstance(solver, Joint)):
+        raise ValueError(
+            f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together, or with an "
+            "index 'cosine-softmax' and 'joint'"
+        )
     if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
         raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
     if isinstance(solver, Joint):
@@ -194,7 +200,7 @@ def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Index
 
 def _no_penalty(regularization: float | str, featured: bool) -> float:
     """0, the strength of rows of length 1; ValueError for what `CosineSoftmax` would not use."""
-    if regularization != "auto":
+    if regularization not in ("auto", 0):
         raise ValueError(
             f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
             "CosineSoftmax(temperature=...) is what sets their strength"

@@ -17,7 +17,7 @@ from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
 from nearkin.records import Interactions
 
-_DEPTHS = (10, 100)
+_DEPTHS = (10, 20, 100)
 _BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
 _SHOWN = 8  # example rights in the report
 _MEASURES = ("recall", "precision", "ndcg")

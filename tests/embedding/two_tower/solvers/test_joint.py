@@ -11,7 +11,7 @@ import torch
 import nearkin as nk
 from nearkin.embedding import Adam
 from nearkin.embedding.all_pairs.row_solves import solve_left
-from nearkin.embedding.two_tower.solvers.joint import SWEEPS, right_forms, student_loss
+from nearkin.embedding.two_tower.solvers.joint import SWEEPS, listed, right_forms, student_loss
 from nearkin.quantization import IndexingLayer
 
 PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
@@ -141,3 +141,30 @@ def test_what_cannot_be_trained_is_said() -> None:
         small.fit(PAIRS)
     with pytest.raises(ValueError, match="would take the index's rotation off the rotations"):
         nk.TwoTower(8, index=layer(), solver="gd", regularization=0.01, random_state=0).fit(PAIRS)
+
+
+def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:
+    fitted = nk.TwoTower(8, index=layer(), loss="cosine-softmax", random_state=0).fit(PAIRS)
+    assert fitted.solver_ == "joint"
+    P, Q = fitted.exact_embeddings_
+    np.testing.assert_allclose(np.linalg.norm(Q[:, :-1], axis=1), 1, rtol=1e-5)
+    after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
+    assert kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted) > kept(
+        P, after.decode(after.encode(Q)), fitted
+    )
+    codes = fitted.index_.codes(fitted.right_embeddings_)
+    np.testing.assert_allclose(fitted.index_.to_quantizer().decode(codes), fitted.right_embeddings_, atol=1e-5)
+
+
+def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    P, Q = (torch.randn(n, 3, generator=generator).numpy() for n in PAIRS.shape)
+    monkeypatch.setattr("nearkin.embedding.two_tower.solvers.joint.BLOCK", 64)
+    lists = listed(P, Q, 20, PAIRS)
+    scores, numbers = nk.metrics.recommend(P, Q, 20, seen=PAIRS)
+    assert lists.has_sorted_indices
+    for row in range(len(P)):
+        found = slice(*lists.indptr[row : row + 2])
+        order = np.argsort(numbers[row])
+        np.testing.assert_array_equal(lists.indices[found], numbers[row][order])
+        np.testing.assert_allclose(lists.data[found], scores[row][order], rtol=1e-6)
