@@ -1,4 +1,4 @@
-"""The code that keeps most neighbours at a size: product, residual and scalar codes raced on held-out rows."""
+"""The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -33,9 +33,9 @@ _TIMED = 20  # queries by which the speed of search is told
 class Best(NamedTuple):
     """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the best first.
 
-    A record holds "name", "bytes", "recall" (of 10 neighbours among held-out rows, by codes alone), "seconds" of
-    processor time for the fit, "encode_seconds" for a thousand rows and "search_seconds" for a thousand queries and a
-    thousand rows.
+    A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
+    alone), "seconds" of processor time for the fit, "encode_seconds" for a thousand rows and "search_seconds" for a
+    thousand queries and a thousand rows.
     """
 
     quantizer: VectorCodes
@@ -48,16 +48,22 @@ def best(
     queries: ArrayLike | None = None,
     seconds: float | None = None,
     *,
+    n_rows: int | None = None,
     fast_search: bool = False,
     random_state: Seed = None,
     callback: Callback | None = None,
 ) -> Best:
     """Race codecs, rotations and starts at no more than `n_bytes` a row for rows X (n, d); at least 100 rows.
 
-    `queries` (m, d) judge where rows will be searched by others than themselves. Within `seconds` of the clock the
-    winner is to be fitted: a candidate that would leave no time for that is stopped, and is not in the table; product
-    codes, the cheapest, are fitted in any case. With `fast_search` residual codes spend a byte on the row's norm, by
-    which FAISS searches them from tables; without it decodes every row for every query, tens of times slower.
+    `queries` (m, d) judge where rows will be searched by others than themselves. `n_rows` is how many rows the index
+    will hold, by default those of X. Codes keep more neighbours of rows that they were learned from than of others,
+    long sums above all; the rows that judge are therefore mixed as the index's: all learned from where X is all and
+    has at most 16,384 rows, hardly any where X is a small sample of `n_rows`.
+
+    Within `seconds` of the clock the winner is to be fitted: a candidate that would leave no time for that is stopped,
+    and is not in the table; product codes, the cheapest, are fitted in any case. With `fast_search` residual codes
+    spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
+    query, tens of times slower.
     Candidates learn from at most 16,384 rows; the winner then from all.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
 
@@ -70,7 +76,8 @@ def best(
     check_integer(n_bytes, "n_bytes", low=1)
     clock = _Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0))
     generator = numpy_generator(random_state)
-    race, seed = _Race.of(X, queries, generator), draw_seed(generator)
+    n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
+    race, seed = _Race.of(X, queries, n_rows, generator), draw_seed(generator)
     kept: dict[str, float] = {}  # read by the candidates: what ran says what is worth a run
     table: list[Record] = []
     made: dict[str, Callable[[], VectorCodes]] = {}
@@ -143,7 +150,7 @@ def _fitted(
 ) -> VectorCodes:
     if queries is not None and isinstance(quantizer, ProductQuantizer):
         return quantizer.fit(X, queries=queries, callback=callback)  # pyright: ignore[reportReturnType]
-    return quantizer.fit(X, callback=callback)
+    return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]
 
 
 class _OutOfTime(Exception):
@@ -185,7 +192,8 @@ class _Clock:
 class _Race:
     """Rows to learn from and to judge by, queries and the rows (by number) that are truly nearest to them.
 
-    Given queries are halved: one half may judge starts within a fit, the other judges the codes.
+    Given queries are halved: one half may judge starts within a fit, the other judges the codes. Of the rows that judge
+    as large a part is among those to learn from as it will be in an index of `n_rows` rows.
     """
 
     train: np.ndarray
@@ -195,7 +203,7 @@ class _Race:
     truth: np.ndarray = field(repr=False)
 
     @classmethod
-    def of(cls, X: np.ndarray, queries: ArrayLike | None, generator: np.random.Generator) -> "_Race":
+    def of(cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, generator: np.random.Generator) -> "_Race":
         order, given = generator.permutation(len(X)), None
         if queries is None:
             count = min(_QUERIES, len(X) // 10)
@@ -205,8 +213,12 @@ class _Race:
             queries = check_magnitude(queries, "queries").astype(np.float32)[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
-        held_out = min(_JUDGED, len(order) // 4)
-        rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
+        known = min(len(X), _TRAIN) / n_rows  # part of the index's rows
+        unseen = min(round((1 - known) * _JUDGED), round((1 - known) * len(order)), len(order) // 4)
+        judged = len(order) if known == 1 else round(unseen / (1 - known))
+        train = order[unseen : unseen + _TRAIN]
+        rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
+        train = X[train]
         return cls(train, rows, asked, given, nearest_rows(rows, asked, _NEIGHBOURS))
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
@@ -237,8 +249,11 @@ class BestCode(BaseEstimator):
     n_bytes: int
     seconds: float | None = None
     random_state: Seed = None
+    n_rows: int | None = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
-        """the fitted winner of the race on rows X (n, d)."""
+        """The fitted winner of the race on rows X (n, d)."""
         del y
-        return best(X, self.n_bytes, None, self.seconds, random_state=self.random_state, callback=callback).quantizer
+        return best(
+            X, self.n_bytes, None, self.seconds, n_rows=self.n_rows, random_state=self.random_state, callback=callback
+        ).quantizer
