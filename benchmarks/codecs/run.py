@@ -7,9 +7,9 @@ Recall 10@10 by codes alone. Codes are learned from 16,384 rows and judged on 20
 descriptors, MNIST's images, and sentences against glosses (unlike the rows). `bits` a column of total bytes, rounded to
 a number of bytes that divides the columns. FAISS's codecs are tuned: OPQ from both starts, residual codes with beams
 from 1 to 32, scalar codes and RaBitQ rotated. RaBitQ's own sizes are rows of their own, ours beside them. ScaNN can
-only learn from the rows that it searches. Where queries are unlike the rows (sentences), 1,000 others judge `best`. What
-takes more than `--limit` seconds of one thread is a row that says so. Results are one JSON a set; what is run again
-replaces its rows.
+only learn from the rows that it searches. Where queries are unlike the rows (sentences), 1,000 others judge `best`.
+What takes more than `--limit` seconds of one thread is a row that says so. Results are one JSON a set; what is run
+again replaces its rows.
 """
 
 import time
