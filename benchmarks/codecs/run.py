@@ -7,9 +7,8 @@ Recall 10@10 by codes alone. Codes are learned from 16,384 rows and judged on 20
 descriptors, MNIST's images, and sentences against glosses (unlike the rows). `bits` a column of total bytes, rounded to
 a number of bytes that divides the columns. FAISS's codecs are tuned: OPQ from both starts, residual codes with beams
 from 1 to 32, scalar codes and RaBitQ rotated. RaBitQ's own sizes are rows of their own, ours beside them. ScaNN can
-only learn from the rows that it searches. Where queries are unlike the rows (sentences), 1,000 others judge `best`.
-What takes more than `--limit` seconds of one thread is a row that says so. Results are one JSON a set; what is run
-again replaces its rows.
+only learn from the rows that it searches. What takes more than `--limit` seconds of one thread is a row that says so.
+Results are one JSON a set; what is run again replaces its rows.
 """
 
 import time
@@ -21,7 +20,7 @@ import numpy as np
 
 from benchmarks.codecs import ours, peers
 from benchmarks.codecs.limits import within
-from benchmarks.codecs.problems import LEARNED, NEIGHBOURS, QUERIES, SEARCHED, SETS, Problem, load, other_queries
+from benchmarks.codecs.problems import LEARNED, NEIGHBOURS, QUERIES, SEARCHED, SETS, Problem, load
 from benchmarks.harness import cpu_seconds, limit_threads, save
 from benchmarks.options import RESULTS, parser, peer_python
 from benchmarks.table import Results
@@ -66,14 +65,14 @@ def _kept(index: faiss.Index, problem: Problem) -> dict[str, float]:
     return {"recall": recall_k_at_k(found, problem.truth, NEIGHBOURS), "distortion": distortion}
 
 
-def measured(problem: Problem, bits: float, others: np.ndarray | None, given: Any) -> Iterator[dict[str, Any]]:
-    """The rows of one set at one size; `others` are queries, not the problem's, that judge the race of `best`."""
+def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, Any]]:
+    """The rows of one set at one size."""
     d, n_bytes = problem.d, size(problem.d, bits)
     made: list[tuple[str, peers.Make]] = []
     if "faiss" in given.who:
         made += peers.faiss_codecs(d, n_bytes)
     if "ours" in given.who:
-        made += ours.codecs(n_bytes, others)
+        made += ours.codecs(n_bytes)
     for name, make in made:
         if given.codecs and not name.startswith(tuple(given.codecs)):
             continue
@@ -97,10 +96,9 @@ def main() -> None:
     limit_threads(given.threads)
     for name in ("sift",) if given.quick else given.sets:
         problem, file = load(name, given.data), f"codecs_{name}"
-        others = other_queries(name, given.data) if name == "sentences" else None
         settings = {"learned": LEARNED[name], "searched": SEARCHED[name], "queries": QUERIES, "limit": given.limit}
         for bits in (0.25,) if given.quick else given.bits:
-            for row in measured(problem, bits, others, given):
+            for row in measured(problem, bits, given):
                 row = {"data": name, "bits": bits, **row}
                 rows = [old for old in Results(RESULTS).read(file) or [] if _key(old) != _key(row)]
                 save(file, [*rows, row], **settings, threads=given.threads, data=given.data)
