@@ -37,7 +37,7 @@ peers:
 # are no failures.
 lowest:
 	$(PYTHON) -m venv .lowest
-	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx2
+	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx
 	PYTHONPATH=src:. .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
 
 LOWEST_PIP := install -qq --disable-pip-version-check
