@@ -32,10 +32,10 @@ from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
 from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.rows import TrainingRows, prepare, warn_of
 from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
 from nearkin.quantization.training import Plan, learn
+from nearkin.quantization.training_rows import TrainingRows, prepare, warn_of
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
