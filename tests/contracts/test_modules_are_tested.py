@@ -46,7 +46,7 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "export/test_self_check.py": "export/extras export/source",
     "export/test_servers.py": "export/aliased export/milvus export/opensearch",
     "hashing/test_linear.py": "hashing/sign_moments",
-    "hashing/test_one.py": "hashing/alternation",
+    "hashing/test_one.py": "hashing/alternation hashing/encoder",
     "hashing/test_stable_products.py": "hashing/affine_values",
     "hashing/test_registry.py": "hashing/loading",
     "index/test_changes.py": "index/faiss_rows _guard index/identifiers",
