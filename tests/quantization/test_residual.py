@@ -1,5 +1,7 @@
 """Residual and product residual quantizers: the quantizers' contract, FAISS beside them, plain FAISS behind them."""
 
+from functools import partial
+
 import faiss
 import numpy as np
 import pytest
@@ -135,6 +137,14 @@ def test_rows_of_unequal_length_that_were_learned_from_are_coded_better_after_th
     X = rng.normal(size=(1500, 48)) * np.arange(1, 49) ** -0.5 * rng.gamma(2.0, 0.5, (1500, 1))
     start, refitted = (ResidualQuantizer(12, 64, max_iter=n, random_state=0).fit(X).distortion(X) for n in (0, 12))
     assert refitted < 0.9 * start
+
+
+@pytest.mark.parametrize("made", [ResidualQuantizer, partial(ProductResidualQuantizer, 2)])
+def test_rounds_do_not_lead_away_from_the_start_where_centroids_are_as_many_as_rows(rng, made):
+    """Noise as large as the error of the rows, and shrinking by it, left ten times the error of the start."""
+    X = rng.normal(size=(300, 12)).astype(np.float32)
+    start, refitted = (made(4, n_centroids=64, max_iter=n, random_state=0).fit(X).distortion(X) for n in (0, 12))
+    assert refitted < 0.8 * start
 
 
 @pytest.mark.parametrize(

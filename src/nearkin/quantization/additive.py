@@ -18,7 +18,9 @@ of 300 columns, 15 bytes, 7,500 rows learned from .63 and .77, others .51 and .5
 
 Coding and refitting stop at a poor local optimum. Codebooks are therefore refitted to rows with noise, as large as the
 error at first and none in the last round (SR-D of Martinez, Zakhmi, Hoos & Little 2018, LSQ++, which moves the rows
-by their own spread; at the size of the error fewer rounds are needed).
+by their own spread; at the size of the error fewer rounds are needed). Where centroids are nearly as many as rows the
+error of those rows says nothing of the noise, and the rounds lead away: kept is the start, refitted once, or the end of
+the rounds, whichever codes the rows better.
 """
 
 import faiss
@@ -47,26 +49,43 @@ def learn(
     """
     axes, variances = principal_axes(X)
     active = reached(variances, n_codebooks * _bits(n_centroids), _REACH)
-    Z = np.ascontiguousarray(X @ axes[:, :active])
+    X = X @ axes
+    Z = np.ascontiguousarray(X[:, :active])
     codebooks, generator = start(Z, n_codebooks, n_centroids, seed), np.random.default_rng(seed)
-    left = float(variances[active:].sum())
+    ends: list[tuple[float, np.ndarray]] = []
     for index in range(rounds):
         codes = encode(Z, codebooks, beam(index, rounds))
-        error = left + float(np.square(Z - decode(codes, codebooks), dtype=np.float64).sum(axis=1).mean())
+        error = float(np.square(Z - decode(codes, codebooks), dtype=np.float64).sum(axis=1).mean())
+        error += float(variances[active:].sum())
         callback(index + 1, {"objective": error, "distortion": error, "total": rounds})
+        if at_an_end(index, rounds):
+            ends.append(settled(X, codes, codebooks))
         if index + 1 < rounds:
             noisy = relaxed(Z, codes, codebooks, (index + 1) / rounds, generator)
             codebooks = refit(noisy, codes, codebooks, SHRINK)
-            continue
-        wide = np.zeros((*codebooks.shape[:2], X.shape[1]), np.float32)
-        wide[:, :, :active] = codebooks
-        codebooks = refit(X @ axes, codes, wide, 0)  # along all axes
+    codebooks = min(ends, key=lambda end: end[0])[1] if ends else codebooks
     return codebooks @ axes[:, : codebooks.shape[2]].T
 
 
+def at_an_end(index: int, rounds: int) -> bool:
+    """Whether round `index`, from 0, is the first or the last: the codebooks of one of the two are kept."""
+    return index in (0, rounds - 1)
+
+
 def beam(index: int, rounds: int) -> int:
-    """Sums kept while rows are coded in round `index`, from 0: the codes that the last refit is to are the best."""
-    return START_BEAM if index + 1 == rounds else TRAIN_BEAM
+    """Sums kept while rows are coded in round `index`: codes that the codebooks kept are refitted to are the best."""
+    return START_BEAM if at_an_end(index, rounds) else TRAIN_BEAM
+
+
+def settled(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> tuple[float, np.ndarray]:
+    """The error of rows X (n, w) by codebooks (M, K, w) refitted to them without shrinking, and those codebooks.
+
+    `codebooks` may have fewer columns than X.
+    """
+    wide = np.zeros((*codebooks.shape[:2], X.shape[1]), np.float32)
+    wide[:, :, : codebooks.shape[2]] = codebooks
+    wide = refit(X, codes, wide, 0)
+    return float(np.square(X - decode(codes, wide), dtype=np.float64).sum(axis=1).mean()), wide
 
 
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:
