@@ -35,8 +35,8 @@ def recommend(
     ranks. `seen` (m, n) holds the pairs that must not be returned; `rows` chooses left rows, default all; `candidates`
     are the numbers of the rights that may be returned, default all (of vectors only). Where fewer than k rights are
     left the number is -1 and the score -inf. FAISS searches in blocks, k + the block's largest number of seen rights,
-    and the seen ones are struck out, so memory stays bounded. Product codes are decoded for many left rows, up to 1 GiB:
-    three times as fast as tables of distances, with the same ranking.
+    and the seen ones are struck out, so memory stays bounded. For many left rows product codes are decoded first, up to
+    1 GiB: three times as fast as tables of distances, with the same ranking.
     """
     k = check_integer(k, "k", low=1)
     index, left, n = _searched(left, right, candidates)
