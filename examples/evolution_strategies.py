@@ -12,6 +12,7 @@ or freely, from the same orthogonal start (the paper's "ortinit").
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,22 +66,30 @@ def rewards(environments: Any, W: Tensor, V: Tensor, u: Tensor, seed: int) -> Te
     return torch.from_numpy(total)
 
 
+def estimate(module: nn.ParameterDict, half: int, draw: torch.Generator, play: Callable[[dict], Tensor]) -> float:
+    """Give each parameter the gradient that `half` mirrored pairs of policies tell; returns their mean reward.
+
+    `play` takes the policies, a dict of parameters with a leading axis of 2 * half, and gives the reward of each.
+    """
+    noise = {name: torch.randn(half, *p.shape, generator=draw) for name, p in module.items()}
+    reward = play({name: p.detach() + NOISE * torch.cat([noise[name], -noise[name]]) for name, p in module.items()})
+    ranks = reward.argsort().argsort().float() / (len(reward) - 1) - 0.5
+    weight = (ranks[:half] - ranks[half:]) / NOISE
+    for name, p in module.items():
+        p.grad = torch.einsum("b,b...->...", weight, noise[name]) / half
+    return float(reward.mean())
+
+
 def train(environments: Any, build: Callable, generations: int, width: int, seed: int) -> list[float]:
     """Return the mean reward of each generation."""
     module, half = policy(width, seed), environments.num_envs // 2
     optimizers = [build([module["W"]]), torch.optim.Adam([module["V"], module["u"]], 0.05, maximize=True)]
-    generator, means = torch.Generator().manual_seed(seed), []
+    draw, means = torch.Generator().manual_seed(seed), []
     for generation in range(generations):
-        noise = {name: torch.randn(half, *p.shape, generator=generator) for name, p in module.items()}
-        policies = {name: p.detach() + NOISE * torch.cat([noise[name], -noise[name]]) for name, p in module.items()}
-        reward = rewards(environments, **policies, seed=1000 * seed + generation)
-        ranks = reward.argsort().argsort().float() / (len(reward) - 1) - 0.5
-        weight = (ranks[:half] - ranks[half:]) / NOISE
-        for name, p in module.items():
-            p.grad = torch.einsum("b,b...->...", weight, noise[name]) / half
+        play = partial(rewards, environments, seed=1000 * seed + generation)
+        means.append(estimate(module, half, draw, lambda policies, play=play: play(**policies)))
         for optimizer in optimizers:
             optimizer.step()
-        means.append(float(reward.mean()))
     return means
 
 

@@ -45,7 +45,6 @@ def network(depth: int, channels: int) -> nn.Sequential:
 
 def train(build: Callable | None, data: list[Tensor], epochs: int, depth: int, channels: int) -> list[float]:
     """Return the test accuracy after each epoch."""
-    X, X_test, y, y_test = data
     net = network(depth, channels)
     inner = [layer for layer in net if isinstance(layer, nn.Conv2d) and layer.in_channels > 1]
     weights = [nk.orthogonal.orthogonal_(layer, "weight", random_state=i) for i, layer in enumerate(inner)]
@@ -53,18 +52,38 @@ def train(build: Callable | None, data: list[Tensor], epochs: int, depth: int, c
         net, weights = network(depth, channels), []
     rest = [p for p in net.parameters() if not any(p is weight for weight in weights)]
     optimizers = [torch.optim.SGD(rest, lr=0.05, momentum=0.9)] + ([build(weights)] if build else [])
-    generator, accuracies = torch.Generator().manual_seed(0), []
+    return learn(net, optimizers, rest, data, epochs, torch.Generator().manual_seed(0))
+
+
+def learn(
+    net: nn.Sequential,
+    optimizers: list[torch.optim.Optimizer],
+    clipped: list[nn.Parameter],
+    data: list[Tensor],
+    epochs: int,
+    generator: torch.Generator,
+) -> list[float]:
+    """Train on batches of 64 images and return the test accuracy after each epoch; `clipped` have short gradients."""
+    (X, X_test, y, y_test), accuracies = data, []
     for _ in range(epochs):
         for rows in torch.randperm(len(X), generator=generator).split(64):
             for optimizer in optimizers:
                 optimizer.zero_grad()
             F.cross_entropy(net(X[rows]), y[rows]).backward()
-            nn.utils.clip_grad_norm_(rest, 1.0)
+            nn.utils.clip_grad_norm_(clipped, 1.0)
             for optimizer in optimizers:
                 optimizer.step()
         with torch.no_grad():
             accuracies.append(float((net(X_test).argmax(1) == y_test).float().mean()))
     return accuracies
+
+
+def digits() -> list[Tensor]:
+    """Training and test images (n, 1, 8, 8) and their labels: X, X_test, y, y_test."""
+    loaded = load_digits()
+    images = torch.from_numpy(loaded.data).float().reshape(-1, 1, 8, 8) / 8 - 1
+    parts = train_test_split(images.numpy(), loaded.target, test_size=0.3, random_state=0)
+    return [torch.from_numpy(part) for part in parts]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -75,10 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("plain_convnet.png"))
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    digits = load_digits()
-    images = torch.from_numpy(digits.data).float().reshape(-1, 1, 8, 8) / 8 - 1
-    parts = train_test_split(images.numpy(), digits.target, test_size=0.3, random_state=0)
-    data = [torch.from_numpy(part) for part in parts]
+    data = digits()
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name, build in METHODS.items():
         start = time.perf_counter()

@@ -10,6 +10,7 @@ import argparse
 import ast
 import re
 import statistics
+import textwrap
 import tokenize
 import tomllib
 from collections import defaultdict
@@ -57,9 +58,20 @@ def function_sizes() -> list[Size]:
 
 
 def constructors() -> list[Size]:
-    """Parameters of each `__init__`, self not counted."""
-    made = ((path, owner, node.args) for path, owner, node in functions() if node.name == "__init__")
-    return sorted(Size(len(a.args) + len(a.kwonlyargs) - 1, f"{_name(path)}: {owner}") for path, owner, a in made)
+    """Parameters of each `__init__`, self not counted, or of a dataclass of settings."""
+    written = ((path, owner, node.args) for path, owner, node in functions() if node.name == "__init__")
+    found = [Size(len(a.args) + len(a.kwonlyargs) - 1, f"{_name(path)}: {owner}") for path, owner, a in written]
+    return sorted([*found, *_dataclasses()])
+
+
+def _dataclasses() -> Iterator[Size]:
+    """Fields that `__init__` takes, of the dataclasses that are estimators, losses or solvers (records are not)."""
+    for path in FILES:
+        for node in ast.parse(_text(path)).body:
+            if isinstance(node, ast.ClassDef) and any("eq=False" in ast.unparse(by) for by in node.decorator_list):
+                fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
+                taken = (f for f in fields if not re.search(r"ClassVar|KW_ONLY|init=False", ast.unparse(f)))
+                yield Size(len(list(taken)), f"{_name(path)}: {node.name}")
 
 
 def words_any() -> int:
@@ -188,7 +200,7 @@ def draw(out: Path) -> None:
     ax.axis("off")
     places = {}
     for height, floor in enumerate(FLOORS):
-        width = min(3.6, 14.4 / len(floor) - 0.35)
+        width = min(3.2, 14.4 / len(floor) - 0.35)
         for number, (name, does, adds) in enumerate(floor):
             x, y = 15 * (number + 1) / (len(floor) + 1), 1.6 * height + 0.3
             if len(floor) == 5:
@@ -201,24 +213,53 @@ def draw(out: Path) -> None:
             ax.text(x, y + 0.62, name, ha="center", va="center", weight="bold", size=11)
             ax.text(x, y + 0.38, does, ha="center", va="center", size=9)
             ax.text(x, y + 0.14, f"add: {adds}" if adds else "", ha="center", va="center", size=8.5, color="#1f5f8b")
+    taken: Taken = defaultdict(list)
     for one, other in sorted(arrows()):
-        _arrow(ax, places[one], places[other])
+        _arrow(ax, places, taken, one, other)
     ax.add_patch(FancyBboxPatch((0.3, -1.35), 14.4, 1.0, "round,pad=0.03", fc="#e6ece6", ec="#6d7f6d"))
-    ground = ", ".join(name for name in LEVEL if LEVEL[name] <= 1 and name != "linalg")
+    ground = textwrap.fill(", ".join(name for name in LEVEL if LEVEL[name] <= 1 and name != "linalg"), 150)
     ax.text(7.5, -0.6, "what every room may use", ha="center", weight="bold", size=11)
-    ax.text(7.5, -1.05, ground, ha="center", size=8.5)
+    ax.text(7.5, -0.95, ground, ha="center", va="center", size=8.5)
     figure.savefig(out, bbox_inches="tight", metadata={"Date": None} if out.suffix == ".svg" else None)
     plt.close(figure)
 
 
-def _arrow(ax, one: tuple[float, float, float], other: tuple[float, float, float]) -> None:
-    """From a room's floor to the ceiling below, behind the rooms between; along the floor between neighbours."""
-    (x, y, wide), (u, v, broad) = one, other
-    side = 1 if u > x else -1
-    beside = (x + side * wide / 2, y + 0.4), (u - side * broad / 2, v + 0.4)
-    start, end = beside if y == v else ((x + 0.2 * (u - x) * wide / 15, y), (u + 0.2 * (x - u) * broad / 15, v + 0.84))
-    style = {"arrowstyle": "-|>", "color": "#8a8a8a", "lw": 1.0, "shrinkA": 0, "shrinkB": 1}
-    ax.annotate("", end, start, arrowprops=style, zorder=1)
+Places = dict[str, tuple[float, float, float]]  # room -> its middle, its floor's height, its width
+Taken = dict[float, list[float]]  # floor -> where lines go down through it
+
+
+def _arrow(ax, places: Places, taken: Taken, one: str, other: str) -> None:
+    """From a room's floor to the ceiling below, past the rooms between; along the floor between neighbours."""
+    (x, y, wide), (u, v, broad) = places[one], places[other]
+    if y == v:
+        side = 1 if u > x else -1
+        line = [(x + side * wide / 2, y + 0.4), (u - side * broad / 2, v + 0.4)]
+    else:
+        start, end = (x + 0.2 * (u - x) * wide / 15, y), (u + 0.2 * (x - u) * broad / 15, v + 0.84)
+        line = [start, *_way(places, taken, start, end), end]
+    style = {"color": "#8a8a8a", "lw": 1.0, "zorder": 1}
+    if len(line) > 2:
+        ax.plot(*zip(*line[:-1], strict=True), solid_joinstyle="round", **style)
+    ax.annotate("", line[-1], line[-2], arrowprops={"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 1} | style)
+
+
+def _way(
+    places: Places, taken: Taken, start: tuple[float, float], end: tuple[float, float]
+) -> Iterator[tuple[float, float]]:
+    """Where a line goes straight down through each floor that it passes: beside rooms and other lines."""
+    (x, y), (u, v) = start, end
+    for height in sorted({h for _, h, _ in places.values() if v < h < y}, reverse=True):
+        direct = x + (u - x) * (y - height - 0.4) / (y - v)
+        rooms = [(at - wide / 2 - 0.09, at + wide / 2 + 0.09) for at, h, wide in places.values() if h == height]
+        free = [
+            at
+            for at in (0.05 * step for step in range(301))
+            if not any(left < at < right for left, right in rooms) and all(abs(at - t) > 0.09 for t in taken[height])
+        ]
+        through = min(free, key=lambda at: abs(at - direct))
+        taken[height].append(through)
+        yield through, height + 0.95
+        yield through, height - 0.15
 
 
 if __name__ == "__main__":

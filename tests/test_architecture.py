@@ -13,7 +13,7 @@ LEVEL = {  # a module may import from its own package and from strictly lower le
     "_pairs": -1,
     "records": 0, "_random": 0, "_faiss": 0, "_storage": 0, "statistics": 0, "_distributed": 0, "_threads": 0,
     "cell_sums": 0.5, "contracts": 0.5, "_faiss_padding": 0.5,
-    "linalg": 1, "_names": 1, "_persistence": 1, "_shards": 1,
+    "linalg": 1, "_transformers": 1, "_persistence": 1, "_shards": 1,
     "orthogonal": 2, "solvers": 2,
     "data": 3, "metrics": 3,
     "embedding": 4, "quantization": 4, "hashing": 4,

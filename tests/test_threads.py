@@ -3,7 +3,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin.quantization import ResidualQuantizer
 
 
@@ -14,10 +14,10 @@ def blas_threads() -> set[int]:
 def test_short_products_run_on_one_thread_and_long_ones_do_not():
     with threadpool_limits(2, "blas"):
         before = blas_threads()
-        with calm_products(1e6):
+        with serial_products(1e6):
             assert blas_threads() == {1}
         assert blas_threads() == before
-        with calm_products(1e12):
+        with serial_products(1e12):
             assert blas_threads() == before
 
 

@@ -13,12 +13,11 @@ import argparse
 import json
 import math
 import time
-from pathlib import Path
 
 import torch
 
 from benchmarks.harness import limit_threads
-from benchmarks.options import FIGURES, RESULTS, parser, peer_packages
+from benchmarks.options import drawing_parser, peer_packages
 from benchmarks.orthogonal.figures import draw_steps
 from benchmarks.orthogonal.methods import Step, add_peers, our_steps, peer_steps
 from nearkin.linalg.haar import haar_orthogonal
@@ -135,12 +134,10 @@ def table(size: str, rows: dict[str, dict]) -> str:
 
 
 def parse() -> argparse.Namespace:
-    options = parser(__doc__)
+    options = drawing_parser(__doc__)
     options.add_argument("--sizes", default=SIZES)
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
     options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
-    options.add_argument("--out", type=Path, default=RESULTS)
-    options.add_argument("--figures", type=Path, default=FIGURES)
     return options.parse_args()
 
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.harness import limit_threads
-from benchmarks.options import FIGURES, RESULTS, parser, peer_packages
+from benchmarks.options import drawing_parser, peer_packages
 from benchmarks.orthogonal.figures import draw_tasks
 from benchmarks.orthogonal.held_out import copying, diagonalisation, ica, sorting
 from benchmarks.orthogonal.methods import (
@@ -215,13 +215,11 @@ def table(name: str, rows: dict[str, dict], target: float) -> str:
 
 
 def parse() -> argparse.Namespace:
-    options = parser(__doc__)
+    options = drawing_parser(__doc__)
     options.add_argument("--tasks", default=",".join(TASKS))
     options.add_argument("--methods", help="only those whose name holds one of these words, comma separated")
     options.add_argument("--share", type=float, default=0.4, help="of each task's longest run")
     options.add_argument("--seeds", type=int, default=3, help="fresh ones")
-    options.add_argument("--out", type=Path, default=RESULTS)
-    options.add_argument("--figures", type=Path, default=FIGURES)
     return options.parse_args()
 
 

@@ -11,15 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 import nearkin as nk
 from benchmarks.papers.flows_mlp import climb
 from benchmarks.papers.jobs import Job, Row
-from examples.plain_convnet import network
+from examples.plain_convnet import digits, learn, network
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,6 @@ METHODS = {  # name -> (orthogonal start, optimizer of the kernels)
 
 def train(method: str, lr: float, data: list[Tensor], size: Size, seed: int) -> list[float]:
     """Test accuracy after each epoch; `lr` is that of the kernels, .05 of the rest."""
-    X, X_test, y, y_test = data
     start, build = METHODS[method]
     net = network(size.depth, size.channels)  # seeds torch with 0; the kernels below are drawn by `seed`
     torch.manual_seed(seed)
@@ -66,26 +62,7 @@ def train(method: str, lr: float, data: list[Tensor], size: Size, seed: int) -> 
     rest = [p for p in net.parameters() if not any(p is kernel for kernel in kernels)]
     optimizers = [torch.optim.SGD(rest, lr=0.05, momentum=0.9)]
     optimizers.append(build(kernels, lr) if build else torch.optim.SGD(kernels, lr=lr, momentum=0.9))
-    generator, found = torch.Generator().manual_seed(seed), []
-    for _ in range(size.epochs):
-        for rows in torch.randperm(len(X), generator=generator).split(64):
-            for optimizer in optimizers:
-                optimizer.zero_grad()
-            F.cross_entropy(net(X[rows]), y[rows]).backward()
-            nn.utils.clip_grad_norm_(rest, 1.0)
-            for optimizer in optimizers:
-                optimizer.step()
-        with torch.no_grad():
-            found.append(float((net(X_test).argmax(1) == y_test).float().mean()))
-    return found
-
-
-def digits() -> list[Tensor]:
-    """Training and test images (n, 1, 8, 8) and labels."""
-    loaded = load_digits()
-    images = torch.from_numpy(loaded.data).float().reshape(-1, 1, 8, 8) / 8 - 1
-    parts = train_test_split(images.numpy(), loaded.target, test_size=0.3, random_state=0)
-    return [torch.from_numpy(part) for part in parts]
+    return learn(net, optimizers, rest, data, size.epochs, torch.Generator().manual_seed(seed))
 
 
 def measured(method: str, size: Size) -> Row:

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.papers.jobs import Job, Row
+from examples.evolution_strategies import estimate
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 TASKS = {"CartPole-v1": 2, "Acrobot-v1": 3, "Pendulum-v1": 1}  # actions, 1 for a real number
-NOISE, PERIOD = 0.1, 5
+PERIOD = 5
 
 
 @dataclass(frozen=True)
@@ -98,19 +100,13 @@ def train(task: str, method: str, factor: float, size: Size, seed: int) -> list[
     optimizers = [torch.optim.Adam(rest, 0.05, maximize=True)] + ([build([module["W"]], factor)] if build else [])
     draw, means = torch.Generator().manual_seed(seed), []
     for generation in range(size.generations):
-        noise = {name: torch.randn(half, *p.shape, generator=draw) for name, p in module.items()}
-        policies = {name: p.detach() + NOISE * torch.cat([noise[name], -noise[name]]) for name, p in module.items()}
-        reward = returns(environments, policies, actions, size.longest, 1000 * seed + generation)
-        ranks = reward.argsort().argsort().float() / (len(reward) - 1) - 0.5
-        weight = (ranks[:half] - ranks[half:]) / NOISE
-        for name, p in module.items():
-            p.grad = torch.einsum("b,b...->...", weight, noise[name]) / half
+        seeds = 1000 * seed + generation
+        play = partial(returns, environments, actions=actions, longest=size.longest, seed=seeds)
+        means.append(estimate(module, half, draw, play))
         for optimizer in optimizers:
             optimizer.step()
         if method == "ortinit-vanRNN" and (generation + 1) % PERIOD == 0:
-            left, _, right = torch.linalg.svd(module["W"].detach())
-            module["W"].data = left @ right
-        means.append(float(reward.mean()))
+            module["W"].data = nearest_orthogonal(module["W"].detach())
     environments.close()
     return means
 

@@ -74,10 +74,10 @@ def tasks(scale: float) -> dict[str, tuple[Callable[[], object], float]]:
 
 def worker(scale: float, repeats: int) -> None:
     """One process of a run: time every task between barriers; rank 0 prints the record."""
-    from nearkin._distributed import joined
+    from nearkin._distributed import join_processes
 
     limit_threads(1)
-    with joined() as group:
+    with join_processes() as group:
         record = {}
         for name, (work, count) in tasks(scale).items():
             work()  # compile, and fill the caches

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from nearkin._types import Record
+from nearkin._fields import Record
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,9 +1,9 @@
 """Processes that fit and encode together: a thin group over torch.distributed (gloo), or this process alone.
 
 `torchrun` (and with it Slurm, Kubernetes, Ray Train, SageMaker) starts the same program several times and tells each
-copy its RANK and the WORLD_SIZE. `joined()` makes them one `Group`; inside it every fit takes its rows as one process's
-part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one process,
-`current()` is a group of one, whose operations do nothing.
+copy its RANK and the WORLD_SIZE. `join_processes()` makes them one `Group`; inside it every fit takes its rows as one
+process's part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one
+process, `current()` is a group of one, whose operations do nothing.
 """
 
 from __future__ import annotations  # the command line loads this before it needs NumPy or torch
@@ -15,9 +15,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+from nearkin._deprecation import renamed
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -44,7 +46,7 @@ class PeerError(ConnectionError):
 
 
 class Group:
-    """This process alone: what every fit runs in unless `joined` was entered."""
+    """This process alone: what every fit runs in unless `join_processes` was entered."""
 
     rank, size = 0, 1
 
@@ -104,7 +106,7 @@ def alone() -> Iterator[None]:
 
 
 class ProcessGroup(Group):
-    """Several processes over gloo; made by `joined`."""
+    """Several processes over gloo; made by `join_processes`."""
 
     def __init__(self, store: Store, rank: int, size: int, timeout: float) -> None:
         self.rank, self.size, self._timeout = rank, size, timeout
@@ -210,7 +212,7 @@ def _timeout_of_environment() -> float:
 
 
 @contextmanager
-def joined(timeout: float | None = None) -> Iterator[Group]:
+def join_processes(timeout: float | None = None) -> Iterator[Group]:
     """Join the processes that torchrun started, until the block ends; a group of one without torchrun.
 
     Every rank must take the same steps in the block, with its own part of the rows. A rank that ends with an error
@@ -240,6 +242,12 @@ def joined(timeout: float | None = None) -> Iterator[Group]:
     finally:
         _current = ALONE
         dist.destroy_process_group()
+
+
+def joined(timeout: float | None = None) -> AbstractContextManager[Group]:
+    """The old name of `join_processes`."""
+    renamed("nearkin.pipeline.joined()", "nearkin.pipeline.join_processes()")
+    return join_processes(timeout)
 
 
 def leave(code: int) -> NoReturn:

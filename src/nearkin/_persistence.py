@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer
-from nearkin._storage import Stored, damage_named, saving_folder, stored, write_arrays
+from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 
 Estimator = TypeVar("Estimator")
-Source = str | os.PathLike[str] | Stored  # a saved folder, or what was read of it
+Source = str | os.PathLike[str] | SavedArrays  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
@@ -44,12 +44,12 @@ def load_estimator(
     `source` is the folder, or what was read of it. `renamed` are parameters that older folders hold under another name:
     old to new.
     """
-    found = stored(source, kind)
+    found = read_saved(source, kind)
     with damage_named(found.path):
         return _made(cls, found, renamed)
 
 
-def _made(cls: type[Estimator], found: Stored, renamed: Mapping[str, str]) -> Estimator:
+def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) -> Estimator:
     config = found.config
     if config["class"] != cls.__name__:
         raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")

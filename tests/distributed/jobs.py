@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin._distributed import current, joined, leave
+from nearkin._distributed import current, join_processes, leave
 from nearkin._shards import Shard
 from nearkin.data import comparisons_from_vectors, open_vectors, planted_interactions
 from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
@@ -147,7 +147,7 @@ def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
 
 def run(folder: Path) -> None:
     torch.set_num_threads(1)
-    with joined() as group:
+    with join_processes() as group:
         found = all_jobs()
         digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
         group.agree(digest, "arrays with the digest")
@@ -168,7 +168,7 @@ def die(folder: Path) -> None:
         if current().rank == 1 and step == 3:
             os.kill(os.getpid(), 9)
 
-    with joined():
+    with join_processes():
         nk.ProductQuantizer(2, 16, random_state=0).fit(own(whole_numbers()), callback=kill)
 
 

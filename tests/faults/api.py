@@ -93,7 +93,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "reconstructed": lambda: X + 1,
     **dict.fromkeys(("k", "n", "n_bits", "n_bytes", "n_features", "n_test", "n_first", "n_terms", "dim"), lambda: 4),
     **dict.fromkeys(("lr", "step", "share", "best_scale", "bytes_per_vector"), lambda: 0.5),
-    **dict.fromkeys(("interactions", "held_out", "observed", "seen"), interactions),
+    **dict.fromkeys(("interactions", "observed", "seen"), interactions),
     **dict.fromkeys(("train", "valid", "test"), interactions),
     **dict.fromkeys(("title", "name", "body", "ylabel", "xlabel"), lambda: "a"),
     "comparisons": comparisons,
@@ -125,8 +125,8 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     **dict.fromkeys(("spherical_histograms", "stable_sort_average_precision"), _LABELLED),
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
     "triplet_error": {"comparisons": lambda: TRIPLETS},
-    "list_metrics": {"ranked": lambda: np.tile(np.arange(4), (12, 1)), "k": lambda: (2,)},
-    "ranking_metrics": {"left": lambda: X[:12], "right": lambda: X[:9], "k": lambda: (2,)},
+    "list_metrics": {"ranked": lambda: np.tile(np.arange(4), (12, 1)), "relevant": interactions, "k": lambda: (2,)},
+    "ranking_metrics": {"left": lambda: X[:12], "right": lambda: X[:9], "relevant": interactions, "k": lambda: (2,)},
     "recommend": {"left": lambda: X[:12], "right": lambda: X[:9], "seen": interactions},
     "OrdinalEmbedding": {"max_iter": lambda: 2, "n_init": lambda: 1, "solver": lambda: "gd"},
     "TwoTower": {"n_components": lambda: 2},
@@ -176,8 +176,9 @@ NOT = {
     "no function": "TARGETS SPLITS",
     "a whole job: the commands try it": (
         "BatchEncoder add_rows check_folder check_hits_path comparison_page compress_file demo_page embed_comparisons "
-        "embed_interactions embed_signals encode_shards evaluate_folder export_folder folder_page joined open_given "
-        "open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file rotate_with rows_in "
+        "embed_interactions embed_signals encode_shards evaluate_folder export_folder folder_page open_given "
+        "join_processes joined open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file "
+        "rotate_with rows_in "
         "run_demo save_for_explore search_in_batches search_left search_rows similar_folder train_index update_rows "
         "words_of write_hits export_index write_for_r choose_metric search_scale make_target best PairMap"
     ),

@@ -54,7 +54,7 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         ("comparisons_from_array", {"weights": [1.0, 2.0]}),
         ("comparisons_from_names", {"annotators": 3}),
         ("directional_derivatives", {"G": None}),
-        ("list_metrics", {"held_out": None}),
+        ("list_metrics", {"relevant": None}),
         ("stable_sort_average_precision", {"query_labels": np.zeros(0)}),
         ("is_orthogonal", {"X": None}),
         ("check_gradient", {"random_state": None}),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ class StepWithLosses:
 
 def run(losses, descent=0.0, tol=1e-4):
     steps = []
-    V, history = alternate(
+    V, history = learn_columns(
         lambda V: V, StepWithLosses(losses, descent), np.zeros(1),
         tol=tol, max_iter=len(losses), callback=lambda step, record: steps.append((step, record)),
     )  # fmt: skip

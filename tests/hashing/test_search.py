@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.search import asymmetric_index, binary_index, hamming_search, rescore
+from nearkin.hashing.search import asymmetric_index, binary_index, hamming_search, nearest_candidates
 
 
 def test_k_is_cut_at_the_number_of_codes(rng):
@@ -45,7 +45,7 @@ def test_asymmetric_index_holds_every_sign_pattern():
 
 def test_rescore_orders_candidates_by_distance():
     vectors = np.array([[0.0], [5.0], [1.0], [9.0]])
-    distances, ids = rescore(np.array([[4.0]]), vectors, np.array([[3, 0, 2]]), 2)
+    distances, ids = nearest_candidates(np.array([[4.0]]), vectors, np.array([[3, 0, 2]]), 2)
     np.testing.assert_array_equal(ids, [[2, 0]])
     np.testing.assert_array_equal(distances, [[9.0, 16.0]])
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin.quantization.codebooks import Step, assign, decode
+from nearkin.quantization.codebooks import State, assign, decode
 from nearkin.quantization.start import STARTS, Space, pca_start
 
 
@@ -76,7 +76,7 @@ def test_a_space_learns_less_and_loses_nothing(rng):
 def test_widened_codes_stand_for_the_same_rows(rng):
     X = rng.normal(size=(400, 12)).astype(np.float32)
     space = Space(haar(12, rng), 6)
-    step = Step(haar(6, rng), rng.normal(size=(3, 4, 2)).astype(np.float32))
+    step = State(haar(6, rng), rng.normal(size=(3, 4, 2)).astype(np.float32))
     codes = assign(space.rows(X) @ step.rotation, step.codebooks)
     narrow = decode(codes, step.codebooks) @ step.rotation.T @ space.axes[:, :6].T
     wide = space.widened(step)

@@ -25,5 +25,5 @@ from nearkin._storage.replacing import is_workspace as is_workspace
 from nearkin._storage.replacing import recover as recover
 from nearkin._storage.replacing import replacing as replacing
 from nearkin._storage.replacing import sweep as sweep
-from nearkin._storage.stored import Stored as Stored
-from nearkin._storage.stored import stored as stored
+from nearkin._storage.saved_arrays import SavedArrays as SavedArrays
+from nearkin._storage.saved_arrays import read_saved as read_saved

@@ -1,4 +1,4 @@
-"""The one door for saved folders: a load sees one version, also while another process saves there, or fails clearly."""
+"""Reading saved folders: a load sees one version, also while another process saves there, or fails clearly."""
 
 import os
 from collections.abc import Callable, Iterator

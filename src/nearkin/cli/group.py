@@ -5,12 +5,12 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from nearkin._distributed import PeerError, joined, leave
+from nearkin._distributed import PeerError, join_processes, leave
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -28,7 +28,7 @@ class CommandGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
-    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
         """Run a command and leave the process with its exit code.
 
         Every error becomes one line and code 2; of one that users cannot cause (anything but ValueError, TypeError,
@@ -40,7 +40,7 @@ class CommandGroup(TyperGroup):
         args = front + [word for word in given if word not in EVERYWHERE]
         together = False
         try:
-            with joined() as processes:  # under torchrun: the processes of a run; nothing without it
+            with join_processes() as processes:  # under torchrun: the processes of a run; nothing without it
                 together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:

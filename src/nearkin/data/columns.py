@@ -7,13 +7,13 @@ import numpy as np
 
 from nearkin.data.column import text_column
 from nearkin.data.delimited import Cells, read_cells
-from nearkin.data.door import reading
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.npy import read_npy
 from nearkin.data.formats.npz import choose_key, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import PACKED, Locator, locate, unpack_first
+from nearkin.data.read_errors import reading
 from nearkin.data.tables import read_table
 
 _HITS = ("query", "rank", "id")

@@ -10,12 +10,12 @@ import numpy as np
 from nearkin._fields import FileOrFrame
 from nearkin.data.column import Column, as_text
 from nearkin.data.delimited import read_cells
-from nearkin.data.door import reading
 from nearkin.data.formats.npz import archive_keys, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.frames import frame_columns, is_frame
 from nearkin.data.header import is_header
 from nearkin.data.locator import PACKED, Locator, locate, unpack_first
+from nearkin.data.read_errors import reading
 
 
 @dataclass(frozen=True)

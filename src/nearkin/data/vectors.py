@@ -11,7 +11,7 @@ from nearkin._fields import Extra
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.data.formats import Rows, open_rows
+from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
 from nearkin.data.frames import frame_vectors, is_frame
 from nearkin.data.locator import Locator, locate_all
@@ -28,7 +28,7 @@ class VectorFile:
     between calls, whatever the file's length. `about` says in one line what a table was taken for ("" for arrays).
     """
 
-    def __init__(self, name: str, rows: Rows, files: list[str] | None = None, first: int = 0) -> None:
+    def __init__(self, name: str, rows: FileRows, files: list[str] | None = None, first: int = 0) -> None:
         self.name = name
         self.shape = rows.shape
         self.dtype = rows.dtype
@@ -192,7 +192,7 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     return VectorFile(name, rows, files)
 
 
-def _open(where: Locator) -> Rows:
+def _open(where: Locator) -> FileRows:
     rows = open_rows(where)
     if rows.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {rows.dtype}; it must hold numbers")

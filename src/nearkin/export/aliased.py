@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.export.source import Batch, Source
+from nearkin.export.source import RowBatch, Source
 from nearkin.export.target import Callback, Target, Written
 
 
@@ -30,7 +30,7 @@ class Engine(ABC):
         """An empty collection for the rows of `source`."""
 
     @abstractmethod
-    def insert(self, collection: str, batch: Batch, first: int) -> None:
+    def insert(self, collection: str, batch: RowBatch, first: int) -> None:
         """Add rows, of which the first is row number `first`."""
 
     @abstractmethod

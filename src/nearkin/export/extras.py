@@ -1,8 +1,7 @@
 """The packages of other engines, loaded when a target needs them and not before."""
 
 from importlib import import_module
-
-from nearkin._fields import Extra
+from types import ModuleType
 
 _PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings it)
     "lance": ("pylance", "lance"),
@@ -16,7 +15,7 @@ _PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings 
 }
 
 
-def load_extra(module: str) -> Extra:
+def load_extra(module: str) -> ModuleType:
     """Import an optional module; ImportError that says what to install."""
     package, extra = _PACKAGES[module]
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from nearkin._fields import Extra
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
-from nearkin.export.source import Batch, Source
+from nearkin.export.source import RowBatch, Source
 
 
 class Milvus(AliasedTarget):
@@ -63,7 +63,7 @@ class _Engine(Engine):
         index.add_index("code", index_type="BIN_IVF_FLAT", metric_type="HAMMING", params={"nlist": lists})
         self.client.create_collection(collection, schema=schema, index_params=index)
 
-    def insert(self, collection: str, batch: Batch, first: int) -> None:
+    def insert(self, collection: str, batch: RowBatch, first: int) -> None:
         rows = zip(batch.ids.tolist(), map(bytes, batch.codes), strict=True)  # type: ignore[arg-type]
         self.client.insert(collection, data=[{"id": name, "code": code} for name, code in rows])
 

@@ -13,7 +13,7 @@ from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
-from nearkin.export.source import Batch, Source
+from nearkin.export.source import RowBatch, Source
 
 
 class OpenSearch(AliasedTarget):
@@ -56,7 +56,7 @@ class _Engine(Engine):
         body = {"settings": {"index": {"knn": True}}, "mappings": {"properties": {"id": name, "code": code}}}
         self.client.indices.create(index=collection, body=body)
 
-    def insert(self, collection: str, batch: Batch, first: int) -> None:
+    def insert(self, collection: str, batch: RowBatch, first: int) -> None:
         lines: list[Record] = []
         for name, code in zip(batch.ids.tolist(), _signed(batch.codes), strict=True):
             lines += [{"index": {"_index": collection, "_id": str(name)}}, {"id": name, "code": code}]

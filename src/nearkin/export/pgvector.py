@@ -250,7 +250,7 @@ def _read_about(comment: str | None) -> Record | None:
 
 
 def _need_extension(connection: Extra) -> None:
-    """Create pgvector's extension if it is not there, and teach the connection its types."""
+    """Create pgvector's extension if it is not there, and register its types with the connection."""
     try:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except load_extra("psycopg").Error as error:

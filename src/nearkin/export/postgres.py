@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from nearkin._fields import Extra
 from nearkin._types import Record
 from nearkin.export.extras import load_extra
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")
 _UNREADABLE = (
@@ -15,7 +18,7 @@ _UNREADABLE = (
 
 
 @contextmanager
-def connecting(dsn: str) -> Iterator[Extra]:
+def connecting(dsn: str) -> "Iterator[Connection]":
     """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer."""
     psycopg = load_extra("psycopg")
     try:

@@ -12,7 +12,7 @@ import numpy as np
 from nearkin._fields import Extra
 from nearkin.export.aliased import AliasedTarget, Engine
 from nearkin.export.extras import load_extra
-from nearkin.export.source import Batch, Source
+from nearkin.export.source import RowBatch, Source
 from nearkin.hashing.bits import unpack_signs
 
 
@@ -64,7 +64,7 @@ class _Engine(Engine):
             )
         self.client.create_collection(collection, vectors_config=vectors)
 
-    def insert(self, collection: str, batch: Batch, first: int) -> None:
+    def insert(self, collection: str, batch: RowBatch, first: int) -> None:
         vectors = {"code": self._signs(batch.codes)}
         if batch.vectors is not None:
             vectors["vector"] = batch.vectors.tolist()

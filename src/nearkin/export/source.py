@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_vectors
+from nearkin._faiss import FaissIndex
 from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
@@ -20,7 +20,7 @@ BATCH = 8_192  # rows handed over at a time
 
 
 @dataclass(frozen=True)
-class Batch:
+class RowBatch:
     """Some rows: ids (b,), packed codes (b, bytes) for bits or None, vectors (b, d) float32 or None."""
 
     ids: np.ndarray
@@ -87,12 +87,12 @@ class Source:
             return normalised(rows) if self.index.metric == "cosine" else rows
         return None if self.n_bits is not None else self.decoded(positions)
 
-    def batches(self, rows: int = BATCH) -> Iterator[Batch]:
+    def batches(self, rows: int = BATCH) -> Iterator[RowBatch]:
         """All rows in order, `rows` at a time."""
         for first in range(0, len(self), rows):
             positions = np.arange(first, min(first + rows, len(self)))
             codes = None if self.n_bits is None else self.codes[first : first + rows]
-            yield Batch(self.ids(first, first + rows), codes, self.vectors(positions))
+            yield RowBatch(self.ids(first, first + rows), codes, self.vectors(positions))
 
     def fingerprint(self) -> str:
         """A name for the contents, 16 hex digits: equal for equal codes (or decoded rows), ids, and kept vectors."""
@@ -169,6 +169,6 @@ def exact_source(source: Source) -> Source:
     return Source(index)
 
 
-def inner_index(index: Index) -> Any:
+def inner_index(index: Index) -> FaissIndex:
     """The FAISS index behind the rotation."""
     return innermost(index.faiss_index)

@@ -24,7 +24,7 @@ class ColumnStep(Protocol):
         ...
 
 
-def alternate(
+def learn_columns(
     moment: Callable[[np.ndarray], np.ndarray],
     step: ColumnStep,
     V: np.ndarray,

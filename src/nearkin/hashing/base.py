@@ -7,21 +7,19 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
-from nearkin._storage import stored
+from nearkin._storage import read_saved
+from nearkin._transformers import CodesTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
-from nearkin.hashing.search import binary_index, hamming_search, rescore
+from nearkin.hashing.search import binary_index, hamming_search, nearest_candidates
 
 
-class AbstractHasher(NamedColumns, BaseEstimator, ABC):
+class AbstractHasher(CodesTransformer, ABC):
     """A scikit-learn transformer from vectors (n, d) to packed codes (n, ceil(n_bits / 8)) uint8.
 
     A bit is 1 where `project` is >= 0; bits fill each byte from its lowest, as in FAISS and in
@@ -48,10 +46,6 @@ class AbstractHasher(NamedColumns, BaseEstimator, ABC):
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
         return pack_signs(self.project(X))
-
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """The same as `encode`: scikit-learn's name for it."""
-        return self.encode(X)
 
     def quantization_error(self, X: ArrayLike) -> float:
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
@@ -82,7 +76,7 @@ class AbstractHasher(NamedColumns, BaseEstimator, ABC):
             return find(k)
         candidates = find(k * check_integer(oversample, "oversample", low=1))[1]
         vectors = check_vectors(vectors, name="vectors", n_features=self.n_features_in_)
-        return rescore(check_vectors(Q, name="Q"), vectors, candidates, k)
+        return nearest_candidates(check_vectors(Q, name="Q"), vectors, candidates, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
         """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.
@@ -99,13 +93,8 @@ class AbstractHasher(NamedColumns, BaseEstimator, ABC):
     @classmethod
     def load(cls, path: Source) -> Self:
         """Read a hasher of this class written by `save`; `nearkin.hashing.load` reads one of any class."""
-        found = stored(path, "hasher")
+        found = read_saved(path, "hasher")
         order = found.config.get("bit_order")
         if order != BIT_ORDER:
             raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
         return load_estimator(cls, found, "hasher")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
-        return tags

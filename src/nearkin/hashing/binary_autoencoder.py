@@ -1,5 +1,6 @@
 """Binary autoencoder: codes from which a linear map rebuilds the data, learned with auxiliary coordinates."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from nearkin._check import check_integer, check_real
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.bits import unpack_signs
 from nearkin.hashing.column_steps import random_columns
 from nearkin.hashing.itq import RotationStep
@@ -24,6 +25,7 @@ MARGIN_STEPS = 15  # of L-BFGS for the hash functions in each iteration, from th
 BIT_SWEEPS = 10  # at most, over the bits of a row
 
 
+@dataclass(eq=False, repr=False)
 class BinaryAutoencoder(AbstractLinearHasher):
     """Binary autoencoder by the method of auxiliary coordinates (Carreira-Perpinan & Raziperchikolaei 2015).
 
@@ -40,22 +42,13 @@ class BinaryAutoencoder(AbstractLinearHasher):
     `random_state`.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        mu: float = 0.01,
-        margin_penalty: float = 1e-4,
-        n_components: int | None = 512,
-        max_iter: int = 12,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.mu = mu
-        self.margin_penalty = margin_penalty
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    mu: float = 0.01
+    margin_penalty: float = 1e-4
+    n_components: int | None = 512
+    max_iter: int = 12
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
@@ -98,7 +91,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
         top = rows.truncate(self.n_bits)
         step = RotationStep(self.scale_**2 * top.spectrum.variances)
         start = random_columns(self.n_bits, self.n_bits, generator)
-        R, _ = alternate(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
+        R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
         return _signs(top.coordinates, R, np.zeros(self.n_bits))
 
     def _learn(

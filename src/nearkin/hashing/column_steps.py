@@ -4,6 +4,7 @@ import numpy as np
 
 from nearkin.hashing.secular import sphere_column
 from nearkin.linalg.orthonormal import unique_q
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 
 class OrthonormalColumns:
@@ -83,8 +84,7 @@ class StiefelColumns:
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """`n_inner` polar factors."""
         for _ in range(self.n_inner):
-            left, _, right = np.linalg.svd(W + self.slack[:, None] * V, full_matrices=False)
-            V = left @ right
+            V = nearest_orthogonal(W + self.slack[:, None] * V)
         return V
 
     descend = solve  # it is a descent step already

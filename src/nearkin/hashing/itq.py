@@ -1,16 +1,20 @@
 """Iterative quantization: PCA, then the rotation that brings the principal coordinates nearest to the hypercube."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from nearkin._check import check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.column_steps import quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 
+@dataclass(eq=False, repr=False)
 class ITQ(AbstractSpectralHasher):
     """ITQ (Gong & Lazebnik 2011), the baseline that SCQ improves on: compress first, then quantize.
 
@@ -26,20 +30,12 @@ class ITQ(AbstractSpectralHasher):
     at which to stop (0: never early); `random_state` of the first rotation.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        whitening: float = 0.0,
-        max_iter: int = 50,
-        tol: float = 0.0,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.whitening = whitening
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    whitening: float = 0.0
+    max_iter: int = 50
+    tol: float = 0.0
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_integer(self.n_bits, "n_bits", low=1)
@@ -48,14 +44,14 @@ class ITQ(AbstractSpectralHasher):
         check_real(self.whitening, "whitening", low=0, high=1)
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         variances = rows.spectrum.variances
         weights = variances ** (-self.whitening / 2)
         weights *= np.sqrt(variances.sum() / (weights**2 @ variances))  # same energy as without
         step = RotationStep((self.scale_ * weights) ** 2 * variances)
         stretch = self.scale_ * weights[:, None]
-        R, history = alternate(
+        R, history = learn_columns(
             lambda R: stretch * rows.sign_moment(stretch * R),
             step,
             random_columns(self.n_bits, self.n_bits, generator),
@@ -74,8 +70,7 @@ class RotationStep:
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
         """Return the rotation nearest to W."""
-        left, _, right = np.linalg.svd(W)
-        return left @ right
+        return nearest_orthogonal(W)
 
     descend = solve
 

@@ -1,5 +1,6 @@
 """K-means hashing: centroids placed so that the Hamming distance of their numbers is their distance."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from nearkin.linalg.orthonormal import unit_rows
 ITQ_STEPS = 10  # for the first centroids
 
 
+@dataclass(eq=False, repr=False)
 class KMeansHash(AbstractHasher):
     """K-means hashing (He, Wen & Sun 2013): product quantization whose codes are compared by Hamming distance.
 
@@ -33,24 +35,14 @@ class KMeansHash(AbstractHasher):
     as published; `n_components`, principal components used; `tol`, `max_iter`, `random_state`.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        bits_per_subspace: int = 4,
-        affinity: float = 10.0,
-        n_components: int | None = 512,
-        tol: float = 1e-4,
-        max_iter: int = 50,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.bits_per_subspace = bits_per_subspace
-        self.affinity = affinity
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    bits_per_subspace: int = 4
+    affinity: float = 10.0
+    n_components: int | None = 512
+    tol: float = 1e-4
+    max_iter: int = 50
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import shared_generator, training_rows
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.affine_values import affine_values
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
-from nearkin.hashing.sign_moments import Rows, StoredRows, StreamedRows
+from nearkin.hashing.sign_moments import CentredRows, StoredRows, StreamedRows
 from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
@@ -133,7 +133,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 
     @abstractmethod
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
@@ -144,10 +144,10 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
-    def _learn(self, rows: Rows, dtype: DTypeLike, callback: Callback | None) -> Self:
+    def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
         self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
-        with calm_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
+        with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)
         self.mean_ = spectrum.mean.astype(dtype)

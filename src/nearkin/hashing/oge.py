@@ -1,17 +1,20 @@
 """OgE, the Orthogonal Encoder: columns of any length, orthogonal to each other, in closed form (SCQ, Algorithm 2)."""
 
+from dataclasses import KW_ONLY, dataclass
+
 import numpy as np
 
 from nearkin._check import check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.column_steps import OrthogonalColumns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
 from nearkin.hashing.one import check_encoder
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
 
 
+@dataclass(eq=False, repr=False)
 class OgE(AbstractSpectralHasher):
     """Orthogonal Encoder: min |B - s X V|^2 / n + mu |V|^2 over signs B and v_i^T v_j = 0, V d x L (SCQ, eq. 19).
 
@@ -31,26 +34,15 @@ class OgE(AbstractSpectralHasher):
     random_state : of the first, random orthonormal V.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        scale: str | float = "eq25",
-        mu: float = 0.02,
-        ridge: float | None = None,
-        n_components: int | None = 512,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.scale = scale
-        self.mu = mu
-        self.ridge = ridge
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    scale: str | float = "eq25"
+    mu: float = 0.02
+    ridge: float | None = None
+    n_components: int | None = 512
+    tol: float = 1e-4
+    max_iter: int = 100
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_encoder(self)
@@ -62,11 +54,11 @@ class OgE(AbstractSpectralHasher):
         return None if self.n_components is None else max(self.n_components, self.n_bits)
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         c = self.scale_**2 * rows.spectrum.variances
         mu = self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean())
         start = random_columns(len(c), self.n_bits, generator)
         scaled = lambda V: self.scale_ * rows.sign_moment(V)  # noqa: E731
         step = OrthogonalColumns(c, mu)
-        return alternate(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
+        return learn_columns(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)

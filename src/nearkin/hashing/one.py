@@ -1,5 +1,6 @@
 """OnE, the Orthonormal Encoder: one projection that compresses and quantizes at once (SCQ, Algorithm 1)."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -7,13 +8,14 @@ import numpy as np
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import alternate
+from nearkin.hashing.alternation import learn_columns
 from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import Rows
+from nearkin.hashing.sign_moments import CentredRows
 from nearkin.hashing.spectrum import SCALES
 
 
+@dataclass(eq=False, repr=False)
 class OnE(AbstractSpectralHasher):
     """Orthonormal Encoder: min |B - s X V|^2 / n over signs B and V^T V = I, d x L (SCQ, eq. 1 and 17).
 
@@ -32,26 +34,15 @@ class OnE(AbstractSpectralHasher):
     random_state : of the first, random orthonormal V.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        scale: str | float = "eq25",
-        solver: str = "columns",
-        n_inner: int = 1,
-        n_components: int | None = 512,
-        tol: float = 1e-4,
-        max_iter: int = 100,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.scale = scale
-        self.solver = solver
-        self.n_inner = n_inner
-        self.n_components = n_components
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    scale: str | float = "eq25"
+    solver: str = "columns"
+    n_inner: int = 1
+    n_components: int | None = 512
+    tol: float = 1e-4
+    max_iter: int = 100
+    random_state: Seed = None
 
     def _check_params(self) -> None:
         check_encoder(self)
@@ -62,13 +53,13 @@ class OnE(AbstractSpectralHasher):
         return None if self.n_components is None else max(self.n_components, self.n_bits)
 
     def _columns(
-        self, rows: Rows, generator: np.random.Generator, callback: Callback | None
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
     ) -> tuple[np.ndarray, np.ndarray]:
         c = self.scale_**2 * rows.spectrum.variances
         step = OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)
         start = random_columns(len(c), self.n_bits, generator)
         scaled = lambda V: self.scale_ * rows.sign_moment(V)  # noqa: E731
-        return alternate(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
+        return learn_columns(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
 
 
 def check_encoder(encoder: Any) -> None:

@@ -1,5 +1,6 @@
 """Signs of random projections: what any learned code has to beat."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -13,26 +14,29 @@ from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import row_blocks
 from nearkin.statistics import Mean, SquaredNorm
 
+MOST_BITS = 2**20  # 128 KiB a row; the hyperplanes of more would not fit in memory
 
+
+@dataclass(eq=False, repr=False)
 class RandomHyperplanes(AbstractLinearHasher):
     """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
 
     The share of equal bits of two rows estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in groups
-    of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits will
-    do, also more than d.
+    of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits up
+    to 2^20 will do, also more than d.
 
     Parameters: `n_bits` L; `orthogonal`; `random_state`.
     """
 
-    def __init__(self, n_bits: int = 32, *, orthogonal: bool = False, random_state: Seed = None) -> None:
-        self.n_bits = n_bits
-        self.orthogonal = orthogonal
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    orthogonal: bool = False
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
         del y, callback
-        n_bits = check_integer(self.n_bits, "n_bits", low=1)
+        n_bits = check_integer(self.n_bits, "n_bits", low=1, high=MOST_BITS)
         X, shard = training_rows(self, X, min_rows=2)
         d, generator = X.shape[1], shared_generator(self.random_state)
         shard.check_varies(X)

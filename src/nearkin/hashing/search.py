@@ -89,7 +89,9 @@ def pad_columns(values: np.ndarray, padding: float = 0.0) -> np.ndarray:
     return padded
 
 
-def rescore(Q: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest_candidates(
+    Q: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return squared Euclidean distances and ids (q, k) of the nearest `vectors` (n, d) among candidate ids (q, c)."""
     k = min(k, candidates.shape[1])
     distances = np.empty((len(Q), k), np.result_type(Q, vectors))

@@ -11,7 +11,7 @@ from nearkin.statistics import CrossProduct
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
 
 
-class Rows(Protocol):
+class CentredRows(Protocol):
     """Centred data in principal coordinates, of which only sign moments are ever asked."""
 
     spectrum: Spectrum
@@ -20,7 +20,7 @@ class Rows(Protocol):
         """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
         ...
 
-    def truncate(self, n_components: int) -> "Rows":
+    def truncate(self, n_components: int) -> "CentredRows":
         """Return the same rows along their first `n_components` axes."""
         ...
 
@@ -43,7 +43,7 @@ class StoredRows:
         return cls(spectrum, coordinates, group)
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """See `Rows`."""
+        """See `CentredRows`."""
         moment = CrossProduct(*V.shape)
         V = V.astype(self.coordinates.dtype)
         for block in row_blocks(self.coordinates, BLOCK):
@@ -51,7 +51,7 @@ class StoredRows:
         return self.group.merge(moment).finalize()
 
     def truncate(self, n_components: int) -> "StoredRows":
-        """See `Rows`; the columns are copied, as an iteration reads them many times."""
+        """See `CentredRows`; the columns are copied, as an iteration reads them many times."""
         return StoredRows(
             self.spectrum.truncate(n_components),
             np.ascontiguousarray(self.coordinates[:, :n_components]),
@@ -68,7 +68,7 @@ class StreamedRows:
         self.group = group
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """See `Rows`."""
+        """See `CentredRows`."""
         spectrum = self.spectrum
         moment = CrossProduct(len(spectrum.mean), V.shape[1])
         for block in self.blocks():
@@ -79,7 +79,7 @@ class StreamedRows:
         return spectrum.axes.T @ self.group.merge(moment).finalize()
 
     def truncate(self, n_components: int) -> "StreamedRows":
-        """See `Rows`."""
+        """See `CentredRows`."""
         return StreamedRows(self.spectrum.truncate(n_components), self.blocks, self.group)
 
 

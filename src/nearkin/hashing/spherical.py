@@ -1,5 +1,6 @@
 """Spherical hashing: a bit says whether a point lies inside a ball."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from nearkin.hashing.spectrum import row_blocks
 from nearkin.hashing.stable_products import settled_rows, steady_products
 
 
+@dataclass(eq=False, repr=False)
 class SphericalHashing(AbstractHasher):
     """Spherical hashing (Heo et al. 2012): bit k is 1 within distance `radii_[k]` of `centres_[k]`.
 
@@ -30,22 +32,13 @@ class SphericalHashing(AbstractHasher):
     drawn at random, None for all; `random_state`.
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        max_iter: int = 100,
-        overlap_tol: float = 0.10,
-        spread_tol: float = 0.15,
-        n_samples: int | None = 20_000,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.max_iter = max_iter
-        self.overlap_tol = overlap_tol
-        self.spread_tol = spread_tol
-        self.n_samples = n_samples
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    max_iter: int = 100
+    overlap_tol: float = 0.10
+    spread_tol: float = 0.15
+    n_samples: int | None = 20_000
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""

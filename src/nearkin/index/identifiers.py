@@ -19,7 +19,7 @@ def check_ids(ids: ArrayLike, n: int) -> np.ndarray:
     return ids if ids.dtype.kind == "U" else ids.astype(np.int64)
 
 
-def joined(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """Both in order; TypeError where one holds strings and the other integers, ValueError for an id met twice."""
     if len(old) and len(new) and old.dtype.kind != new.dtype.kind:
         names = {"i": "integers", "U": "strings"}
@@ -49,7 +49,7 @@ def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.nda
     wanted = np.atleast_1d(np.asarray(wanted))
     if not wanted.size:
         return np.empty(0, np.int64)
-    wanted = joined(np.empty(0, np.int64), check_ids(wanted, len(wanted)))
+    wanted = join_ids(np.empty(0, np.int64), check_ids(wanted, len(wanted)))
     found = positions(own, n, wanted)
     if (found < 0).any():
         first = wanted[found < 0][0].item()

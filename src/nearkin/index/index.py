@@ -390,4 +390,4 @@ class Index:
         if ids is None:
             return None
         old = np.empty(0, np.int64) if self.ids is None else self.ids
-        return identifiers.joined(old, identifiers.check_ids(ids, n))
+        return identifiers.join_ids(old, identifiers.check_ids(ids, n))

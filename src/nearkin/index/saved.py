@@ -60,7 +60,7 @@ def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:
         return None
     try:
         ids = identifiers.check_ids(unpack_ids("row", arrays), n_rows)
-        return identifiers.joined(np.empty(0, np.int64), ids)
+        return identifiers.join_ids(np.empty(0, np.int64), ids)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{path} does not hold the ids of the rows ({error}); the file is damaged") from error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from nearkin._check import check_choice, check_integer
-from nearkin._storage import Stored, damage_named, stored
+from nearkin._storage import SavedArrays, damage_named, read_saved
 from nearkin.contracts import Quantizer
 
 KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
@@ -24,7 +24,7 @@ KINDS = {  # kind in config.json -> where the class, or the reader of several cl
 class SavedQuantizer:
     """A quantizer as its folder holds it; `n_bits` None for one to bytes."""
 
-    content: Stored
+    content: SavedArrays
     n_features_in_: int
     n_bits: int | None
 
@@ -37,7 +37,7 @@ class SavedQuantizer:
 
 def read_quantizer(path: str | os.PathLike[str]) -> SavedQuantizer:
     """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
-    found = stored(path)
+    found = read_saved(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
     with damage_named(found.path):
         d = check_integer(found.config["fitted"]["n_features_in_"], "n_features_in_", low=1)

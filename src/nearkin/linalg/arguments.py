@@ -1,4 +1,4 @@
-"""Checks at the doors of the compiled kernels, which read and write wherever an index points.
+"""Checks of what the compiled kernels are called with: they read and write wherever an index points.
 
 They are made where the data are in the memory of the CPU. Elsewhere torch checks indices itself, and to look at values
 would make the device wait.

@@ -1,4 +1,4 @@
-"""exp(A) - I for matrices near zero, where the identity would swallow the digits that matter."""
+"""exp(A) - I for matrices near zero, where adding the identity would round away the digits that matter."""
 
 # pyright: reportConstantRedefinition=false
 

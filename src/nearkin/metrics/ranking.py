@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from nearkin._check import check_instance, check_integer, check_vectors
+from nearkin._deprecation import accepts_old
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
@@ -86,48 +87,50 @@ def keep_unseen(
                 kept += 1
 
 
+@accepts_old(held_out="relevant")
 def ranking_metrics(
     left: ArrayLike,
     right: ArrayLike,
-    held_out: Interactions | sp.spmatrix,
+    relevant: Interactions | sp.spmatrix,
     *,
     seen: Interactions | sp.spmatrix | None = None,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
     rows: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Mean ranking metrics over the left rows that have held-out pairs, as {"recall@20": ..., "ndcg@100": ...}.
+    """Mean ranking metrics over the left rows that have `relevant` pairs, as {"recall@20": ..., "ndcg@100": ...}.
 
     left (m, d), right (n, d); the score of a pair is the inner product; `seen` pairs are left out of the rankings, and
-    `rows` restricts the left rows. ValueError if no left row has a held-out pair.
+    `rows` restricts the left rows. ValueError if no left row has a relevant pair.
     """
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
     left, right = _two(left, right)
-    indptr, indices = _structure(held_out, (len(left), len(right)), "held_out")
+    indptr, indices = _structure(relevant, (len(left), len(right)), "relevant")
     rows = _rows(rows, len(left))
     rows = rows[np.diff(indptr)[rows] > 0]
     if not len(rows):
-        raise ValueError("held_out has no pair of the left rows asked for; there is nothing to measure")
+        raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
     _, ranked = recommend(left, right, min(max(depths), len(right)), seen=seen, rows=rows)
     hits = _member(ranked, rows, indptr, indices, len(right))
     return metrics_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
 
 
+@accepts_old(held_out="relevant")
 def list_metrics(
     ranked: np.ndarray,
-    held_out: Interactions | sp.spmatrix,
+    relevant: Interactions | sp.spmatrix,
     *,
     k: int | Iterable[int] = (20, 100),
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
     """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
-    check_instance(held_out, "held_out", Interactions, sp.spmatrix, sp.sparray)
-    n = held_out.shape[1]  # pyright: ignore[reportOptionalSubscript]
-    indptr, indices = _structure(held_out, (len(ranked), n), "held_out")
+    check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
+    n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
+    indptr, indices = _structure(relevant, (len(ranked), n), "relevant")
     rows = np.flatnonzero(np.diff(indptr) > 0)
     if not len(rows):
-        raise ValueError("held_out has no pair; there is nothing to measure")
+        raise ValueError("relevant has no pair; there is nothing to measure")
     hits = _member(ranked[rows], rows, indptr, indices, n)
     return metrics_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
 

@@ -27,9 +27,10 @@ __getattr__, __dir__, __all__ = lazily(
         "embed_signals": "nearkin.pipeline.embed",
         "encode_shards": "nearkin.pipeline.encode",
         "evaluate_folder": "nearkin.pipeline.evaluate",
-        "export_folder": "nearkin.pipeline.export_folder",
+        "export_folder": "nearkin.pipeline.export",
         "find_method": "nearkin.pipeline.methods",
         "folder_page": "nearkin.pipeline.pages",
+        "join_processes": "nearkin._distributed",
         "joined": "nearkin._distributed",
         "methods": "nearkin.pipeline.methods",
         "open_given": "nearkin.pipeline.embedding_folder",
@@ -54,6 +55,7 @@ __getattr__, __dir__, __all__ = lazily(
 
 if TYPE_CHECKING:
     from nearkin._distributed import PeerError as PeerError
+    from nearkin._distributed import join_processes as join_processes
     from nearkin._distributed import joined as joined
     from nearkin.pipeline.change import add_rows as add_rows
     from nearkin.pipeline.change import remove_rows as remove_rows
@@ -76,7 +78,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.evaluate import evaluate_folder as evaluate_folder
     from nearkin.pipeline.evaluate import search_in_batches as search_in_batches
     from nearkin.pipeline.evaluate import search_rows as search_rows
-    from nearkin.pipeline.export_folder import export_folder as export_folder
+    from nearkin.pipeline.export import export_folder as export_folder
     from nearkin.pipeline.folder import rows_in as rows_in
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits

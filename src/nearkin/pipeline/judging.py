@@ -14,7 +14,7 @@ SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e8  # products of item-kNN above which it is left out: some minutes
 
 
-def hold_out(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
+def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
     """Part the pairs: a `share` at random or by time (the latest), or the last pair of each left entity.
 
     ValueError for another `how`, and for "time" without timestamps.

@@ -1,4 +1,4 @@
-"""The steps of a job: named, timed, and open to whoever wants to watch."""
+"""The steps of a job: named, timed, and reported to a callback."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -7,17 +7,15 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES, innermost
-from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
+from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
@@ -28,7 +26,7 @@ from nearkin.quantization.faiss_bridge import behind_rotation
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
-class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
+class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
     the largest squared norm that a code may stand for, `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
@@ -83,7 +81,7 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
             self.history_.append(dict(entry))
             (callback or ignore)(len(self.history_), entry)
 
-        with calm_products(X.shape[0] * X.shape[1] ** 2):
+        with serial_products(X.shape[0] * X.shape[1] ** 2):
             self.rotation_, codebooks = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
@@ -129,20 +127,6 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
         return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """`encode`, under scikit-learn's name."""
-        return self.encode(X)
-
-    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
-        """`decode`, under scikit-learn's name."""
-        return self.decode(codes)
-
-    def distortion(self, X: ArrayLike) -> float:
-        """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
-        check_is_fitted(self)
-        X = validate_vectors(self, X)
-        return float(np.square(X.astype(np.float64) - self.decode(self.encode(X))).sum(axis=1).mean())
-
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
 
@@ -171,11 +155,6 @@ class AbstractAdditiveQuantizer(NamedColumns, BaseEstimator):
     def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
-        return tags
 
     def _is_rotated(self) -> bool:
         d, padded = self.rotation_.shape

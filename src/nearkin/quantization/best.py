@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import faiss
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from nearkin._check import check_integer, check_magnitude, check_real, check_vectors
+from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
@@ -150,7 +150,7 @@ class _Race:
             asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
         held_out = min(_JUDGED, len(order) // 4)
         rows, train = X[order[:held_out]], X[order[held_out : held_out + _TRAIN]]
-        return cls(train, rows, asked, given, _nearest(rows, asked))
+        return cls(train, rows, asked, given, nearest_rows(rows, asked, _NEIGHBOURS))
 
     def run(self, name: str, quantizer: VectorCodes) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
@@ -159,7 +159,7 @@ class _Race:
         learned = time.process_time()
         codes = fitted.encode(self.rows)
         encoded = time.process_time()
-        recall = recall_k_at_k(_nearest(quantizer.decode(codes), self.queries), self.truth, self.truth.shape[1])
+        found = nearest_rows(quantizer.decode(codes), self.queries, _NEIGHBOURS)
         speed = 1000 * (encoded - learned) / len(self.rows)
         index = fitted.to_faiss()
         fitted.add_to(index, self.rows)
@@ -168,22 +168,18 @@ class _Race:
         search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
         size = index.sa_code_size()
         return {
-            "name": name, "bytes": size, "recall": recall, "seconds": learned - started, "encode_seconds": speed,
-            "search_seconds": search,
+            "name": name, "bytes": size, "recall": recall_k_at_k(found, self.truth, self.truth.shape[1]),
+            "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
         }  # fmt: skip
 
 
-def _nearest(rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    exact = faiss.IndexFlatL2(rows.shape[1])
-    exact.add(np.ascontiguousarray(rows, np.float32))
-    return exact.search(np.ascontiguousarray(queries), min(_NEIGHBOURS, len(rows)))[1]
-
-
+@dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
 
-    def __init__(self, n_bytes: int, seconds: float | None = None, random_state: Seed = None) -> None:
-        self.n_bytes, self.seconds, self.random_state = n_bytes, seconds, random_state
+    n_bytes: int
+    seconds: float | None = None
+    random_state: Seed = None
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
         """the fitted winner of the race on rows X (n, d)."""

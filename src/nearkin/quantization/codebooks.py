@@ -15,6 +15,7 @@ import numpy as np
 from nearkin._distributed import ALONE, Group
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization.rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
@@ -34,22 +35,28 @@ _ROWS_PER_UPDATE, _LARGE = 60, 256
 
 
 @dataclass(frozen=True)
-class Step:
+class State:
     """Where the learning stands: rotation (d, d), codebooks (M, K, d/M), both float32."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
 
 
-def alternate(
+def procrustes_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """The orthogonal matrix nearest to M, U V^T of its SVD: the exact maximum over O(d) (OPQ, section 3.1)."""
+    del R
+    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
+
+
+def refine(
     rows: TrainingRows,
-    step: Step,
+    state: State,
     update: Update | None,
     rounds: int,
     *,
     tol: float = 0.0,
     callback: Callback = ignore,
-) -> Step:
+) -> State:
     """Run up to `rounds` rounds of assignment, centroids and rotation on float32 rows; weights have mean 1.
 
     Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
@@ -69,24 +76,24 @@ def alternate(
     distortions: list[float] = []
     for index in range(rounds):
         started = time.perf_counter()
-        codes = assign(X @ step.rotation, step.codebooks, n)
-        sums = group.merge(ClusterSums(*step.codebooks.shape[:2], X.shape[1]).update(X, codes, weights))
-        codebooks = sums.centroids(step.rotation)
+        codes = assign(X @ state.rotation, state.codebooks, n)
+        sums = group.merge(ClusterSums(*state.codebooks.shape[:2], X.shape[1]).update(X, codes, weights))
+        codebooks = sums.centroids(state.rotation)
         assigned = time.perf_counter()
-        rotation = step.rotation
+        rotation = state.rotation
         if update is not None:
             for _ in range(inner):
                 rotation = update(rotation, sums.cross_product(codebooks) / np.float32(n))
                 codebooks = sums.centroids(rotation)
         group.broadcast(rotation, codebooks)  # machines may round differently
-        step = Step(rotation, codebooks)
+        state = State(rotation, codebooks)
         # the centroids are the means of their rows, so the error is the energy that the centroids do not hold
         distortions.append(energy - float((sums.counts * (codebooks.astype(np.float64) ** 2).sum(-1)).sum()) / n)
         seconds = {"kmeans_seconds": assigned - started, "rotation_seconds": time.perf_counter() - assigned}
         callback(index + 1, {"objective": distortions[-1], "distortion": distortions[-1], "total": rounds, **seconds})
         if index >= 3 and distortions[-4] - distortions[-1] <= 3 * tol * abs(distortions[-4]):
             break
-    return step
+    return state
 
 
 def assign(Z: np.ndarray, codebooks: np.ndarray, n_rows: int | None = None) -> np.ndarray:

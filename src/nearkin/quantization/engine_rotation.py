@@ -16,7 +16,7 @@ from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
@@ -111,7 +111,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if _is_isotropic(X):
             warnings.warn("the covariance of X is isotropic: no rotation is better than none", stacklevel=2)
             return self
-        with calm_products(X.shape[0] * d**2):
+        with serial_products(X.shape[0] * d**2):
             self._race(X, train, generator, asked, callback or ignore)
         return self
 

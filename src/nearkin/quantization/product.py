@@ -7,8 +7,6 @@ from typing import Self
 import faiss
 import numpy as np
 from scipy.linalg import null_space
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
@@ -22,10 +20,10 @@ from nearkin._check import (
 from nearkin._deprecation import accepts_old
 from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._faiss_padding import clear_padding
-from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
+from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import orthogonality_error
@@ -44,7 +42,7 @@ _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
 
 
-class ProductQuantizer(NamedColumns, BaseEstimator):
+class ProductQuantizer(ReconstructingTransformer):
     """Compress vectors to `n_subspaces` small codes each, after a rotation that makes the codes fit.
 
     Parameters
@@ -199,14 +197,6 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         rows = decode(codes, self.codebooks_) @ self.rotation_.T
         return rows if lists is None else rows + self._coarse_quantizer().centroids[lists]
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """`encode`, under scikit-learn's name."""
-        return self.encode(X)
-
-    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
-        """`decode`, under scikit-learn's name."""
-        return self.decode(codes)
-
     def distortion(self, X: ArrayLike) -> float:
         """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
         check_is_fitted(self)
@@ -287,11 +277,6 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are integers whatever goes in
-        return tags
-
     @property
     def _padding(self) -> int:
         """Zero columns that make d divisible by M."""
@@ -308,7 +293,7 @@ class ProductQuantizer(NamedColumns, BaseEstimator):
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
     def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> np.ndarray:
-        """What a batch X (b, d) teaches: without far rows, less the coarse centroids, padded to d'."""
+        """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded to d'."""
         X, shard = training_rows(self, X, reset=False)
         X = check_magnitude(X).astype(np.float32)
         where = TrainingRows(X, shard).extent()

@@ -1,6 +1,7 @@
 """Product residual quantization: a rotated row is cut into parts, and each part is coded by a sum of centroids."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -18,6 +19,7 @@ from nearkin.quantization.principal import principal_axes
 from nearkin.quantization.product import ProductQuantizer
 
 
+@dataclass(eq=False, repr=False)
 class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
 
@@ -45,30 +47,17 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
 
     KIND = "product residual quantizer"
 
-    def __init__(
-        self,
-        n_splits: int = 2,
-        n_codebooks: int = 4,
-        n_centroids: int = 256,
-        rotation: str | None = "procrustes",
-        *,
-        beam_size: int = 5,
-        norm_bits: int = 0,
-        max_iter: int = 8,
-        max_points_per_centroid: int = 256,
-        n_lists: int = 0,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_splits = n_splits
-        self.n_codebooks = n_codebooks
-        self.n_centroids = n_centroids
-        self.rotation = rotation
-        self.beam_size = beam_size
-        self.norm_bits = norm_bits
-        self.max_iter = max_iter
-        self.max_points_per_centroid = max_points_per_centroid
-        self.n_lists = n_lists
-        self.random_state = random_state
+    n_splits: int = 2
+    n_codebooks: int = 4
+    n_centroids: int = 256
+    rotation: str | None = "procrustes"
+    _: KW_ONLY
+    beam_size: int = 5
+    norm_bits: int = 0
+    max_iter: int = 8
+    max_points_per_centroid: int = 256
+    n_lists: int = 0
+    random_state: Seed = None
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
         check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])

@@ -1,5 +1,6 @@
 """Residual quantization: each codebook codes what those before it leave, over all columns."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -14,6 +15,7 @@ from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, i
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 
 
+@dataclass(eq=False, repr=False)
 class ResidualQuantizer(AbstractAdditiveQuantizer):
     """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010).
 
@@ -46,26 +48,15 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     KIND = "residual quantizer"
 
-    def __init__(
-        self,
-        n_codebooks: int = 8,
-        n_centroids: int = 256,
-        *,
-        beam_size: int = 5,
-        norm_bits: int = 0,
-        max_iter: int = 24,
-        max_points_per_centroid: int = 256,
-        n_lists: int = 0,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_codebooks = n_codebooks
-        self.n_centroids = n_centroids
-        self.beam_size = beam_size
-        self.norm_bits = norm_bits
-        self.max_iter = max_iter
-        self.max_points_per_centroid = max_points_per_centroid
-        self.n_lists = n_lists
-        self.random_state = random_state
+    n_codebooks: int = 8
+    n_centroids: int = 256
+    _: KW_ONLY
+    beam_size: int = 5
+    norm_bits: int = 0
+    max_iter: int = 24
+    max_points_per_centroid: int = 256
+    n_lists: int = 0
+    random_state: Seed = None
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
         check_integer(self.n_codebooks, "n_codebooks", low=1)

@@ -1,26 +1,19 @@
 """Rotation updates for product quantization: each is a step towards a larger tr(R^T M), M = X^T Y / n.
 
-Procrustes is the exact maximum (OPQ). Cayley moves the skew parameters of a rotation. The Givens updates, which load
-torch, stand in `givens_update`. All are functions (R, M) -> R on (d, d) arrays.
+The exact maximum (OPQ) stands in `codebooks`, whose loop calls it. Cayley moves the skew parameters of a rotation. The
+Givens updates, which load torch, stand in `givens_update`. All are functions (R, M) -> R on (d, d) arrays.
 """
 
 import numpy as np
 
-from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.orthogonal.names import SELECTIONS
-from nearkin.quantization.codebooks import Update
+from nearkin.quantization.codebooks import Update, procrustes_update
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
 ROTATIONS = (
     *("none", "procrustes", *(f"givens-{selection}" for selection in SELECTIONS)),
     *("givens-overlapping-greedy", "givens-overlapping-random", "cayley"),
 )
-
-
-def procrustes_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix nearest to M, U V^T of its SVD: the exact maximum over O(d) (OPQ, section 3.1)."""
-    del R
-    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:

@@ -5,14 +5,12 @@ from typing import Self
 
 import faiss
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES
-from nearkin._names import NamedColumns
 from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 
@@ -26,7 +24,7 @@ _CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond eith
 _ROWS = 65_536  # rows that ranges are learned from
 
 
-class ScalarQuantizer(NamedColumns, BaseEstimator):
+class ScalarQuantizer(ReconstructingTransformer):
     """Round every column to `n_bits` bits: n_bits * d / 8 bytes a row.
 
     Up to 8 bits a column's range, from one quantile of the training rows to the other, is cut into equal steps; values
@@ -97,19 +95,6 @@ class ScalarQuantizer(NamedColumns, BaseEstimator):
             )
         return codec.decode(np.ascontiguousarray(codes))
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """`encode`, under scikit-learn's name."""
-        return self.encode(X)
-
-    def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
-        """`decode`, under scikit-learn's name."""
-        return self.decode(codes)
-
-    def distortion(self, X: ArrayLike) -> float:
-        """Mean squared L2 distance between the rows of X (n, d) and their reconstructions."""
-        X = validate_vectors(self, X)
-        return float(((X.astype(np.float64) - self.decode(self.encode(X))) ** 2).sum(axis=1).mean())
-
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexScalarQuantizer` with the very same codes; `metric` is "l2" or "ip"."""
         check_is_fitted(self)
@@ -135,11 +120,6 @@ class ScalarQuantizer(NamedColumns, BaseEstimator):
     def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "scalar quantizer")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # codes are always uint8
-        return tags
 
     def _codec(self) -> faiss.ScalarQuantizer:
         codec = faiss.ScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits])

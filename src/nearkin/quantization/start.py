@@ -15,9 +15,8 @@ from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codebooks import Step, alternate, assign, decode, kmeans, squared_error
+from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
-from nearkin.quantization.rotation import procrustes_update
 from nearkin.quantization.rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
@@ -55,14 +54,14 @@ class Space(NamedTuple):
         """Rows X (n, d) along these axes, (n, width)."""
         return np.ascontiguousarray(X @ self.axes[:, : self.width])
 
-    def widened(self, step: Step) -> Step:
+    def widened(self, state: State) -> State:
         """The same rotation and codebooks over all axes: each subspace gets its share of the others, centroids 0."""
-        M, K, narrow = step.codebooks.shape
-        turned, others = self.axes[:, : self.width] @ step.rotation, self.axes[:, self.width :]
+        M, K, narrow = state.codebooks.shape
+        turned, others = self.axes[:, : self.width] @ state.rotation, self.axes[:, self.width :]
         parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
         codebooks = np.zeros((M, K, len(self.axes) // M), np.float32)
-        codebooks[:, :, :narrow] = step.codebooks
-        return Step(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
+        codebooks[:, :, :narrow] = state.codebooks
+        return State(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
 
 
 @dataclass(frozen=True)
@@ -78,9 +77,9 @@ class Start:
         """Rows X (n, d) as they are learned from, (n, d')."""
         return X if self.space is None else self.space.rows(X)
 
-    def widened(self, step: Step) -> Step:
+    def widened(self, state: State) -> State:
         """What was learned from them, for rows of all d columns."""
-        return step if self.space is None else self.space.widened(step)
+        return state if self.space is None else self.space.widened(state)
 
 
 def start_rotation(
@@ -128,7 +127,10 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
 def _race(
     starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
 ) -> Start:
-    """The start whose codes keep most neighbours after a few rounds on a subsample."""
+    """The start whose codes keep most neighbours after a few rounds on a subsample.
+
+    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
+    """
     numbers = generator.permutation(rows.shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
     half = max(len(numbers) // 2, n_centroids)
     X, weights = rows.drawn(numbers)
@@ -138,38 +140,35 @@ def _race(
     by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
-    race: dict[str, Step] = {}
+    race: dict[str, State] = {}
     for name, start in starts.items():
         Z = seen[name].X @ start.rotation
-        race[name] = Step(start.rotation, kmeans(Z, n_subspaces, n_centroids, 4, seed, train.weights, rows.shard.group))
+        race[name] = State(
+            start.rotation, kmeans(Z, n_subspaces, n_centroids, 4, seed, train.weights, rows.shard.group)
+        )
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
-        whole: dict[str, Step] = {}  # of full width, by which they are judged
-        for name, step in race.items():
-            race[name] = step = alternate(seen[name], step, procrustes_update, rounds)
-            whole[name] = step = starts[name].widened(step)
-            Z = judged @ step.rotation
-            error[name] = squared_error(Z, assign(Z, step.codebooks), step.codebooks, judged_weights)
+        whole: dict[str, State] = {}  # of full width, by which they are judged
+        for name, state in race.items():
+            race[name] = state = refine(seen[name], state, procrustes_update, rounds)
+            whole[name] = state = starts[name].widened(state)
+            Z = judged @ state.rotation
+            error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
         kept |= _neighbours_kept(whole, judged, rows.queries) if by_neighbours else {}
-        race = _hopeful(race, error, kept)
+        lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
+        near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
+        race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
 
-def _hopeful(race: dict[str, Step], error: dict[str, float], kept: dict[str, float]) -> dict[str, Step]:
-    """Those that are not behind the leader in distortion and in neighbours kept, the best first."""
-    lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
-    hopeful = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
-    return {name: race[name] for name in sorted(hopeful, key=lambda name: (-kept.get(name, 0.0), error[name]))}
-
-
-def _neighbours_kept(race: dict[str, Step], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
-    """Share of the nearest rows, by the rows themselves, that each step's codes keep; queries are float32 and exact."""
+def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
+    """Share of the nearest rows, by the rows themselves, that each one's codes keep; queries are float32 and exact."""
     if queries is None:
         queries, rows = rows[:_JUDGING], rows[_JUDGING:]
     truth = nearest_rows(rows, queries, _NEIGHBOURS)
     kept: dict[str, float] = {}
-    for name, step in race.items():
-        coded = decode(assign(rows @ step.rotation, step.codebooks), step.codebooks)
-        kept[name] = recall_k_at_k(nearest_rows(coded, queries @ step.rotation, _NEIGHBOURS), truth, _NEIGHBOURS)
+    for name, state in race.items():
+        coded = decode(assign(rows @ state.rotation, state.codebooks), state.codebooks)
+        kept[name] = recall_k_at_k(nearest_rows(coded, queries @ state.rotation, _NEIGHBOURS), truth, _NEIGHBOURS)
     return kept

@@ -6,11 +6,11 @@ import numpy as np
 
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
-from nearkin._threads import calm_products
+from nearkin._threads import serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import Step, alternate, kmeans, make_room
+from nearkin.quantization.codebooks import State, kmeans, make_room, refine
 from nearkin.quantization.rotation import make_update
 from nearkin.quantization.rows import Prepared, TrainingRows
 from nearkin.quantization.start import Space, start_rotation
@@ -57,7 +57,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     def heard(step: int, record: Fields) -> None:
         callback(step, {**record, "distortion": record["distortion"] / prepared.scale**2})
 
-    with calm_products(rows.X.size * rows.X.shape[1]):
+    with serial_products(rows.X.size * rows.X.shape[1]):
         if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
             cells = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
             shard.group.broadcast(cells.centroids)
@@ -98,9 +98,9 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     if plan.rotation == "none":
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = kmeans(shard.whole(rows.X), M, K, 1, draw_seed(generator), every, shard.group)
-        step = Step(np.eye(d, dtype=np.float32), codebooks)
-        step = alternate(rows, step, None, total - 1, tol=plan.tol, callback=record)
-        return Learned(step.rotation, step.codebooks, history=history)
+        state = State(np.eye(d, dtype=np.float32), codebooks)
+        state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
+        return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
     start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows))
     shard.group.broadcast(start.rotation)
@@ -114,9 +114,9 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         record(step, {**entry, "objective": error, "distortion": error})
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
-    step = alternate(seen, Step(start.rotation, first), update, plan.max_iter, tol=plan.tol, callback=narrow)
-    step = alternate(rows, start.widened(step), None, _LAST_KMEANS, callback=record)
-    return Learned(step.rotation, step.codebooks, None, start.distortion, start.recall, history)
+    state = refine(seen, State(start.rotation, first), update, plan.max_iter, tol=plan.tol, callback=narrow)
+    state = refine(rows, start.widened(state), None, _LAST_KMEANS, callback=record)
+    return Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history)
 
 
 def _space(plan: Plan, rows: TrainingRows) -> Space | None:

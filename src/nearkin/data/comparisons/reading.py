@@ -43,7 +43,7 @@ def read_comparisons(
     ...), else by usual names (anchor or ref, near or winner, far or loser; left and right, a and b with a response),
     else by position. Further columns: `weight` (or `votes`, `count`), `annotator` (or `worker`, `subject`, `user`) and
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
-    `quadruplets` and, if it likes, `objects` (names), `weights`, `annotators`, `responses`.
+    `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
 
     response: the column that says which object was chosen: +1 (as the row says) or -1 (reversed), 1 or 2, left or
         right, the column's or the object's name. "column=value" names the value that chooses the first of the two.
@@ -64,7 +64,7 @@ def read_comparisons(
     table = read_table(path, header=header, delimiter=delimiter)
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
-    roles = assign_roles(table, anchor=anchor, near=near, far=far, response=response, form=form)
+    roles = assign_roles(table, {"anchor": anchor, "near": near, "far": far, "response": response}, form)
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
     options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),

@@ -1,5 +1,6 @@
 """Which columns of a table of comparisons hold objects, and which a response, a rating, a weight or an annotator."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nearkin.data.column import Column
@@ -24,22 +25,18 @@ class Roles:
     aside: list[str] = field(default_factory=list)
 
 
-def assign_roles(
-    table: Table,
-    *,
-    anchor: str | None = None,
-    near: str | None = None,
-    far: str | None = None,
-    response: str | None = None,
-    form: str | None = None,
-) -> Roles:
+def assign_roles(table: Table, asked: Mapping[str, str | None], form: str | None = None) -> Roles:
     """Give each column its role: by the names given, by usual names, and the objects by position where nothing else is.
+
+    `asked` has the name of the column, or None, for "anchor", "near", "far" and "response".
 
     ValueError, with what to type, where the columns leave two readings.
     """
-    chosen = None if response is None else response.partition("=")[0]  # "column=value" names a value too
-    asked = {"anchor": anchor, "near": near, "far": far, "response": chosen}
-    given = {role: table.column(name, role) for role, name in asked.items() if name is not None}
+    given = {
+        role: table.column(name.partition("=")[0] if role == "response" else name, role)  # "column=value" names a value
+        for role, name in asked.items()
+        if name is not None
+    }
     free = {name: column for name, column in table.columns.items() if column not in given.values()}
     extra = {role: _usual(free, role) for role in ("weight", "annotator")}
     if "response" not in given and (found := _usual(free, "response")) is not None:

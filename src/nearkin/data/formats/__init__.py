@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from nearkin.data.door import reading
 from nearkin.data.formats.npy import open_npy
 from nearkin.data.formats.npz import open_npz
 from nearkin.data.formats.parquet import open_parquet
-from nearkin.data.formats.rows import Rows as Rows
+from nearkin.data.formats.rows import FileRows as FileRows
 from nearkin.data.formats.rows import guarded_rows
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
 from nearkin.data.locator import PACKED, Locator, unpack_first
+from nearkin.data.read_errors import reading
 
-FORMATS: dict[str, Callable[[Locator], Rows]] = {
+FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".npy": open_npy,
     ".npz": open_npz,
     ".fvecs": open_vecs,
@@ -25,7 +25,7 @@ FORMATS: dict[str, Callable[[Locator], Rows]] = {
 }
 
 
-def open_rows(where: Locator) -> Rows:
+def open_rows(where: Locator) -> FileRows:
     """Open the (n, d) array at `where` in the format that its ending names; ValueError for an unknown ending.
 
     Whatever is wrong with the file is a ValueError, here and while its rows are read.

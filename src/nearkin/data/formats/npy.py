@@ -6,7 +6,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from nearkin.data.formats.rows import Rows, check_dtype, check_layout, mapped_rows
+from nearkin.data.formats.rows import FileRows, check_dtype, check_layout, mapped_rows
 from nearkin.data.locator import Locator
 
 Header = tuple[tuple[int, ...], bool, np.dtype]
@@ -46,7 +46,7 @@ def _open_header(where: Locator) -> tuple[Header, int]:
     return header, offset
 
 
-def open_npy(where: Locator) -> Rows:
+def open_npy(where: Locator) -> FileRows:
     """Rows of an .npy file; ValueError if it is damaged, truncated, or holds no 2-D array of numbers."""
     (layout, fortran, dtype), offset = _open_header(where)
     shape = check_layout(str(where), layout, dtype)

@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 
 from nearkin.data.formats.npy import Header, check_size, read_header
-from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
+from nearkin.data.formats.rows import FileRows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
 _METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # at most so many bytes out of one: deflate's limit
@@ -53,7 +53,7 @@ def choose_key(where: Locator) -> str:
     return names[0] if where.key is None else where.key
 
 
-def open_npz(where: Locator) -> Rows:
+def open_npz(where: Locator) -> FileRows:
     """Rows of one array of an .npz file, unpacked block by block (a Fortran-ordered array is unpacked whole)."""
     key = choose_key(where)
     name = f"{where.path}:{key}"

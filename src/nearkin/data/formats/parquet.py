@@ -3,19 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.formats.rows import Rows, check_layout, streamed_rows
+from nearkin.data.formats.rows import FileRows, check_layout, streamed_rows
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator
 from nearkin.data.row_ids import choose_ids, understood
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
 
 
-def import_pyarrow() -> tuple[Extra, Extra]:
+def import_pyarrow() -> tuple[ModuleType, ModuleType]:
     """Return the modules (pyarrow, pyarrow.parquet); ImportError that says what to install."""
     try:
         import pyarrow  # an optional peer: 170 MB
@@ -27,7 +32,7 @@ def import_pyarrow() -> tuple[Extra, Extra]:
     return pyarrow, pyarrow.parquet
 
 
-def open_file(path: Path) -> Extra:
+def open_file(path: Path) -> "ParquetFile":
     """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
 
     ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are
@@ -83,7 +88,7 @@ def _check_rows(metadata: Extra, path: Path, size: int) -> None:
         )
 
 
-def open_parquet(where: Locator) -> Rows:
+def open_parquet(where: Locator) -> FileRows:
     """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
 
     Their ids stand in a column called as ids are, or in the only column of text. ValueError if the file is damaged, has
@@ -116,11 +121,11 @@ def _names(where: Locator, column: str) -> np.ndarray:
     return replace(found, source=str(where.path)).ids()
 
 
-def _is_list(pa: Extra, kind: Extra) -> bool:
+def _is_list(pa: ModuleType, kind: Extra) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
-def _columns(pa: Extra, schema: Extra, where: Locator) -> tuple[list[str], str | None]:
+def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], str | None]:
     """The columns of the vectors and that of the ids, None where there is none."""
     lists = [field.name for field in schema if _is_list(pa, field.type)]
     text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
@@ -145,7 +150,7 @@ def _columns(pa: Extra, schema: Extra, where: Locator) -> tuple[list[str], str |
     return [field.name for field in numeric], ids
 
 
-def batch_rows(pa: Extra, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
+def batch_rows(pa: ModuleType, batch: Extra, names: list[str], d: int | None, where: Locator) -> np.ndarray:
     """Vectors (n, d) in the columns `names` of a record batch; ValueError for nulls or lists of unequal lengths."""
     columns = [batch.column(name) for name in names]
     for name, column in zip(names, columns, strict=True):

@@ -12,7 +12,7 @@ _TAKE = 1024  # rows fetched through one memory map: bounds the pages that rando
 
 
 @dataclass(frozen=True)
-class Rows:
+class FileRows:
     """One (n, d) array on disk, n = 0 allowed. Blocks are copies in the file's own dtype: nothing stays mapped.
 
     A table says in `about` what it was taken for, and gives in `ids()` (n,) what its rows are called, if they are.
@@ -60,11 +60,11 @@ def mapped_rows(
     dtype: np.dtype,
     open_map: Callable[[], np.ndarray],
     decode: Callable[[np.ndarray, np.ndarray], np.ndarray] = lambda block, numbers: block,
-) -> Rows:
+) -> FileRows:
     """Rows of a file that can be memory-mapped.
 
     `open_map()` maps the whole file as rows, afresh for every block, so that pages already read do not count as ours;
-    `decode(block, numbers)` turns mapped rows into vectors and may complain about the rows of those numbers.
+    `decode(block, numbers)` turns mapped rows into vectors and may raise ValueError for the rows of those numbers.
     """
 
     def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
@@ -76,19 +76,19 @@ def mapped_rows(
         parts = [numbers[i : i + _TAKE] for i in range(0, len(numbers), _TAKE)]
         return np.concatenate([np.array(decode(open_map()[part], part)) for part in parts])
 
-    return Rows(shape, dtype, blocks, take)
+    return FileRows(shape, dtype, blocks, take)
 
 
-def array_rows(X: np.ndarray) -> Rows:
+def array_rows(X: np.ndarray) -> FileRows:
     """The rows of an array in memory."""
 
     def blocks(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
         yield from (X[start : min(start + rows, stop)] for start in range(first, stop, rows))
 
-    return Rows((X.shape[0], X.shape[1]), X.dtype, blocks, lambda numbers: X[numbers])
+    return FileRows((X.shape[0], X.shape[1]), X.dtype, blocks, lambda numbers: X[numbers])
 
 
-def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> Rows:
+def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int], Iterator[np.ndarray]]) -> FileRows:
     """Rows of a file that is read from its beginning, whichever of its rows are wanted."""
 
     def some(rows: int, first: int, stop: int) -> Iterator[np.ndarray]:
@@ -101,10 +101,10 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
             if start >= stop:
                 return
 
-    return Rows(shape, dtype, some)
+    return FileRows(shape, dtype, some)
 
 
-def guarded_rows(rows: Rows, guard: Callable[[], AbstractContextManager[None]]) -> Rows:
+def guarded_rows(rows: FileRows, guard: Callable[[], AbstractContextManager[None]]) -> FileRows:
     """The same rows, read under `guard`; ValueError if there are not as many as announced."""
 
     def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
@@ -124,11 +124,11 @@ def guarded_rows(rows: Rows, guard: Callable[[], AbstractContextManager[None]]) 
         with guard():
             return rows.ids()  # pyright: ignore[reportOptionalCall]
 
-    guarded = Rows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
+    guarded = FileRows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
     return guarded.described(rows.about, None if rows.ids is None else ids)
 
 
-def joined_rows(names: list[str], parts: list[Rows]) -> Rows:
+def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
     """Several files as one array, in the order given; parts without rows are allowed.
 
     ValueError, which names both files, if they differ in width or type.
@@ -159,11 +159,11 @@ def joined_rows(names: list[str], parts: list[Rows]) -> Rows:
         )
 
     mapped = all(part.take is not None for part in parts)
-    whole = Rows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
+    whole = FileRows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
     return whole.described("; ".join(part.about for part in parts[:1] if part.about), _joined_ids(parts))
 
 
-def _joined_ids(parts: list[Rows]) -> Callable[[], np.ndarray] | None:
+def _joined_ids(parts: list[FileRows]) -> Callable[[], np.ndarray] | None:
     """The ids of several files in order, None unless every one with rows has some."""
     makers = [part.ids for part in parts if part.shape[0]]
     if not makers or None in makers:

@@ -7,7 +7,7 @@ import numpy as np
 
 from nearkin.data.column import as_text, text_column
 from nearkin.data.delimited import EXCEL_MARK
-from nearkin.data.formats.rows import MAX_WIDTH, Rows, check_layout, streamed_rows
+from nearkin.data.formats.rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
 from nearkin.data.formats.text_layout import Layout, is_whole, layout_of, looks_counted
 from nearkin.data.locator import Locator
 from nearkin.data.row_ids import understood
@@ -16,7 +16,7 @@ _MAX_LINE = 64 * MAX_WIDTH  # characters
 _LOOK = 50  # lines that the layout is read off
 
 
-def open_text(where: Locator) -> Rows:
+def open_text(where: Locator) -> FileRows:
     """Rows of a text table as float64: commas, semicolons, tabs, bars or (where there is none of them) white space.
 
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:

@@ -5,13 +5,13 @@
 
 import numpy as np
 
-from nearkin.data.formats.rows import MAX_WIDTH, Rows, check_layout, mapped_rows
+from nearkin.data.formats.rows import MAX_WIDTH, FileRows, check_layout, mapped_rows
 from nearkin.data.locator import Locator
 
 _DTYPE = {".fvecs": np.dtype("<f4"), ".ivecs": np.dtype("<i4"), ".bvecs": np.dtype("u1")}
 
 
-def open_vecs(where: Locator) -> Rows:
+def open_vecs(where: Locator) -> FileRows:
     """Rows of a .fvecs, .ivecs or .bvecs file; ValueError if it is truncated or its rows differ in width."""
     dtype = _DTYPE[where.suffix]
     size = where.path.stat().st_size

@@ -1,7 +1,7 @@
 """`OrdinalEmbedding`: vectors from answers to "which pair is closer?"."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -35,6 +35,7 @@ from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 
 
+@dataclass(eq=False, repr=False)
 class OrdinalEmbedding(BaseEstimator):
     """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `nearkin.solvers`).
 
@@ -61,34 +62,19 @@ class OrdinalEmbedding(BaseEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        n_components: int | str = 2,
-        *,
-        loss: str = "ste",
-        solver: str = "auto",
-        loss_parameter: float | None = None,
-        step: float | None = None,
-        epsilon: float | None = None,
-        batch_size: int | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        n_init: int | str = "auto",
-        scale: float = 0.1,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.solver = solver
-        self.loss_parameter = loss_parameter
-        self.step = step
-        self.epsilon = epsilon
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.scale = scale
-        self.random_state = random_state
+    n_components: int | str = 2
+    _: KW_ONLY
+    loss: str = "ste"
+    solver: str = "auto"
+    loss_parameter: float | None = None
+    step: float | None = None
+    epsilon: float | None = None
+    batch_size: int | None = None
+    max_iter: int = 100
+    tol: float = 1e-3
+    n_init: int | str = "auto"
+    scale: float = 0.1
+    random_state: Seed = None
 
     def fit(
         self,

@@ -2,7 +2,7 @@
 
 Shapes, everywhere: x (n, c, 4) holds the points, each row padded with zeros to c blocks of four (padding stays zero
 because every update is a combination of rows); q (m, 3) or (m, 4) uint32 indices; w (m,) weights or (0,) for none. The
-kernels do not look whether indices and shapes fit: `objective` is their door. The terms are F_q = w_q f_q; scale
+kernels do not look whether indices and shapes fit: `objective` checks them first. The terms are F_q = w_q f_q; scale
 factors are left to the caller. The walk is in the order of q, which the caller has shuffled once: random access to q
 would be four times slower at 10^6 rows.
 """

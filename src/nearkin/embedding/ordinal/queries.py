@@ -1,4 +1,4 @@
-"""Which question to ask next: answers cost money, and most of them teach nothing."""
+"""Which questions to ask next: those whose answers are expected to tell most about the places."""
 
 from collections.abc import Callable
 

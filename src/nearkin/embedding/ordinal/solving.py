@@ -15,12 +15,12 @@ from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_po
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
-from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution, Solver
 
 HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
 
 
-BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's parameters are the options it understands
+BUILDERS: dict[str, Callable[..., Solver]] = {  # name -> solver; a builder's parameters are the options it understands
     "auto": lambda epsilon=0.1, batch_size=1: Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8),
     "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
     "svrg-sbb0": lambda batch_size=1: SVRG(epsilon=0.0, batch_size=batch_size, capped=False),
@@ -35,7 +35,7 @@ BUILDERS: dict[str, Callable[..., Any]] = {  # name -> solver; a builder's param
 SOLVERS = tuple(BUILDERS)
 
 
-def build_solver(name: str, loss: OrdinalLoss, options: Fields) -> Any:
+def build_solver(name: str, loss: OrdinalLoss, options: Fields) -> Solver:
     """The solver called `name`; an option ("step", "epsilon", "batch_size") that is None is the solver's own.
 
     What "auto" means was measured (benchmarks/ordinal, clean and with 10 % of answers flipped): eight epochs of
@@ -99,7 +99,8 @@ class Task:
         weights = None if weights is None else weights[order]
         self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
         self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
-        if solver == "svrg" and options["step"] is None:  # 1 suits most data, where single terms bear it
+        plain = solver == "svrg" and options["step"] is None
+        if plain and isinstance(self._solver, SVRG):  # 1 suits most data, where single terms bear it
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
             self._solver = replace(self._solver, step=min(1.0, longest))
 

@@ -14,7 +14,7 @@ class BranchRegression:
 
     With p_i = e_i + g(x_i) and the penalty on e_i alone, the all-pairs part depends on p_i only; for fixed p_i the best
     branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the exact solution of the
-    last linear layer at a cost of m h^2. Rows of weight 0, those without a pair, have nothing to teach.
+    last linear layer at a cost of m h^2. Rows of weight 0, those without a pair, are not learned from.
     """
 
     def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator, learning_rate: float = 3e-3) -> None:
@@ -29,7 +29,7 @@ class BranchRegression:
     def predict(self) -> Tensor:
         """(n_rows, k) g(x_i) of every row."""
         with torch.no_grad():
-            return torch.cat([self.branch(self.side.inputs(rows)[1]) for rows in self.side.chunks()])
+            return torch.cat([self.branch(self.side.feature_rows(rows)) for rows in self.side.chunks()])
 
     def turn(self, turn: Tensor) -> None:
         """Follow a rotation of the embeddings: g(x) becomes g(x) @ turn."""
@@ -40,7 +40,7 @@ class BranchRegression:
     def step(self, targets: Tensor) -> None:
         """One epoch towards `targets` (n_rows, k), then the exact last layer."""
         for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(BATCH):
-            error = self.branch(self.side.inputs(rows)[1]) - targets[rows]
+            error = self.branch(self.side.feature_rows(rows)) - targets[rows]
             self.optimizer.zero_grad()
             (self.weights[rows] * error.square()).mean().backward()
             self.optimizer.step()
@@ -54,7 +54,7 @@ class BranchRegression:
         B = torch.zeros((width, targets.shape[1]), dtype=torch.float64)
         squares = 0.0
         for rows in self.side.chunks():
-            hidden = self.branch.hidden(self.side.inputs(rows)[1]).double()
+            hidden = self.branch.hidden(self.side.feature_rows(rows)).double()
             hidden = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=torch.float64)], 1)
             weighted, Y = (hidden * self.weights[rows]).T, targets[rows].double()
             A += weighted @ hidden

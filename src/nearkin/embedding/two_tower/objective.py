@@ -76,7 +76,7 @@ class AllPairs(BaseEstimator):
     weighting : the record's weights as importance w_ij of a pair, "log" (log(1 + weight)) | "linear" | "none"; the
         importances have the mean 1
     weight_power : the importance of an observed pair is also multiplied by (d_i d_j)^-power, d the numbers of pairs of
-        its two sides, so that busy users and popular items do not drown the others; 0.25 is what `docs/two_tower.md`
+        its two sides, so that busy users and popular items do not outweigh the others; 0.25 is what `docs/two_tower.md`
         measures
     cost_power : the cost b_j of an unobserved pair is also multiplied by d_j^power: a popular right that was not taken
         says more than a rare one; 0.2 is measured there

@@ -3,7 +3,7 @@
 from copy import deepcopy
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.old_spelling import OLD, nested
 from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 
+Model = TypeVar("Model")
 LOSS_ARRAYS = "loss.safetensors"
 PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
@@ -56,8 +57,12 @@ def save(model: Any, path: str | PathLike) -> None:
 
 
 def load(
-    cls: Any, path: str | PathLike, left: nn.Module | None, right: nn.Module | None, index: nn.Module | None = None
-) -> Any:
+    cls: type[Model],
+    path: str | PathLike,
+    left: nn.Module | None,
+    right: nn.Module | None,
+    index: nn.Module | None = None,
+) -> Model:
     """A fitted `cls`; ValueError if an encoder of the user's own is needed and was not given.
 
     Without `index`, a saved index stays unread and `index_` is None: everything else works.

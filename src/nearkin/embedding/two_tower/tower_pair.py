@@ -15,7 +15,7 @@ class TowerPair:
     """Two sides and what they minimise.
 
     `ridge` are the penalties (m, 1) and (n, 1) of the rows. They fall on the id embeddings where a tower has them, so
-    that features explain for free what they can, and on the embeddings themselves in any other module. `index` is a
+    that what features explain is not penalised, and on the embeddings themselves in any other module. `index` is a
     module with forward(Q) -> (quantized Q, distortion), applied to the right side; its distortion joins the objective
     with the weight `distortion_weight`, in units of the mean loss of an observed pair.
     """

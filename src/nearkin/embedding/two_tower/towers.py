@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -127,18 +127,20 @@ class Side:
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.tower.named_parameters() if p.requires_grad}
 
-    def inputs(self, rows: slice | Tensor) -> tuple[Any, ...]:
+    def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
         """What the tower is called with for these rows."""
-        features = (
-            None
-            if self.features is None
-            else as_tensor(self.features[rows if isinstance(rows, slice) else rows.numpy()])
-        )
+        features = None if self.features is None else self.feature_rows(rows)
         if isinstance(self.tower, ResidualTower):
             return (rows, features)
         if features is not None:
             return (features,)
         return (torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows,)
+
+    def feature_rows(self, rows: slice | Tensor) -> Tensor:
+        """Features (b, f) of these rows; TypeError for a side without features."""
+        if self.features is None:
+            raise TypeError("the side has no features; give the interactions features")
+        return as_tensor(self.features[rows if isinstance(rows, slice) else rows.numpy()])
 
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""

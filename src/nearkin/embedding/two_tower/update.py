@@ -125,6 +125,6 @@ def _without_branches(start: tuple[Tensor, Tensor], sides: tuple[Side, Side]) ->
         branch = side.tower.branch if isinstance(side.tower, ResidualTower) else None
         if isinstance(branch, FeatureBranch):
             with torch.no_grad():
-                table = table - torch.cat([branch(side.inputs(rows)[1]) for rows in side.chunks()])
+                table = table - torch.cat([branch(side.feature_rows(rows)) for rows in side.chunks()])
         tables.append(table)
     return tables[0], tables[1]

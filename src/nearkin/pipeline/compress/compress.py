@@ -22,7 +22,7 @@ from nearkin._words import counted
 from nearkin.cell_sums import block_rows
 from nearkin.contracts import CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
 from nearkin.data import VectorFile
-from nearkin.index.identifiers import check_ids, joined
+from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
@@ -72,7 +72,7 @@ def compress_file(
             f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
         )
     if ids is not None:
-        ids = joined(np.empty(0, np.int64), check_ids(ids, len(file)))
+        ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
     job = {
         "vectors": file.describe(),

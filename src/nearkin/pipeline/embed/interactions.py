@@ -2,6 +2,7 @@
 
 import time
 from os import PathLike
+from typing import Any
 
 import nearkin as nk
 from nearkin._storage import check_space
@@ -9,7 +10,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
 from nearkin.pipeline.embedding_folder import words_in, words_of
-from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
+from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
 from nearkin.records import Interactions
 
 _DEPTHS = (20, 100)
@@ -21,17 +22,7 @@ def embed_interactions(
     path: str | PathLike,
     *,
     out: str | PathLike,
-    left: str | None = None,
-    right: str | None = None,
-    weight: str | None = None,
-    timestamp: str | None = None,
     split: str | None = None,
-    header: bool | None = None,
-    delimiter: str | None = None,
-    min_weight: float | None = None,
-    duplicates: str = "sum",
-    left_features: str | PathLike | None = None,
-    right_features: str | PathLike | None = None,
     dim: int | None = None,
     solver: str = "auto",
     loss: str = "all-pairs",
@@ -43,6 +34,7 @@ def embed_interactions(
     tables: str | None = None,
     seed: int | None = 0,
     callback: Callback | None = None,
+    **columns: Any,
 ) -> Record:
     """Embed both sides of a table of pairs and save the model as the folder `out`; return the record to print.
 
@@ -51,14 +43,11 @@ def embed_interactions(
     "random", "time" (the latest), "leave-last-out", or the name of a column (0 train, 1 validation, 2 test), by which
     the saved model is fitted on the training pairs alone, as it is where the table has a column of that name. `start`
     is a folder of an earlier run, from which training goes on with these pairs as new ones; nothing is held out then.
-    `tables` ("csv" or "parquet") writes the vectors of both sides as tables too.
+    `tables` ("csv" or "parquet") writes the vectors of both sides as tables too. `columns` are the other options of
+    `nearkin.read_interactions`.
     """
     begun = time.perf_counter()
-    pairs = nk.read_interactions(
-        path, left=left, right=right, weight=weight, timestamp=timestamp, split=None if split in SPLITS else split,
-        header=header, delimiter=delimiter, min_weight=min_weight, duplicates=duplicates, left_features=left_features,
-        right_features=right_features,
-    )  # fmt: skip
+    pairs = nk.read_interactions(path, split=None if split in SPLITS else split, **columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     words = words_in(pairs) if start is None else words_of(start)
     quality: dict[str, dict[str, float]] = {}
@@ -96,7 +85,7 @@ def _fit(
     if not given and not holdout:
         model.fit(pairs, callback=callback)
         return {}
-    parts = nk.data.split_given(pairs) if given else hold_out(pairs, split or "random", holdout, seed)
+    parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split or "random", holdout, seed)
     model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
     quality = {}
     if len(parts.test):

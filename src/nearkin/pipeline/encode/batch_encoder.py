@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearkin._check import check_vectors
-from nearkin._fields import Extra
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
@@ -17,6 +18,9 @@ from nearkin.data.locator import Locator
 from nearkin.index.rescoring import normalised
 from nearkin.index.saved_quantizer import KINDS as QUANTIZERS
 from nearkin.index.saved_quantizer import load_quantizer
+
+if TYPE_CHECKING:
+    from pyarrow import FixedSizeBinaryArray, RecordBatch
 
 
 class BatchEncoder:
@@ -53,7 +57,7 @@ class BatchEncoder:
         X = check_vectors(X, n_features=self.n_features)
         return self._quantizer.encode(normalised(X) if self._cosine else X)
 
-    def arrow_batches(self, batches: Iterable[Extra], vectors: str | None = None) -> Iterator[Extra]:
+    def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":
         """Record batches with a list column `vectors` to record batches with a binary column `codes`, one by one."""
         pa, _ = import_pyarrow()
         name = self.vectors if vectors is None else vectors
@@ -99,7 +103,7 @@ class BatchEncoder:
         return read_config(self.model).get("metric") == "cosine"
 
 
-def binary_column(pa: Extra, codes: np.ndarray) -> Extra:
+def binary_column(pa: ModuleType, codes: np.ndarray) -> "FixedSizeBinaryArray":
     """Codes (n, width) as an Arrow array of fixed-size binaries, a row each."""
     codes = np.ascontiguousarray(codes)
     width = codes.shape[1] * codes.itemsize

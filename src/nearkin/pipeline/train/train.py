@@ -12,7 +12,7 @@ from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record, Seed
 from nearkin.pipeline.embedding_folder import words_in
 from nearkin.pipeline.folder import RUN, write_record
-from nearkin.pipeline.judging import SPLITS, hold_out, judge_baselines
+from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
 from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
 from nearkin.records import Interactions
@@ -51,7 +51,7 @@ def train_index(
     check_choice(split, "split", SPLITS)
     given = pairs.split is not None and bool((pairs.split == 0).any())
     if given or holdout:
-        parts = nk.data.split_given(pairs) if given else hold_out(pairs, split, holdout, random_state)
+        parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split, holdout, random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):

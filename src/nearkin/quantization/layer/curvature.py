@@ -1,7 +1,7 @@
 """Codes and codebooks chosen by a loss's own curvature at every row, instead of by the plain distance.
 
 With everything but the rows fixed, a squared loss of scores is, in a row's quantized value c_j, the quadratic
-(c_j - t_j)^T H_j (c_j - t_j) / 2: t_j is where the row would like to be, H_j how much it minds which error
+(c_j - t_j)^T H_j (c_j - t_j) / 2: t_j is the value of least loss, H_j the curvature of the loss there
 (`records.RowForms`). H_j couples the subspaces, so a code is improved one subspace at a time, and given the codes the
 codebooks solve normal equations. Both steps can only lower the loss.
 """

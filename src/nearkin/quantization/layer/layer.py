@@ -217,9 +217,9 @@ class IndexingLayer(nn.Module):
     def descend(self, rows: Tensor, targets: Tensor, forms: RowForms) -> tuple[Tensor, float]:
         """Better codes and codebooks under a loss's own curvature: one round of `quantization.curvature`.
 
-        `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) what the loss wants
-        them to be, `forms` how much it minds. Returns the next quantized rows, which `codes` encodes exactly, and the
-        loss above that of the targets before the codebooks moved. ValueError before the start, or with coarse cells.
+        `rows` (n, d) are quantized rows as this method or the layer returned them, `targets` (n, d) the rows of least
+        loss, `forms` the loss's curvature there. Returns the next quantized rows, which `codes` encodes exactly, and
+        the loss above that of the targets before the codebooks moved. ValueError before the start or with coarse cells.
         """
         if self.n_lists:
             raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")

@@ -22,7 +22,7 @@ class Job:
 
     n_items: int
     learned: np.ndarray
-    held_out: np.ndarray
+    judging: np.ndarray
     n_components: int
     n_questions: int
     seed: int
@@ -52,7 +52,7 @@ def fit(job: Job) -> Fitted:
     model = OrdinalEmbedding(job.n_components, random_state=job.seed)
     model.fit(answers, raters="estimated" if weighed else "equal")
     places = model.embedding_
-    error = triplet_error(places, Comparisons(job.held_out, names)) if len(job.held_out) else None
+    error = triplet_error(places, Comparisons(job.judging, names)) if len(job.judging) else None
     asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
     questions = [tuple(map(int, row)) for row in asked]
     return Fitted(places, len(job.learned), error, questions, model.rater_reliability_ or {})

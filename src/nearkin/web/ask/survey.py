@@ -216,11 +216,11 @@ class Survey:
         self._learner.offer(self._job, self._n_learnable)
 
     def _job(self) -> Job:
-        held_out = [q for q in self.said() if q.reason == "random"]
+        judging = [q for q in self.said() if q.reason == "random"]
         learned = [q for q in self.questions if q.teaches]
         number_of = {key: number for number, key in enumerate(self.raters)}
         return Job(
-            len(self.items), self._comparisons(learned), self._comparisons(held_out), self.plan.n_components,
+            len(self.items), self._comparisons(learned), self._comparisons(judging), self.plan.n_components,
             _KEPT_QUESTIONS, self.plan.seed, 2 if self.form.name == "odd-one-out" else 1,
             np.array([number_of[q.rater] for q in learned], np.int64),
         )  # fmt: skip

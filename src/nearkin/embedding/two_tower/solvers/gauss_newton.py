@@ -65,7 +65,7 @@ class NewtonSteps(AbstractTowerSolver):
     O(nnz k + (m + n) k^2) and one forward-mode and one reverse pass of the towers.
 
     `alternating` moves one side at a time: its block is then a plain least-squares problem (for linear towers an exact
-    one), which converges where joint steps crawl. Id tables are preconditioned row by row with the other side's mean
+    one), which converges where joint steps are slow. Id tables are preconditioned row by row with the other side's mean
     k x k curvature, scaled by the row's weight; other parameters by an estimate of the diagonal.
     """
 

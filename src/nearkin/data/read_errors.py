@@ -1,4 +1,4 @@
-"""The one door of all readers: whatever a library raises on a damaged file becomes one ValueError that names it."""
+"""How every reader fails: whatever a library raises on a damaged file becomes one ValueError that names it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

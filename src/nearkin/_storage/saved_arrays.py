@@ -13,7 +13,7 @@ from nearkin._types import Record
 
 
 @dataclass(frozen=True)
-class Stored:
+class SavedArrays:
     """Where a folder lay, its config.json, and the arrays beside it."""
 
     path: Path
@@ -21,13 +21,13 @@ class Stored:
     arrays: dict[str, np.ndarray]
 
 
-def stored(source: str | os.PathLike[str] | Stored, kind: str | None = None) -> Stored:
+def read_saved(source: str | os.PathLike[str] | SavedArrays, kind: str | None = None) -> SavedArrays:
     """Read a folder whole, of one version; what was read already is given back. ValueError for another kind."""
-    found = source if isinstance(source, Stored) else one_version(source, _read)
+    found = source if isinstance(source, SavedArrays) else one_version(source, _read)
     if kind is not None and found.config["kind"] != kind:
         raise ValueError(f"{found.path} holds the kind {found.config['kind']!r}; {kind!r} is needed")
     return found
 
 
-def _read(path: Path) -> Stored:
-    return Stored(path, read_config(path), read_arrays(path / "arrays.safetensors"))
+def _read(path: Path) -> SavedArrays:
+    return SavedArrays(path, read_config(path), read_arrays(path / "arrays.safetensors"))
