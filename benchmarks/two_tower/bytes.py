@@ -22,8 +22,8 @@ def by_bytes(
     """One fit a loss, dimension and size; `keep` gets its rows: exact, compressed after, learned together."""
     parts = read_public(name, folder, seed)
     losses = {
-        "CosineSoftmax, k = 64": (64, CosineSoftmax(temperature=TEMPERATURES[name][0])),
-        "CosineSoftmax, k = 128": (128, CosineSoftmax(temperature=TEMPERATURES[name][0])),
+        "CosineSoftmax, k = 64": (64, CosineSoftmax(temperature=TEMPERATURES[name][0.5])),
+        "CosineSoftmax, k = 128": (128, CosineSoftmax(temperature=TEMPERATURES[name][0.5])),
         "all pairs, k = 64": (64, AllPairs()),
         "all pairs, k = 256": (256, AllPairs()),
     }
