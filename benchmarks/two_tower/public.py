@@ -64,7 +64,7 @@ Keep = Callable[[dict[str, dict[str, Any]]], None]
 
 
 def read_public(name: str, folder: Path, seed: int) -> Parts:
-    """NAME.npz by its own split, NAME/train.txt and test.txt as LightGCN has them; ml100k with a random tenth as test."""
+    """NAME.npz, or NAME/train.txt and test.txt as LightGCN has them, by their split; ml100k with a random tenth."""
     if (folder / name / "train.txt").exists():
         return nk.data.split_given(_read_lists(folder / name), fit_validation=True)
     if name != "ml100k":
