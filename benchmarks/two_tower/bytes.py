@@ -20,9 +20,10 @@ SIZES = (16, 32, 64)
 
 
 def by_bytes(
-    name: str, folder: Path, only: list[str] | None, sizes: list[int], seed: int, keep: Callable[[dict[str, Any]], None]
-) -> None:
-    """`keep` gets the rows of every loss and size: exact, compressed after, and (not for k = 128) learned together."""
+    name: str, folder: Path, only: list[str] | None, sizes: list[int], seed: int, together: bool,
+    keep: Callable[[dict[str, Any]], None],
+) -> None:  # fmt: skip
+    """`keep` gets the rows of every loss and size: exact, compressed after, and if `together` learned together."""
     parts = read_public(name, folder, seed)
     cosines = CosineSoftmax(temperature=TEMPERATURES[name][0.5])
     losses = {
@@ -34,7 +35,7 @@ def by_bytes(
     for label, (k, loss) in losses.items():
         if only is not None and label not in only:
             continue
-        for size, (seconds, ways) in _tables(k, loss, parts, sizes, seed, together=k != 128):
+        for size, (seconds, ways) in _tables(k, loss, parts, sizes, seed, together=together):
             for way, (n_bytes, left, right) in ways.items():
                 found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
                 row = {"loss": label, "way": way, "bytes": n_bytes, "seed": seed, "seconds": seconds}

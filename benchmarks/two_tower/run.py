@@ -137,6 +137,7 @@ def main() -> None:
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
     options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
     options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
+    options.add_argument("--after", action="store_true", help="with --bytes: compressed after training only")
     for flag in ("scaling", "cold", "features", "serving", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
@@ -165,7 +166,7 @@ def main() -> None:
                 rows.update(found)
                 save("two_tower", results, threads=options.threads)
 
-            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, keep_size)
+            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, not options.after, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
     elif options.features:
