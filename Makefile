@@ -32,19 +32,22 @@ peers:
 	$(PYTHON) -m venv .peers
 	.peers/bin/python -m pip install -qq --requirement benchmarks/peers.txt
 
-# The tests with the lowest versions that pyproject.toml names, apart from it. Torch stays at the version above: older
-# wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours are no failures.
+# The tests with the lowest versions that pyproject.toml names, databases left out, in an environment of their own.
+# Torch stays at the version above: older wheels from PyPI bring CUDA. Warnings of old packages about newer neighbours
+# are no failures.
 lowest:
 	$(PYTHON) -m venv .lowest
-	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis
-	PYTHONPATH=src:. .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
+	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx
+	.lowest/bin/python -m pip $(LOWEST_PIP) --no-deps --editable .
+	PYTHONPATH=$(CURDIR) .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
 
 LOWEST_PIP := install -qq --disable-pip-version-check
 define LOWEST
 import tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-wanted = [*project["dependencies"], *project["optional-dependencies"]["parquet"]]
-print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswith("torch")))
+extras = project["optional-dependencies"]
+wanted = [*project["dependencies"], *extras["parquet"], *extras["rl"], *extras["web"]]
+print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswith(("torch", "nearkin"))))
 endef
 export LOWEST
 

@@ -69,9 +69,7 @@ def _orthogonal(results: Results) -> Iterator[list[str]]:
     """Our default's time over that of the strongest rival's rule, task by task."""
     shares = {}
     for task, record in (results.read("orthogonal_tasks") or {}).items():
-        ours, peer = (
-            record["methods"].get(name, {}).get("seconds") for name in ("riemannian newton-schulz", "POGO's rule")
-        )
+        ours, peer = (record["methods"].get(name, {}).get("seconds") for name in ("riemannian auto", "POGO's rule"))
         if ours and peer and math.isfinite(ours) and math.isfinite(peer):  # infinite: not within the time
             shares[task] = ours / peer
     if shares:

@@ -72,7 +72,7 @@ _SUBJECTS = (
         "two_tower",
         "Two towers",
         ("--quick --sets ml100k", "--quick --scaling"),
-        ("--sets ml100k", "--sets gowalla --seconds 40", "--scaling", "--cold"),
+        ("--sets ml100k", "--sets gowalla --seconds 40", "--scaling", "--cold", "updates"),
     ),
     Subject("end_to_end", "End to end", ("--quick --sets ml100k --parts quality --seeds 1",)),
     Subject("scale", "Beyond one machine", ("--quick --only rates",), ("", "export")),

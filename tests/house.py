@@ -85,11 +85,11 @@ def words_any() -> int:
 
 
 def public_any() -> list[str]:
-    """Public functions that give back `Any`."""
+    """Public functions that give back `Any`, under its own name or as `Extra`."""
     found = []
     for path, owner, node in functions():
         hidden = any(part.startswith("_") for part in (node.name, owner, path.stem) if part != "__init__")
-        if not hidden and node.returns is not None and re.search(r"\bAny\b", ast.unparse(node.returns)):
+        if not hidden and node.returns is not None and re.search(r"\b(Any|Extra)\b", ast.unparse(node.returns)):
             found.append(f"{_name(path)}: {owner + '.' if owner else ''}{node.name}")
     return found
 

@@ -3,12 +3,15 @@
 import ast
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import nearkin as nk
 from benchmarks import __main__ as door
 from benchmarks.options import peer_packages, peer_python
 from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
+from benchmarks.two_tower import updates
 
 COMMANDS = [
     pytest.param(subject, command, id=f"{name} {command}")
@@ -88,3 +91,19 @@ def test_where_the_peers_are(tmp_path: Path) -> None:
     (tmp_path / "bin" / "python").touch()
     assert peer_python(tmp_path) == tmp_path / "bin" / "python"
     assert peer_packages(tmp_path) == packages
+
+
+def test_fold_in_and_warm_start_are_measured_beside_a_refit() -> None:
+    pairs = nk.data.planted_interactions(120, 60, random_state=0).interactions
+    plain = nk.Interactions.from_pairs(pairs.left_ids[pairs.rows], pairs.right_ids[pairs.indices])
+    parts = nk.data.split_random(plain, random_state=0)
+    folded = updates.fold_in(parts.train, 0.1, 0, k=4)
+    assert folded["ndcg"] > 0.7 * folded["refit"] > 0
+    warm = updates.warm_start(parts.train, parts.test, 0, k=4)
+    assert warm["ndcg"] > 0.7 * warm["refit"] > 0
+    assert min(warm["seconds"], warm["refit seconds"], folded["seconds"]) > 0
+
+
+def test_rows_that_a_model_has_not_met_are_zeros() -> None:
+    rows = updates.rows_of(np.array(["c", "a", "z"]), np.array(["b", "a", "c"]), np.array([[1.0], [2.0], [3.0]]))
+    assert rows.tolist() == [[3.0], [2.0], [0.0]]

@@ -1,78 +1,97 @@
-"""Does a query find its answer through few bytes, after maps learned from pairs?
+"""Does a query find its answer through few bytes, after maps or codes learned from pairs?
 
-    python -m benchmarks codecs pairs --seeds 0 --bytes 8
+    python -m benchmarks codecs pairs --seeds 0 --bytes 8 --sets sentences
 
-40,000 glosses of WordNet and 6,082 sentences, each of which uses a word of one gloss, its answer; vectors of one
-encoder, which stay as they are. 1,500 sentences, drawn by each seed, ask; the pairs of the others are learned from.
-Product codes are learned from 8,192 glosses: of the vectors as they are (OPQ), the same searched by mapped queries, and
-of rows mapped too (`nk.quantization.PairMap`). The score is the share of answers among the ten nearest rows by codes.
+"sentences": 40,000 glosses of WordNet and 6,082 sentences, each of which uses a word of one gloss, its answer; vectors
+of one encoder, which stay as they are. 1,500 sentences, drawn by each seed, ask; the pairs of the others are learned
+from. "glosses", where queries are like the rows: 6,082 glosses, drawn by each seed, ask for the nearest of the others.
+
+Product codes are learned from 8,192 rows: of the vectors as they are (OPQ), the same searched by mapped queries, of
+rows mapped too (`nk.quantization.PairMap`), and by an `IndexingLayer` trained on the pairs, with a map of queries. The
+score is the share of answers among the ten nearest rows by codes.
 """
 
+import itertools
 import time
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 
+from benchmarks.codecs.pairs_layer import trained
 from benchmarks.harness import limit_threads, save
 from benchmarks.options import RESULTS, parser
 from benchmarks.table import Results
 from nearkin import ProductQuantizer
+from nearkin._faiss import nearest_rows
 from nearkin.quantization.pair_map import PairMap, pair_maps
 
-BYTES, SEEDS = (8, 16, 32), (0, 1, 2, 3, 4)
-WAYS = ("OPQ", "queries mapped", "PairMap")
+BYTES, SEEDS, SETS = (8, 16, 32), (0, 1, 2, 3, 4), ("sentences", "glosses")
+WAYS = ("OPQ", "queries mapped", "PairMap", "IndexingLayer")
 ASKED, LEARNED = 1_500, 8_192
 
 
-def measured(folder: Path, n_bytes: int, seed: int) -> dict[str, Any]:
-    """One seed at one size: the share of answers found in each way, and what the maps took."""
+def loaded(folder: Path, data: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows X (n, d), queries Q (m, d), and the numbers (m,) of their answers."""
     with np.load(folder / "wordnet_minilm.npz") as z:
         X, Q, answer = z["X"].astype(np.float32), z["Q"].astype(np.float32), z["answer"]
+    if data == "sentences":
+        return X, Q, answer
+    order = np.random.default_rng(seed + 1_000).permutation(len(X))
+    Q, X = X[order[: len(Q)]], X[order[len(Q) :]]
+    return X, Q, nearest_rows(X, Q, 1)[:, 0]
+
+
+def measured(folder: Path, data: str, n_bytes: int, seed: int) -> dict[str, Any]:
+    """One seed at one size: the share of answers found in each way, and what the maps and the layer took."""
+    X, Q, answer = loaded(folder, data, seed)
     generator = np.random.default_rng(seed)
     order, rows = generator.permutation(len(Q)), generator.permutation(len(X))[:LEARNED]
     asked, known = order[:ASKED], order[ASKED:]
     start = time.process_time()
     maps = PairMap(n_bytes, random_state=seed)
     maps.fit(X, Q[known], np.column_stack([np.arange(len(known)), answer[known]]))
-    row: dict[str, Any] = {"seconds": time.process_time() - start, "ridge": maps.ridge_, "power": maps.power_}
+    mapping = time.process_time() - start
     alone = np.eye(X.shape[1]) if maps.ridge_ is None else pair_maps(Q[known], X[answer[known]], maps.ridge_, 0.0)[0]
-    plain, mapped = (coded(part, rows, n_bytes, seed) for part in (X, maps.transform(X)))
-    for way, index, queries in (
-        ("OPQ", plain, Q[asked]),
-        ("queries mapped", plain, Q[asked] @ alone),
-        ("PairMap", mapped, maps.transform_queries(Q[asked])),
+    plain, mapped = (fitted(part[rows], n_bytes, seed) for part in (X, maps.transform(X)))
+    start = time.process_time()
+    layer = trained(X, Q[known], answer[known], rows, n_bytes, seed)
+    row: dict[str, Any] = {
+        "data": data, "bytes": n_bytes, "seed": seed, "seconds": mapping, "ridge": maps.ridge_, "power": maps.power_,
+        "layer_seconds": time.process_time() - start,
+    }  # fmt: skip
+    for way, codes, part, queries in (
+        ("OPQ", plain, X, Q[asked]),
+        ("queries mapped", plain, X, Q[asked] @ alone),
+        ("PairMap", mapped, maps.transform(X), maps.transform_queries(Q[asked])),
+        ("IndexingLayer", layer.quantizer, X, Q[asked] @ layer.queries),
     ):
-        found = index.search(np.ascontiguousarray(queries, np.float32), 10)[1]
+        found = nearest_rows(codes.decode(codes.encode(part)), queries.astype(np.float32), 10)
         row[way] = float((found == answer[asked, None]).any(axis=1).mean())
-    return {"bytes": n_bytes, "seed": seed, **row}
+    return row
 
 
-def coded(X: np.ndarray, rows: np.ndarray, n_bytes: int, seed: int) -> faiss.Index:
-    """All rows X (n, d) under product codes learned from some."""
-    quantizer = ProductQuantizer(n_bytes, random_state=seed).fit(X[rows])
-    index = quantizer.to_faiss()
-    quantizer.add_to(index, X)
-    return index
+def fitted(X: np.ndarray, n_bytes: int, seed: int) -> ProductQuantizer:
+    return ProductQuantizer(n_bytes, random_state=seed).fit(X)
 
 
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--bytes", nargs="+", type=int, default=BYTES)
     options.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
+    options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     given = options.parse_args()
     limit_threads(given.threads)
-    for seed in given.seeds[:1] if given.quick else given.seeds:
-        for n_bytes in given.bytes[:1] if given.quick else given.bytes:
-            row = measured(given.data, n_bytes, seed)
-            rows = [
-                old
-                for old in Results(RESULTS).read("codecs_pairs") or []
-                if (old["bytes"], old["seed"]) != (n_bytes, seed)
-            ]
-            save("codecs_pairs", [*rows, row], learned=LEARNED, asked=ASKED, threads=given.threads, data=given.data)
-            print(time.strftime("%H:%M"), row, flush=True)
+    wanted = list(itertools.product(given.sets, given.seeds, given.bytes))
+    for data, seed, n_bytes in wanted[:1] if given.quick else wanted:
+        row = measured(given.data, data, n_bytes, seed)
+        rows = [old for old in Results(RESULTS).read("codecs_pairs") or [] if _key(old) != _key(row)]
+        save("codecs_pairs", [*rows, row], learned=LEARNED, asked=ASKED, threads=given.threads, data=given.data)
+        print(time.strftime("%H:%M"), row, flush=True)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, int, int]:
+    return row["data"], row["bytes"], row["seed"]
 
 
 if __name__ == "__main__":

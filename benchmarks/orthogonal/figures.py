@@ -6,6 +6,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 
 def draw_steps(results: dict, path: Path) -> None:
@@ -35,6 +36,10 @@ def draw_tasks(results: dict, path: Path) -> None:
                 axes.loglog(*zip(*row["curve"], strict=True), **styles[method])
         axes.axhline(record["target"], color="k", lw=0.5)
         axes.set(xlabel="CPU seconds", title=name)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    for axes in panels.flat[len(results) :]:
+        axes.set_axis_off()
     panels[0][0].set_ylabel("loss")
     lines = [plt.Line2D([], [], label=method, **style) for method, style in styles.items()]
     figure.legend(handles=lines, loc="outside right center", fontsize=8)
@@ -55,7 +60,7 @@ def draw_drift(record: dict, path: Path) -> None:
 def draw_language_model(results: dict, path: Path) -> None:
     """Mean loss of the seeds against mean CPU time; what is not learned as horizontal lines."""
     plt.close("all")
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
     peers = ("SGDG", "POGO")
     for name, row in results.items():
         runs = row["runs"]
@@ -81,5 +86,5 @@ def draw_language_model(results: dict, path: Path) -> None:
         ylabel="loss on held-out text, nats a character",
         title="Rotations R1 and R2 of a rounded language model",
     )
-    axes.legend(fontsize=7)
+    figure.legend(loc="outside right upper", fontsize=7)
     figure.savefig(path, dpi=130)

@@ -165,6 +165,9 @@ def our_steps(lr: float) -> dict[str, Callable[[Tensor, Tensor], Step]]:
     """Our methods by name, as makers of steps from (X, gradient)."""
     steps = {
         "givens random": from_gradient(lambda p: GivensDescent(p, lr, "random")),
+        "givens random, gradient not tested": from_gradient(
+            lambda p: GivensDescent([{"params": p, "check_finite": False}], lr, "random")
+        ),
         "givens random, columns": from_gradient(lambda p: GivensDescent(p, lr, "random", side="right")),
         "givens greedy": from_gradient(lambda p: GivensDescent(p, lr, "greedy")),
         "flow s=2": from_gradient(lambda p: StochasticFlow(p, lr, scale="none")),

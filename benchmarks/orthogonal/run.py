@@ -5,7 +5,8 @@
 
 The gradient is Gaussian and lr such that a step's skew matrix has norm 0.1 (spectral, estimated); matrix exponentials
 and Newton-Schulz steps cost more at larger norms. `share` is the counted
-arithmetic per second over that of this machine's matrix product of the same size, measured in the same run. Writes
+arithmetic per second over that of this machine's matrix product of the same size, measured in the same run; for steps
+that a single pass over the memory makes (`ONE_PASS`) it is their bytes per second over those of a plain copy. Writes
 results/orthogonal.json and, beside it, a figure. A cheap step is not a fast method: see tasks.py.
 """
 
@@ -24,6 +25,7 @@ from nearkin.linalg.haar import haar_orthogonal
 
 NORM = 0.1
 SIZES = "16x16,32x32,64x64,128x128,256x256,512x512,1024x1024,2048x2048,4096x4096,1024x64,4096x64"
+ONE_PASS = ("givens random", "givens random, gradient not tested", "flow s=2")
 SLOW = ("geotorch", "torch parametrization, matrix_exp")
 
 
@@ -83,7 +85,7 @@ def step_times(steps: dict[str, Step], seconds: float) -> dict[str, float]:
     return {name: sorted(values)[len(values) // 4] for name, values in times.items()}
 
 
-def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool) -> dict[str, dict]:
+def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool, words: list[str]) -> dict[str, dict]:
     X = haar_orthogonal(d, k, random_state=0)
     G = torch.randn(d, k, generator=torch.Generator().manual_seed(1))
     lr = NORM / (2 * math.sqrt(2 * d) if d == k else 2 * math.sqrt(d))  # over the norm of a Gaussian Omega
@@ -100,25 +102,25 @@ def measure(d: int, k: int, seconds: float, packages: list[str], slow: bool) -> 
         }
     if max(d, k) > 1024 and d > k:  # seconds a step: torch's map completes a tall matrix to a square one
         makers.pop("torch parametrization, cayley")
-    steps = {name: make(X, G) for name, make in makers.items()}
+    steps = {name: make(X, G) for name, make in makers.items() if any(word in name for word in words)}
     times = step_times(steps, seconds)
-    rate = product_rate(d, k)
+    products, copies = rates(d, k)
     rows = {}
     for name, value in times.items():
         counted = flops(name, d, k)
-        rows[name] = {
-            "ms": 1e3 * value,
-            "mflop": counted and counted / 1e6,
-            "share": counted and counted / value / rate,
-        }
+        share = counted and counted / value / products
+        if name in ONE_PASS:  # X and G are read and X is written; a test of the gradient reads it once more
+            share = (12 if "not tested" in name else 16) * d * k / value / copies
+        rows[name] = {"ms": 1e3 * value, "mflop": counted and counted / 1e6, "share": share}
     return rows
 
 
-def product_rate(d: int, k: int) -> float:
-    """Floating-point operations per second of X @ B, (d, k) by (k, k)."""
+def rates(d: int, k: int) -> tuple[float, float]:
+    """Floating-point operations per second of X @ B, (d, k) by (k, k), and bytes per second of a copy of X."""
     A, B = torch.randn(d, k), torch.randn(k, k)
-    times = step_times({"product": lambda: A @ B}, 0.2)
-    return 2 * d * k * k / times["product"]
+    C = torch.empty_like(A)
+    times = step_times({"product": lambda: A @ B, "copy": lambda: C.copy_(A)}, 0.2)
+    return 2 * d * k * k / times["product"], 8 * d * k / times["copy"]
 
 
 def table(size: str, rows: dict[str, dict]) -> str:
@@ -137,6 +139,9 @@ def parse() -> argparse.Namespace:
     options = drawing_parser(__doc__)
     options.add_argument("--sizes", default=SIZES)
     options.add_argument("--seconds", type=float, default=6.0, help="per size")
+    options.add_argument(
+        "--methods", default="", help="only those whose name holds one of these words, comma separated"
+    )
     options.add_argument("--slow", action="store_true", help="geotorch and torch's matrix_exp above d = 512 too")
     return options.parse_args()
 
@@ -155,7 +160,9 @@ def main() -> None:
     results = json.loads(file.read_text())["sizes"] if file.exists() else {}
     for size in sizes.split(","):
         d, k = map(int, size.split("x"))
-        results[size] = measure(d, k, seconds, packages, arguments.slow or max(d, k) <= 512)
+        words = arguments.methods.split(",")
+        rows = measure(d, k, seconds, packages, arguments.slow or max(d, k) <= 512, words)
+        results[size] = results.get(size, {}) | rows
         print(table(size, results[size]), flush=True)
         record = {"threads": arguments.threads, "norm": NORM, "torch": torch.__version__, "sizes": results}
         file.write_text(json.dumps(record, indent=1))

@@ -21,6 +21,7 @@ def tables(results: Results) -> Iterable[Table]:
         ]
         yield table
     yield from tasks(results.read("orthogonal_tasks") or results.read("orthogonal_tasks_quick") or {})
+    yield from tasks(results.read("orthogonal_tasks_2t") or {}, threads=2)
     for name in (f"orthogonal_language_model{suffix}" for suffix in ("", "_3bits", "_d64")):
         yield from language_model(name, results.read(name) or {})
     yield from cheap(results.read("orthogonal_cheap") or {})
@@ -28,15 +29,16 @@ def tables(results: Results) -> Iterable[Table]:
     yield from evolution(results.read("orthogonal_evolution") or {})
 
 
-def tasks(found: dict[str, dict]) -> Iterable[Table]:
+def tasks(found: dict[str, dict], threads: int = 1) -> Iterable[Table]:
     """One table of all tasks: CPU ms to the target and, in brackets, how many times faster than POGO's rule."""
     if not found:
         return
+    name, of = ("orthogonal_tasks", "") if threads == 1 else (f"orthogonal_tasks_{threads}t", f" of {threads} threads")
     table = Table(
-        "orthogonal-tasks",
-        "Loss against time: CPU ms to the target (times POGO's rule)",
+        name.replace("_", "-"),
+        f"Loss against time: CPU ms{of} to the target (times POGO's rule)",
         ["method", *found],
-        "orthogonal_tasks",
+        name,
         '"no": not within the time; a dash: not run.',
     )
     cells: dict[str, dict[str, str]] = {}

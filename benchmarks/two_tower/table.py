@@ -1,6 +1,7 @@
 """Vectors from pairs: the tables."""
 
 from collections.abc import Iterable
+from statistics import mean
 from typing import Any
 
 from benchmarks.table import Results, Table, number
@@ -25,6 +26,7 @@ def tables(results: Results) -> Iterable[Table]:
             table.rows.append([label, f"{row['ndcg@100']:.4f}{spread}", f"{row['recall@20']:.4f}",
                                f"{row['seconds']:.2f}", str(row["seeds"])])  # fmt: skip
         yield table
+    yield from _updates(results)
     for name, public in found.get("public", {}).items():
         yield public_table(name, public)
     for name, sized in found.get("bytes", {}).items():
@@ -39,6 +41,24 @@ def tables(results: Results) -> Iterable[Table]:
         for row in rows:
             share = f"{row['gradient'] / row['floor']:.2f}"
             table.rows.append([f"{row['m']:,}", *(number(row.get(name)) for name in names), share])
+        yield table
+
+
+def _updates(results: Results) -> Iterable[Table]:
+    """Fold-in and warm start beside a refit."""
+    found = results.read("two_tower_updates") or []
+    columns = ["data", "what", "NDCG@20 of a refit", "share of it: mean", "lowest", "CPU s", "refit's", "lambda given"]
+    table = Table("two-tower-updates", "New users and a night's pairs without a new fit", columns, "two_tower_updates")
+    for name, what in dict.fromkeys((row["set"], row["what"]) for row in found):
+        mine = [row for row in found if (row["set"], row["what"]) == (name, what)]
+        shares = [row["ndcg"] / row["refit"] for row in mine]
+        given = [row["lambda given seconds"] for row in mine if "lambda given seconds" in row]
+        means = [mean(row[key] for row in mine) for key in ("seconds", "refit seconds")]
+        table.rows.append([
+            name, what, f"{mean(row['refit'] for row in mine):.4f}", f"{mean(shares):.3f}", f"{min(shares):.3f}",
+            *map(number, means), number(mean(given)) if given else "",
+        ])  # fmt: skip
+    if table.rows:
         yield table
 
 

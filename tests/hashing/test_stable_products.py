@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from nearkin.hashing.affine_values import affine_values
+from nearkin.hashing.affine_values import affine_codes, affine_values
+from nearkin.hashing.bits import pack_signs
 from nearkin.hashing.stable_products import steady_products
 
 
@@ -25,6 +26,22 @@ def test_signs_do_not_see_other_rows(rng, dtype, shape):
         np.testing.assert_array_equal(affine_values(X[i : i + 1], mean, P, 0.5)[0] >= 0, batch[i] >= 0)
     with threadpool_limits(2):
         np.testing.assert_array_equal(affine_values(X[7:], mean, P, 0.5) >= 0, batch[7:] >= 0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_codes_are_the_signs_of_the_values(rng, dtype, shift):
+    """Rows of values near the edge, in whole bytes and not; rows too long for float32 squares; a constant row."""
+    X, P, mean = rng.standard_normal((700, 40)), rng.standard_normal((40, 13)), rng.standard_normal(40)
+    values = np.where(rng.random((700, 13)) < 0.5, 0.0, rng.standard_normal((700, 13)))
+    X = mean + np.linalg.lstsq(P.T, (values - shift).T / 0.5, rcond=None)[0].T
+    X[5], X[6], X[7] = mean, 1e19 * X[6], -1e19
+    X, P, mean, intercept = X.astype(dtype), P.astype(dtype), mean.astype(dtype), np.full(13, shift, dtype)
+    expected = pack_signs(affine_values(X, mean, P, 0.5, intercept))
+    np.testing.assert_array_equal(affine_codes(X, mean, P, 0.5, intercept), expected)
+    np.testing.assert_array_equal(affine_codes(X[:5], mean, P, 0.5, intercept), expected[:5])
+    plain = 0.5 * ((X - mean) @ P) + intercept
+    assert dtype == np.float64 or (pack_signs(plain[8:]) != expected[8:]).any()  # the test above can fail
 
 
 def test_a_plain_product_would_fail_here(rng):

@@ -11,20 +11,9 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching, two_opt_matching
 from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
+from tests.orthogonal.steps import problem, stepped
 
 MATCHINGS = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}
-
-
-def problem(d: int) -> tuple[torch.Tensor, torch.Tensor]:
-    G = torch.randn(d, d, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
-    return haar_orthogonal(d, d, random_state=0, dtype=torch.float64), G
-
-
-def stepped(X: torch.Tensor, G: torch.Tensor, lr: float, **options: object) -> torch.Tensor:
-    p = nn.Parameter(X.clone())
-    p.grad = G
-    GivensDescent([p], lr, **options).step()  # type: ignore[arg-type]
-    return p.detach()
 
 
 @pytest.mark.parametrize("selection", MATCHINGS)
@@ -36,14 +25,16 @@ def test_one_step_is_algorithm_2(selection: str, d: int) -> None:
     gcd_lambda = 0.1 * 2**0.5
     g = A[pairs[:, 0], pairs[:, 1]] / 2**0.5
     expected = rotate_columns(X.clone(), pairs, -gcd_lambda * g)
-    torch.testing.assert_close(stepped(X, G, 0.1, selection=selection), expected, rtol=0, atol=1e-13)
+    torch.testing.assert_close(stepped(GivensDescent, X, G, 0.1, selection=selection), expected, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_random_selection_draws_from_its_generator(side: str) -> None:
     X, G = problem(6)
     pairs = random_matching(6, torch.Generator().manual_seed(5))
-    found = stepped(X, G, 0.1, selection="random", side=side, random_state=torch.Generator().manual_seed(5))
+    found = stepped(
+        GivensDescent, X, G, 0.1, selection="random", side=side, random_state=torch.Generator().manual_seed(5)
+    )
     rotation = found @ X.T if side == "left" else X.T @ found
     mask = torch.eye(6, dtype=torch.bool)
     mask[pairs[:, 0], pairs[:, 1]] = mask[pairs[:, 1], pairs[:, 0]] = True
@@ -56,7 +47,7 @@ def test_a_full_sweep_is_the_exponential_to_first_order(d: int) -> None:
     X, G = problem(d)
     errors = []
     for lr in (1e-3, 1e-4):
-        found = stepped(X, G, lr, selection="random", n_matchings=most_matchings(d), side="right")
+        found = stepped(GivensDescent, X, G, lr, selection="random", n_matchings=most_matchings(d), side="right")
         exact = X @ torch.matrix_exp(-lr * right_skew(X, G))
         errors.append(float((found - exact).norm() / (exact - X).norm()))
     assert errors[0] < 0.05
@@ -82,7 +73,7 @@ def test_matchings_of_one_step_share_no_pair(d: int) -> None:
 def test_exact_angles_solve_a_linear_objective_pair_by_pair() -> None:
     X, G = problem(2)
     X = X if float(torch.linalg.det(X)) > 0 else X.flip(1)
-    found = stepped(X, G, 1.0, angle="exact")
+    found = stepped(GivensDescent, X, G, 1.0, angle="exact")
     angles = torch.linspace(0, 2 * torch.pi, 10001, dtype=torch.float64)
     turns = torch.stack([angles.cos(), -angles.sin(), angles.sin(), angles.cos()], -1).reshape(-1, 2, 2)
     assert float((G * found).sum()) <= float((G * (X @ turns)).sum((1, 2)).min()) + 1e-9

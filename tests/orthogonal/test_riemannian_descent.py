@@ -11,17 +11,19 @@ from nearkin.orthogonal import RiemannianDescent
 from nearkin.orthogonal.retraction import RETRACTIONS, orthogonality_probe
 
 
-@pytest.mark.parametrize("retraction", RETRACTIONS)
-@pytest.mark.parametrize("shape", [(24, 24), (30, 8)], ids=str)
-def test_many_long_float32_steps_stay_on_the_manifold(retraction: str, shape: tuple[int, int]) -> None:
+@pytest.mark.parametrize("retraction", ["auto", *RETRACTIONS])
+@pytest.mark.parametrize("lr", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize("shape", [(24, 24), (30, 8), (132, 132), (600, 40)], ids=str)
+def test_many_float32_steps_stay_within_a_millionth(retraction: str, lr: float, shape: tuple[int, int]) -> None:
+    # "taylor" used to leave up to 3e-5 between two stabilizations, and "newton-schulz" 2e-5 after a long step
     p = nn.Parameter(haar_orthogonal(*shape, random_state=0))
-    optimizer = RiemannianDescent([p], 0.02, retraction)
+    optimizer = RiemannianDescent([p], lr, retraction)
     generator, worst = torch.Generator().manual_seed(0), 0.0
-    for _ in range(200):
+    for _ in range(150 if len(p) < 100 else 20):
         p.grad = torch.randn(*shape, generator=generator)
         optimizer.step()
         worst = max(worst, orthogonality_error(p))
-    assert worst < 1e-4, worst
+    assert worst < (1e-6 if retraction in ("auto", "taylor", "newton-schulz") else 3e-6), worst
 
 
 def test_the_probe_measures_the_error() -> None:

@@ -4,22 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import Importance, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.tournament import uniform_components, uniform_scale
-
-
-def problem(d: int, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    G = torch.randn(d, k, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
-    return haar_orthogonal(d, k, random_state=0, dtype=torch.float64), G
-
-
-def stepped(X: torch.Tensor, G: torch.Tensor, lr: float, **options: object) -> torch.Tensor:
-    p = nn.Parameter(X.clone())
-    p.grad = G
-    StochasticFlow([p], lr, **options).step()  # type: ignore[arg-type]
-    return p.detach()
+from tests.orthogonal.steps import problem, stepped
 
 
 @pytest.mark.parametrize("s", [2, 3, 7])
@@ -33,7 +21,9 @@ def test_one_step_is_the_exponential_of_the_sampled_blocks(s: int, k: int, scale
         kept[part[:, None], part[None, :]] = Omega[part[:, None], part[None, :]]
     factor = uniform_scale(7, s) if scale == "unbiased" else 1.0
     expected = torch.matrix_exp(-0.01 * factor * kept) @ X
-    found = stepped(X, G, 0.01, component_size=s, scale=scale, random_state=torch.Generator().manual_seed(4))
+    found = stepped(
+        StochasticFlow, X, G, 0.01, component_size=s, scale=scale, random_state=torch.Generator().manual_seed(4)
+    )
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)  # torch.matrix_exp is good to 3e-11
 
 
@@ -42,7 +32,7 @@ def test_one_component_is_the_exact_method() -> None:
     p = nn.Parameter(X.clone())
     p.grad = G
     RiemannianDescent([p], 0.05, "exp").step()
-    torch.testing.assert_close(stepped(X, G, 0.05, component_size=6), p.detach(), rtol=0, atol=1e-10)
+    torch.testing.assert_close(stepped(StochasticFlow, X, G, 0.05, component_size=6), p.detach(), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +53,7 @@ def test_the_mean_step_is_the_exact_one(options: dict) -> None:
     generator = torch.Generator().manual_seed(0)
     mean = torch.zeros_like(X)
     for _ in range(n):
-        mean += stepped(X, G, lr, random_state=generator, **options) / n
+        mean += stepped(StochasticFlow, X, G, lr, random_state=generator, **options) / n
     exact = -lr * left_skew(X, G) @ X
     assert float((mean - X - exact).norm()) < 0.2 * float(exact.norm())
 

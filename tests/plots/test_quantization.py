@@ -22,6 +22,13 @@ def test_against_bytes_sorts_the_sizes_and_marks_them() -> None:
     assert ax.lines[1].get_ydata()[0] == 1.0
 
 
+def test_sizes_that_would_touch_are_named_once() -> None:
+    """Before, 120, 124 and 128 bytes were printed over one another."""
+    ax = plot_against_bytes({"a": {7: 0.4, 8: 0.45, 10: 0.5}, "b": {120: 0.9, 124: 0.91, 128: 0.92}}, "recall")
+    assert ax.get_xticks().tolist() == [8, 10, 128]
+    assert ax.lines[1].get_xdata().tolist() == [120, 124, 128]
+
+
 def test_figures_are_drawn_on_given_axes() -> None:
     ax = new_axes()
     assert plot_convergence({"a": [1]}, ax) is ax

@@ -63,7 +63,7 @@ def test_refitting_without_shrinking_ends_at_the_least_squares_codebooks(rng: np
     best = np.square(X - B @ np.linalg.lstsq(B, X, rcond=None)[0]).sum()
     errors = [np.square(X - decode(codes, C)).sum()]
     for _ in range(10):
-        C = refit(X, codes, C, shrink=False)
+        C = refit(X, codes, C, shrink=0)
         errors.append(np.square(X - decode(codes, C)).sum())
     assert all(after <= before * (1 + 1e-5) for before, after in pairwise(errors))
     assert errors[-1] == pytest.approx(best, rel=1e-4)

@@ -1,10 +1,13 @@
 """The race at a size: never below the codes that it races, in the time given."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, _candidates, best
+from nearkin.quantization.best import BestCode, _candidates, _Race, best
 from nearkin.quantization.residual import ResidualQuantizer
 
 
@@ -25,6 +28,40 @@ def test_the_winner_is_fitted_and_leads_the_table(vectors):
 def test_no_candidate_begins_when_time_is_up(vectors):
     found = best(vectors[0][:600], 2, seconds=0, random_state=0)
     assert [record["name"] for record in found.table] == ["product"]
+
+
+def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
+    """By a clock that goes on by a second whenever it is looked at, as at every round of a candidate's fit."""
+    now = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
+    free = best(vectors[0][:1500], 4, random_state=0)
+    looks = next(now)
+    found = best(vectors[0][:1500], 4, seconds=0.85 * looks, random_state=0)
+    fitting = next(now) - looks
+    assert len(free.table) == 4
+    assert 1 <= len(found.table) < 4
+    assert fitting < 0.85 * looks
+
+
+@pytest.mark.parametrize(("n_rows", "known"), [(2000, 1.0), (4000, 0.5), (200_000, 0.01), (10**9, 0.0)])
+def test_rows_that_judge_are_mixed_as_those_of_the_index(rng, n_rows, known):
+    X = np.arange(2000, dtype=np.float32)[:, None] + np.zeros((1, 2), np.float32)
+    race = _Race.of(X, None, n_rows, rng)
+    learned, judged, asked = (set(part[:, 0].tolist()) for part in (race.train, race.rows, race.queries))
+    assert not asked & (learned | judged)
+    assert len(learned & judged) == pytest.approx(known * len(judged), abs=1)
+    assert len(learned) >= 1300
+    assert len(judged) >= 450
+
+
+def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
+    X = rng.normal(size=(500, 16)).astype(np.float32)
+    own, others = ({r["name"]: r["recall"] for r in best(X, 4, n_rows=n, random_state=0).table} for n in (500, 10**6))
+    assert all(own[name] > others[name] + 0.05 for name in own)
+    assert own["residual"] > own["product"] + 0.1
+    assert others["residual"] < others["product"] + 0.05
+    with pytest.raises(ValueError, match="n_rows is 499"):
+        best(X, 4, n_rows=499)
 
 
 def test_given_queries_judge(vectors):
@@ -70,7 +107,8 @@ def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
     [
         (8, "residual", ["2 x 4", "residual"]),
         (8, "2 x 4", ["2 x 4", "residual", "4 x 2"]),
-        (31, "10 x 3", ["10 x 3", "4 x 7", "residual", "15 x 2"]),
+        (31, "10 x 3", ["10 x 3", "4 x 7", "15 x 2"]),
+        (31, "4 x 7", ["10 x 3", "4 x 7", "residual"]),
         (49, "7 x 7", ["12 x 4", "7 x 7"]),
         (64, "16 x 4", ["16 x 4", "8 x 8", "32 x 2"]),
         (97, "product", ["24 x 4", "12 x 8", "48 x 2"]),

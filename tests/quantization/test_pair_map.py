@@ -81,6 +81,7 @@ def test_interactions_savedpair_maps_and_a_callback(turned, tmp_path):
         ({"pairs": np.ones((400, 2))}, ValueError, "they must be integers"),
         ({"pairs": np.full((400, 2), 1200)}, ValueError, "number 1200 of queries"),
         ({"pairs": np.array([[0, 5000]])}, ValueError, "number 5000 of X"),
+        ({"pairs": np.array([[0, 5], [-3, 7]])}, ValueError, "number -3 of queries"),
         ({"pairs": np.array([[0, 1]])}, ValueError, "at least 20"),
         ({"pairs": nk.Interactions.from_pairs([1, 2], [3, 4])}, ValueError, "2 left and 2 right entities"),
         ({"n_bytes": 99}, ValueError, "n_bytes"),

@@ -1,5 +1,7 @@
 """Residual and product residual quantizers: the quantizers' contract, FAISS beside them, plain FAISS behind them."""
 
+from functools import partial
+
 import faiss
 import numpy as np
 import pytest
@@ -92,7 +94,7 @@ def test_refits_lower_the_error_and_history_shows_it(rng):
     for _ in range(3):
         codes = encode(X, C, 4)
         errors.append(np.square(X - decode(codes, C)).sum())
-        C = refit(X, codes, C, shrink=False)
+        C = refit(X, codes, C, shrink=0)
         errors.append(np.square(X - decode(codes, C)).sum())
     assert (np.diff(errors)[::2] <= 1e-3).all()
     assert (C[1, 5] == 100).all()
@@ -109,7 +111,7 @@ def test_refit_is_the_least_squares_solution(rng):
     X, codes = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(0, 4, (200, 3))
     C = np.zeros((3, 4, 5), np.float32)
     for _ in range(30):
-        C = refit(X, codes, C, shrink=False)
+        C = refit(X, codes, C, shrink=0)
     B = np.zeros((200, 12))
     B[np.arange(200)[:, None], codes + 4 * np.arange(3)] = 1
     best = X - B @ np.linalg.lstsq(B, X, rcond=None)[0]
@@ -121,13 +123,28 @@ def test_shrunk_refits_serve_rows_that_were_not_learned_from(rng):
     X = rng.normal(size=(3000, 24)).astype(np.float32) * np.arange(1, 25, dtype=np.float32) ** -0.7
     learned, others = X[:600], X[600:]
     error = {}
-    for shrink in (False, True):
+    for shrink in (0, 1):
         C = start(learned, 3, 64, seed=0)
         for _ in range(4):
             C = refit(learned, encode(learned, C, 2), C, shrink=shrink)
         error[shrink] = [np.square(part - decode(encode(part, C, 2), C)).sum() for part in (learned, others)]
-    assert error[True][1] < 0.97 * error[False][1]
-    assert error[True][0] > error[False][0]
+    assert error[1][1] < 0.97 * error[0][1]
+    assert error[1][0] > error[0][0]
+
+
+def test_rows_of_unequal_length_that_were_learned_from_are_coded_better_after_the_refits(rng):
+    """Shrunk whole in every refit, the last one too, centroids coded them worse than FAISS's start does."""
+    X = rng.normal(size=(1500, 48)) * np.arange(1, 49) ** -0.5 * rng.gamma(2.0, 0.5, (1500, 1))
+    start, refitted = (ResidualQuantizer(12, 64, max_iter=n, random_state=0).fit(X).distortion(X) for n in (0, 12))
+    assert refitted < 0.9 * start
+
+
+@pytest.mark.parametrize("made", [ResidualQuantizer, partial(ProductResidualQuantizer, 2)])
+def test_rounds_do_not_lead_away_from_the_start_where_centroids_are_as_many_as_rows(rng, made):
+    """Noise as large as the error of the rows, and shrinking by it, left ten times the error of the start."""
+    X = rng.normal(size=(300, 12)).astype(np.float32)
+    start, refitted = (made(4, n_centroids=64, max_iter=n, random_state=0).fit(X).distortion(X) for n in (0, 12))
+    assert refitted < 0.8 * start
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from rich.table import Table
 
 import nearkin as nk
 from nearkin._fields import Record
-from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
+from nearkin.cli.options import Delimiter, Header, Json, Left, Right, Seed, Split, Threads, Timestamp, Weight
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
@@ -21,10 +21,11 @@ def embed(
         ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the vectors to.")],
-    left: Annotated[str | None, typer.Option(help="Pairs: the column of one side, for example user.")] = None,
-    right: Annotated[str | None, typer.Option(help="Pairs: the column of the other side, for example item.")] = None,
-    weight: Annotated[str | None, typer.Option(help="Pairs: the column of weights, for example rating.")] = None,
+    left: Left = None,
+    right: Right = None,
+    weight: Weight = None,
     timestamp: Timestamp = None,
+    split: Split = None,
     anchor: Annotated[
         str | None, typer.Option(help='Comparisons: the column of the object compared; "0" is the first.')
     ] = None,
@@ -80,14 +81,6 @@ def embed(
         int,
         typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
     ] = 0,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 "
-            "(train), 1 (validation), 2 (test).  [default: random]",
-            show_default=False,
-        ),
-    ] = None,
     start: Annotated[
         str | None,
         typer.Option(

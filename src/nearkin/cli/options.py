@@ -49,12 +49,34 @@ Delimiter = Annotated[
     typer.Option(help="comma, semicolon, tab, bar, space or the character.  [default: look]", show_default=False),
 ]
 Timestamp = Annotated[str | None, typer.Option(help="Pairs: the column of times: numbers or ISO dates.")]
+Left = Annotated[
+    str | None, typer.Option(help="Pairs: the column of the left side, the one that asks, for example user.")
+]
+Right = Annotated[
+    str | None, typer.Option(help="Pairs: the column of the right side, the one that is found, for example item.")
+]
+Weight = Annotated[str | None, typer.Option(help="Pairs: the column of weights, for example rating.")]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 "
+        "(train), 1 (validation), 2 (test).  [default: random]",
+        show_default=False,
+    ),
+]
 Embedding = Annotated[
     str, typer.Argument(help="The folder that `nearkin embed --out` or `nearkin train --out` wrote.", metavar="EMB")
 ]
 Hits = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+]
+History = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="For newcomers, whom training has not seen: a table of their pairs, in the columns of the first one.",
+    ),
 ]
 FormulasAsText = Annotated[
     bool,

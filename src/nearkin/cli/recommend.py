@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Embedding, FormulasAsText, Hits, Json, Threads
+from nearkin.cli.options import Embedding, FormulasAsText, History, Hits, Json, Threads
 from nearkin.cli.screen import Screen, read_line
 
 
@@ -18,13 +18,7 @@ def recommend(
     left_file: Annotated[
         str | None, typer.Option("--left-ids", metavar="FILE", help="Recommend to the ids in this file, one a row.")
     ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Recommend to newcomers: a table of their pairs, in the columns of the first one. Nothing is trained.",
-        ),
-    ] = None,
+    history: History = None,
     k: Annotated[int, typer.Option("-k", help="Recommendations for each.", min=1)] = 10,
     candidates: Annotated[
         str | None, typer.Option(metavar="FILE", help="Recommend these ids only (in stock, in season), one a row.")

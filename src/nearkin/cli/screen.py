@@ -206,7 +206,9 @@ def _literal(text: str) -> str:
 
 
 def _note(record: Fields) -> str:
-    """The objective, and where it has them the distortion and the held-out metric."""
+    """What the work says of itself; else the objective, the distortion and the held-out metric that it has."""
+    if isinstance(record.get("note"), str):
+        return record["note"]
     objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
     others = [name for name in _BESIDE if isinstance(record.get(name), int | float)]
     return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Embedding, FormulasAsText, Hits, Json, Side, Threads
+from nearkin.cli.options import Embedding, FormulasAsText, History, Hits, Json, Side, Threads
 from nearkin.cli.screen import Screen, read_line
 
 
@@ -17,13 +17,7 @@ def similar(
     everything: Annotated[bool, typer.Option("--all", help="Find the likes of every one.")] = False,
     k: Annotated[int, typer.Option("-k", help="Likes of each.", min=1)] = 10,
     side: Side = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Find the likes of newcomers: a table of their pairs, in the columns of the first one.",
-        ),
-    ] = None,
+    history: History = None,
     out: Hits = None,
     formulas_as_text: FormulasAsText = False,
     threads: Threads = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Delimiter, Header, Json, Seed, Threads, Timestamp
+from nearkin.cli.options import Delimiter, Header, Json, Left, Right, Seed, Split, Threads, Timestamp, Weight
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
@@ -21,17 +21,10 @@ def train(
     out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write the index to.")],
     n_bytes: Annotated[int, typer.Option("--bytes", "-b", help="Bytes of a code; must divide --dim.", min=1)] = 16,
     dim: Annotated[int, typer.Option(help="Dimensions of the vectors.", min=1)] = 64,
-    left: Annotated[str | None, typer.Option(help="The column of the side that asks, for example user.")] = None,
-    right: Annotated[str | None, typer.Option(help="The column of the side that is found, for example item.")] = None,
-    weight: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Which pairs judge: random, time (the latest), leave-last-out, or a column of 0 (train), 1 "
-            "(validation), 2 (test).  [default: random]",
-            show_default=False,
-        ),
-    ] = None,
+    left: Left = None,
+    right: Right = None,
+    weight: Weight = None,
+    split: Split = None,
     timestamp: Timestamp = None,
     header: Header = None,
     delimiter: Delimiter = None,

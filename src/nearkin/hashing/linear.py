@@ -15,7 +15,7 @@ from nearkin._shards import shared_generator, training_rows
 from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.affine_values import affine_values
+from nearkin.hashing.affine_values import affine_codes, affine_values
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.sign_moments import CentredRows, StoredRows, StreamedRows
@@ -40,6 +40,11 @@ class AbstractLinearHasher(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
+
+    def encode(self, X: ArrayLike) -> np.ndarray:
+        """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
+        check_is_fitted(self)
+        return affine_codes(validate_vectors(self, X), self.mean_, self.projection_, self.scale_, self.intercept_)
 
     def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""
@@ -144,9 +149,13 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
+    def _scale(self) -> str | float:
+        """The factor on the data, as `scale_of` takes it."""
+        return "eq25"
+
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
-        self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
+        self.scale_ = scale_of(self._scale(), spectrum.variances, self.n_bits)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)

@@ -33,19 +33,18 @@ def orthogonal_optimizer(
     """Return an optimizer for orthonormal parameters, chosen by shape and by what benchmarks/orthogonal/tasks.py
     showed.
 
-    "auto" is RiemannianDescent with the "newton-schulz" retraction: the cheapest step that follows the whole gradient
-    on nearly every shape; thin matrices never form a d x d matrix. docs/orthogonal.md has the table of the time to a
-    loss, and says where POGO's rule is faster; `retraction="auto"` takes less time there on square matrices. With
-    `cheap_gradients`, for square parameters of side >= 1024 whose gradient costs less than
-    d^3, it is StochasticFlow with s = d / log d, whose steps cost O(d^2 s): a cheap step, not a fast method (at
-    d = 256, on a task whose gradient costs d^2, it stayed behind).
+    "auto" is RiemannianDescent with the "auto" retraction: "taylor" for square parameters, "newton-schulz" for others,
+    the cheapest steps that follow the whole gradient; thin matrices never form a d x d matrix. docs/orthogonal.md has
+    the table of the time to a loss, and says where POGO's rule is faster. With `cheap_gradients`, for square parameters
+    of side >= 1024 whose gradient costs less than d^3, it is StochasticFlow with s = d / log d, whose steps cost
+    O(d^2 s): a cheap step, not a fast method (at d = 256, on a task whose gradient costs d^2, it stayed behind).
 
     Parameters
     ----------
     params: parameters or groups of them, or a module whose matrices are all to be orthonormal, convolution kernels
         included (each gets its layout); its vectors, such as biases, are left to another optimizer.
     lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
-    method: "auto", or "riemannian" (newton-schulz), "flow" (s = d / log d), "givens" (greedy).
+    method: "auto", or "riemannian" (the same without looking at sizes), "flow" (s = d / log d), "givens" (greedy).
     cheap_gradients: see above.
     others: makes the optimizer of everything else in a whole network, for example
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: the parameters of 2 or more axes
@@ -59,7 +58,7 @@ def orthogonal_optimizer(
     >>> layer = torch.nn.Linear(8, 8)
     >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
     >>> nk.orthogonal.orthogonal_optimizer([weight], lr=0.1).param_groups[0]["retraction"]
-    'newton-schulz'
+    'auto'
     """
     check_choice(method, "method", METHODS)
     if others is not None:
@@ -78,7 +77,7 @@ def orthogonal_optimizer(
     if method == "givens":
         return GivensDescent(groups, lr, **options)
     options.pop("random_state", None)  # nothing is drawn
-    return RiemannianDescent(groups, lr, **{"retraction": "newton-schulz", **options})
+    return RiemannianDescent(groups, lr, **{"retraction": "auto", **options})
 
 
 def _groups_of(params: Any) -> list[Record]:

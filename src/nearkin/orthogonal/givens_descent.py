@@ -2,6 +2,9 @@
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
@@ -20,6 +23,23 @@ from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random
 from nearkin.orthogonal.tournament import uniform_components
 
 SIDES = ("auto", "left", "right")
+
+
+class _Frame(NamedTuple):
+    """What turns: columns, X <- X R, or rows, X <- R X. `across` is the axis that an entry of Omega sums over."""
+
+    skew: Callable[[Tensor, Tensor], Tensor]
+    entries: Callable[[Tensor, Tensor, Tensor], Tensor]
+    rotate: Callable[[Tensor, Tensor, Tensor], Tensor]
+    across: int
+
+    def inner(self, X: Tensor, G: Tensor) -> Tensor:
+        """(d,) the inner product of each of G's and X's columns, or rows."""
+        return (X * G).sum(self.across)
+
+
+_COLUMNS = _Frame(right_skew, right_skew_entries, rotate_columns, 0)
+_ROWS = _Frame(left_skew, left_skew_entries, rotate_rows, 1)
 
 
 class GivensDescent(AbstractOrthogonalOptimizer):
@@ -121,7 +141,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["selection"] == "random" and not right:
             self._turn_rows(X, G, M, group, state)
         else:
-            self._turn_one_by_one(_RightFrame if right else _LeftFrame, X, G, M, group, state)
+            self._turn_one_by_one(_COLUMNS if right else _ROWS, X, G, M, group, state)
         return X
 
     def _turn_rows(self, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
@@ -137,7 +157,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if M is not G and group.get("betas") is not None:
             raw = left_skew_entries(rows, G.view(-1, k), pairs)
         if group["angle"] == "exact":
-            values = _circle_minimum(values, _LeftFrame.inner(rows, G.view(-1, k)), pairs)
+            values = _circle_minimum(values, _ROWS.inner(rows, G.view(-1, k)), pairs)
         length = step_length(list(raw.view(b, -1)), group, state)
         theta = angles(values.view(b, -1), length.unsqueeze(1) if isinstance(length, Tensor) else length)
         rounds = zip(pairs.view(b, count, -1, 2).unbind(1), theta.view(b, count, -1).unbind(1), strict=True)
@@ -146,9 +166,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
             if M is not G:
                 rotate_rows(M.view(-1, k), one.flatten(0, 1), turns.flatten())
 
-    def _turn_one_by_one(
-        self, frame: "type[_RightFrame | _LeftFrame]", X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record
-    ) -> None:
+    def _turn_one_by_one(self, frame: _Frame, X: Tensor, G: Tensor, M: Tensor, group: Record, state: Record) -> None:
         """Pairs by weight, or random columns: the matchings of one matrix after those of the other."""
         weighted = group["selection"] != "random"
         Omega = frame.skew(X, M) if weighted else X[:, :0, :0]  # one product for the batch
@@ -163,7 +181,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 
     def _choose(
         self,
-        frame: "type[_RightFrame | _LeftFrame]",
+        frame: _Frame,
         X: Tensor,
         G: Tensor,
         M: Tensor,
@@ -199,27 +217,3 @@ def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:
     """
     cosine = inner[pairs[:, 0]] + inner[pairs[:, 1]]
     return torch.atan2(omega, -cosine)
-
-
-class _RightFrame:
-    """Columns turn: X <- X R."""
-
-    skew = staticmethod(right_skew)
-    entries = staticmethod(right_skew_entries)
-    rotate = staticmethod(rotate_columns)
-
-    @staticmethod
-    def inner(X: Tensor, G: Tensor) -> Tensor:
-        return (X * G).sum(0)
-
-
-class _LeftFrame:
-    """Rows turn: X <- R X."""
-
-    skew = staticmethod(left_skew)
-    entries = staticmethod(left_skew_entries)
-    rotate = staticmethod(rotate_rows)
-
-    @staticmethod
-    def inner(X: Tensor, G: Tensor) -> Tensor:
-        return (X * G).sum(1)

@@ -59,15 +59,17 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
         "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
         notice. The fastest on square parameters; on tall ones it is "exp". "auto" is "taylor" for square parameters and
-        "newton-schulz" for others.
+        "newton-schulz" for others. After a step by one of these three ||X^T X - I||_F / sqrt(k) is below 1e-6 in
+        float32.
     momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
     stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
     foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
         many Newton-Schulz steps as the worst of them needs.
     check_finite: whether gradients are looked at before they are used: True, "every N" for every N-th step, or False.
         It is one synchronisation with the device; a NaN that is not seen goes into the parameters.
-    capturable: for "newton-schulz" without Adam: whether steps are made without waiting for the device, as CUDA graphs
-        need it. Steps of a norm above about 1/2 are shortened then; give check_finite=False too.
+    capturable: for "newton-schulz" (and "auto", which is then the same) without Adam: whether steps are made without
+        waiting for the device, as CUDA graphs need it. Steps of a norm above about 1/2 are shortened then; give
+        check_finite=False too.
     maximize, layout, callback: see `GivensDescent`.
 
     Examples
@@ -111,10 +113,11 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", ("auto", *RETRACTIONS))
-        if group["capturable"] and (group["retraction"] != "newton-schulz" or group.get("betas") is not None):
+        products = group["retraction"] in ("auto", "newton-schulz")
+        if group["capturable"] and (not products or group.get("betas") is not None):
             raise ValueError(
                 f"capturable is True with retraction={group['retraction']!r} and betas={group.get('betas')!r}; only "
-                "'newton-schulz' with plain momentum makes its steps without looking at numbers"
+                "'newton-schulz' (and so 'auto') with plain momentum makes its steps without looking at numbers"
             )
 
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:

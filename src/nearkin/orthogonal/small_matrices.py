@@ -49,7 +49,7 @@ def inverse_root(dtype: torch.dtype) -> Fit:
     """The fit that leaves about `retraction.TOLERANCE` of the dtype: in Chebyshev's nodes, where it reaches 1.3 times
     as far as the series does.
     """
-    reach = 0.27 if dtype == torch.float32 else 0.0145
+    reach = 0.12 if dtype == torch.float32 else 0.0145
     # the series over x^2: binom(-1/2, j) = (-1/4)^j binom(2 j, j)
     rest = np.polynomial.Polynomial([(-0.25) ** j * comb(2 * j, j) for j in range(2, 30)])
     a, b, c = np.polynomial.Chebyshev.interpolate(rest, 2, [-reach, reach]).convert(kind=np.polynomial.Polynomial).coef

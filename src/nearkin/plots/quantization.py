@@ -1,12 +1,15 @@
 """How codes get better: distortion while a rotation is learned, and any measure against the size of the code."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from nearkin.plots.style import FAINT, axes_or_new, check_curves, legend, series_style
+
+_APART = 0.06  # of an axis' length: numbers nearer to one another touch
 
 
 def plot_convergence(
@@ -45,11 +48,7 @@ def plot_against_bytes(
     if reference is not None:
         label, value = reference
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
-    every = sorted({size for values in series.values() for size in values})
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(every)
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    set_ticks(ax, [size for values in series.values() for size in values])
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     if len(series) > 6:  # no room among so many lines
@@ -57,3 +56,16 @@ def plot_against_bytes(
     else:
         legend(ax)
     return ax
+
+
+def set_ticks(ax: Axes, sizes: Iterable[float]) -> None:
+    """A logarithmic axis that names the sizes, of those that would touch the largest."""
+    every = sorted(set(sizes), reverse=True)
+    named: list[float] = []
+    for size in every:
+        if not named or math.log(named[-1] / size) > _APART * math.log(every[0] / every[-1]):
+            named.append(size)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(named[::-1])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -10,12 +10,12 @@ directions distances mean little; rows and queries are scaled by D^(-a/2), so th
 import os
 from typing import NamedTuple, Self
 
-import faiss
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, check_vectors, validate_vectors
+from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
@@ -142,8 +142,9 @@ def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np
         raise ValueError(f"pairs have shape {pairs.shape}, dtype {pairs.dtype}; they must be integers (p, 2)")
     pairs = pairs.astype(np.int64)
     for column, count, name in ((pairs[:, 0], n_queries, "queries"), (pairs[:, 1], n_rows, "X")):
-        if len(column) and (column.min() < 0 or column.max() >= count):
-            raise ValueError(f"pairs name number {column.max()} of {name}, which has {count} rows: 0..{count - 1}")
+        wrong = column[(column < 0) | (column >= count)]
+        if len(wrong):
+            raise ValueError(f"pairs name number {wrong[0]} of {name}, which has {count} rows: 0..{count - 1}")
     if len(np.unique(pairs[:, 0])) < 20:
         raise ValueError(f"pairs hold {len(np.unique(pairs[:, 0]))} queries with an answer; give at least 20")
     return pairs
@@ -202,7 +203,5 @@ class _Judge(NamedTuple):
             codes = ProductQuantizer(self.n_bytes, K, init="random", max_iter=_ROUNDS, random_state=self.seed)
             codes.fit(rows[np.random.default_rng(self.seed).permutation(len(rows))[:_LEARNED]])
             rows = codes.decode(codes.encode(rows))
-        exact = faiss.IndexFlatL2(rows.shape[1])
-        exact.add(np.ascontiguousarray(rows, np.float32))
-        found = exact.search(np.ascontiguousarray(self.queries @ of_queries), min(_NEIGHBOURS, len(rows)))[1]
+        found = nearest_rows(rows, self.queries @ of_queries, _NEIGHBOURS)
         return float((found == self.answers[:, None]).any(axis=1).mean())

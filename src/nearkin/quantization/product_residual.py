@@ -68,18 +68,23 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         first = ProductQuantizer(self.n_splits, K, start, random_state=seed, max_iter=10 if turns else 1)
         R = first.fit(X).rotation_
         books = [additive.start(Z, self.n_codebooks, K, seed + m) for m, Z in self._parts(X @ R)]
+        ends: list[tuple[float, np.ndarray, np.ndarray]] = []
         for index in range(self.max_iter):
-            decoded, error = [], 0.0
+            decoded, error, end = [], 0.0, []
             for m, Z in self._parts(X @ R):
-                codes = additive.encode(Z, books[m], additive.TRAIN_BEAM)
+                codes = additive.encode(Z, books[m], additive.beam(index, self.max_iter))
                 error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
                 axes = principal_axes(Z)[0]
-                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes) @ axes.T
+                if additive.at_an_end(index, self.max_iter):
+                    end.append(additive.settled(Z, codes, books[m]))
+                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, additive.SHRINK) @ axes.T
                 decoded.append(additive.decode(codes, books[m]))
-            if turns and index + 1 < self.max_iter:  # the last refit is to the rotation that stays
+            if end:
+                ends.append((sum(left for left, _ in end), R, np.stack([book for _, book in end])))
+            if turns:
                 R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
             callback(index + 1, {"objective": error, "distortion": error, "total": self.max_iter})
-        return R, np.stack(books)
+        return min(ends, key=lambda found: found[0])[1:] if ends else (R, np.stack(books))
 
     def _parts(self, Z: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Number and columns of each part of rotated rows Z (n, d')."""

@@ -53,7 +53,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
-    max_iter: int = 24
+    max_iter: int = 12
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from nearkin.embedding.all_pairs import AllPairsLoss
+from nearkin.embedding.all_pairs import AllPairsLoss, products
 from nearkin.embedding.all_pairs.pair_losses import LOSSES, CustomPairLoss
 from nearkin.records import Interactions
 from tests.reference.all_pairs import dense_gauss_newton, dense_loss
@@ -179,3 +179,26 @@ def test_chunks_of_pairs_and_rows_change_nothing(rng: np.random.Generator, monke
     assert p["loss"].value(p["P"], p["Q"]) == pytest.approx(whole[0], rel=1e-12)
     for found, wanted in zip(p["loss"].gradient(p["P"], p["Q"]), whole[1:], strict=True):
         torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"))],
+)
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_what_a_device_computes_is_what_the_kernels_compute(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, name: str, device: str
+) -> None:
+    p = problem(rng, name)
+    arguments = [p[key] for key in "PQWH"]
+    value, gradient = p["loss"].value(*arguments[:2]), p["loss"].gradient(*arguments[:2])
+    product = p["loss"].gauss_newton_product(*arguments)
+    monkeypatch.setattr(products, "on_host", lambda X: False)  # the path of devices, on the CPU too
+    P, Q, W, H = (X.to(device).requires_grad_() for X in arguments)
+    assert p["loss"].value(P, Q) == pytest.approx(value, rel=1e-10)
+    scalar = p["loss"](P, Q)
+    scalar.backward()
+    there = [P.grad, Q.grad, *p["loss"].gradient(P, Q), *p["loss"].gauss_newton_product(P, Q, W, H)]
+    assert {X.device.type for X in [scalar, *there]} == {device}
+    for found, expected in zip(there, [*gradient, *gradient, *product], strict=True):
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-8, atol=1e-10)

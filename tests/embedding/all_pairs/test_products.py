@@ -38,5 +38,6 @@ def test_products_are_those_of_the_dense_matrix(problem: tuple, monkeypatch: pyt
 def test_the_kernels_of_a_gpu_agree_on_the_cpu(problem: tuple) -> None:
     pairs, P, Q, values = problem
     products = PairProducts(pairs.indptr, pairs.indices, pairs.columns)
-    torch.testing.assert_close(torch_dots(pairs.indptr, pairs.indices, P, Q), products.dots(P, Q))
-    torch.testing.assert_close(torch_times(pairs.indptr, pairs.indices, values, Q), products.times_right(values, Q))
+    places = [torch.from_numpy(array).long() for array in (pairs.indptr, pairs.indices)]
+    torch.testing.assert_close(torch_dots(*places, P, Q), products.dots(P, Q))
+    torch.testing.assert_close(torch_times(*places, values, Q), products.times_right(values, Q))

@@ -78,3 +78,40 @@ def test_a_branch_starts_at_zero_and_scales_its_inputs(rng: np.random.Generator)
 def test_an_unknown_entity_without_features_is_refused() -> None:
     with pytest.raises(ValueError, match="rows is None; a tower without features knows only the ids"):
         ResidualTower(3, 2, None)(None)
+
+
+DEVICES = [
+    "cpu",
+    "meta",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")),
+]
+
+
+@pytest.mark.parametrize(
+    "device", DEVICES
+)  # a tensor on "meta" has no values, and what mixes devices is an error there
+@pytest.mark.parametrize("bare", [False, True], ids=["residual", "features alone"])
+def test_a_side_works_where_its_tower_is(rng: np.random.Generator, device: str, bare: bool) -> None:
+    one = side(rng)
+    if bare:
+        one.tower = torch.nn.Linear(5, 3)
+    expected, direction = one.embed(), {name: torch.ones_like(p) for name, p in one.parameters().items()}
+    pushed = one.push_forward(direction)
+    one.tower.to(device)
+    direction = {name: value.to(device) for name, value in direction.items()}
+    rows = torch.tensor([4, 0, 4])
+    found = {"embed": one.embed(keep_graph=True), "rows": one.embed_rows(rows), "push": one.push_forward(direction)}
+    one.pull_back(torch.ones(23, 3, device=device))
+    gradients = [p.grad for p in one.parameters().values()]
+    assert {value.device.type for value in [*found.values(), *gradients]} == {device}
+    if device != "meta":
+        torch.testing.assert_close(found["embed"].cpu(), expected)
+        torch.testing.assert_close(found["rows"].detach().cpu(), expected[rows])
+        torch.testing.assert_close(found["push"].cpu(), pushed)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_side_without_features_numbers_its_rows_where_its_tower_is(device: str) -> None:
+    tower = torch.nn.Embedding(6, 2).to(device)
+    assert Side(tower, 6, None).embed().device.type == device
+    assert Side(tower, 6, None).embed_rows(torch.tensor([3, 1])).shape == (2, 2)

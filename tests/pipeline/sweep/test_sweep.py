@@ -68,7 +68,8 @@ def test_lists_are_tried_where_a_rate_is_wanted(in_lists: Sweep) -> None:
     assert lists
     assert lists[0].code.n_lists == lists_for(1200) == 128
     assert [trial.n_probe for trial in lists][:2] == [1, 2]
-    assert "lists" in in_lists.rows()[0]
+    columns, rows = in_lists.rows()
+    assert "1/128" in [row[columns.index("probes")] for row in rows]
     impossible = choose(in_lists.trials, 0.5, rate=1e12)
     assert impossible is None
 
@@ -123,6 +124,7 @@ def test_the_page_holds_answers_and_table(in_lists: Sweep) -> None:
     assert "<span>nearkin</span> <span>compress</span>" in text
     assert "X <b>" not in text
     assert "in inverted lists" in text
+    assert "searched with <code><span>--" in text  # an option does not break, nor become two dashes and a word
 
 
 def test_no_word_of_a_command_breaks() -> None:
@@ -209,7 +211,36 @@ def test_what_cannot_be_shorter_is_not_trained() -> None:
     best = choose(race.trials, 0.5)
     assert best is not None
     assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
-    assert not any(code.method == "product-residual" for code in bench.asked)
+    assert [code.method for code in bench.asked].count("product-residual") == 1  # the look that told
+
+
+class Slow(Planted):
+    """As Planted, and every code takes the seconds that it says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.now = 0.0
+        monkeypatch.setattr("nearkin.pipeline.sweep.race.time.perf_counter", lambda: self.now)
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial:
+        taken = {"procrustes": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
+        self.now += taken
+        found = super().measure(code, light=light)
+        recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
+        return Trial(code, recall, taken, {1: 100.0, 16: 50.0})
+
+
+@pytest.mark.parametrize("seconds", [60.0, 120.0, 600.0])
+def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 42 seconds all went into slow methods, and no product code of a byte was tried; with 18 one was."""
+    bench = Slow(monkeypatch)
+    race = Race(bench, 0.7, 200, seconds)
+    race.run(["procrustes", "residual", "product-residual"])
+    best = choose(race.trials, 0.7, rescored=True)
+    assert best is not None
+    assert best.trial.n_bytes <= 3
+    assert bench.now <= seconds
+    assert race.out_of_time == (seconds < 600)
 
 
 def test_lists_are_tried_where_a_residual_code_won() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nearkin.web.explore import Explorer, Measures, explore_app
+from nearkin.web.explore import Explorer, Measures, explore_app, open_collection
 from nearkin.web.explore.job import NotebookPage
 from nearkin.web.explore.page import single_page
 from tests.web.browser import complaints, opened_browser, served, wait_until
@@ -88,6 +88,20 @@ def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explore
     file.write_text(single_page(Explorer("few", explorer.collection, few)), encoding="utf-8")
     browser.get(f"{file.as_uri()}#{row}")
     wait_until(lambda: "holds no neighbours of that row" in run(browser, "return $('status').textContent"))
+
+
+def test_a_menu_with_nothing_in_it_is_hidden(browser: Any, folder: Path, tmp_path: Path) -> None:
+    """An index without labels, lists and exact rows has no colours: an empty menu was shown."""
+    collection = open_collection(folder / "finer", k=5)
+    measures = Measures(collection)
+    measures.run(layout=False)
+    assert not measures.colours
+    file = tmp_path / "bare.html"
+    file.write_text(single_page(Explorer("bare", collection, measures)), encoding="utf-8")
+    browser.get(file.as_uri())
+    wait_until(lambda: run(browser, "return about !== null && $('title').textContent === 'bare'"))
+    assert run(browser, "return $('colour').parentElement.hidden")
+    assert not run(browser, "return $('layout').parentElement.hidden")
 
 
 @pytest.mark.parametrize("width", [360, 1200, 2560])

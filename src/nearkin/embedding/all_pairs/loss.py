@@ -252,7 +252,9 @@ class AllPairsPoint:
     def _merged(self, total: Tensor) -> Tensor:
         """The sum over the processes' rows."""
         if self.group.size > 1:
-            self.group.all_reduce(total.numpy())
+            host = total.cpu()  # the same memory where the tensor is there already
+            self.group.all_reduce(host.numpy())
+            return host.to(total)
         return total
 
 

@@ -15,6 +15,8 @@ from nearkin._pairs import MatrixLike
 from nearkin.embedding.all_pairs import kernels
 from nearkin.records import ColumnOrder, Interactions
 
+_Places = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor]  # by row and by column (indptr, indices), order
+
 SMALL = 200_000  # fewer entries than this are done before threads have started
 
 
@@ -28,6 +30,7 @@ class PairProducts:
         self.indptr, self.indices, self.columns = indptr, indices, columns
         self.order = torch.from_numpy(columns.order)
         self.shape = (len(indptr) - 1, len(columns.indptr) - 1)
+        self._places: dict[torch.device, _Places] = {}
 
     def transposed(self) -> "PairProducts":
         """The same places with rows and columns exchanged."""
@@ -54,24 +57,24 @@ class PairProducts:
 
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
-        if P.is_cuda:
-            return torch_dots(self.indptr, self.indices, P, Q)
+        if not on_host(P):
+            return torch_dots(*self._there(P)[0], P, Q)
         out = torch.empty(len(self.indices), dtype=P.dtype)
         self._by_rows(kernels.pair_dots, _array(P), _array(Q), out.numpy())
         return out
 
     def cross_dots(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> Tensor:
         """(nnz,) w_i . q_j + p_i . h_j."""
-        if P.is_cuda:
-            return torch_dots(self.indptr, self.indices, torch.cat([W, P], 1), torch.cat([Q, H], 1))
+        if not on_host(P):
+            return torch_dots(*self._there(P)[0], torch.cat([W, P], 1), torch.cat([Q, H], 1))
         out = torch.empty(len(self.indices), dtype=P.dtype)
         self._by_rows(kernels.pair_cross_dots, _array(P), _array(Q), _array(W), _array(H), out.numpy())
         return out
 
     def times_right(self, values: Tensor, Q: Tensor) -> Tensor:
         """(m, k) X Q, where X is the sparse matrix of `values`."""
-        if Q.is_cuda:
-            return torch_times(self.indptr, self.indices, values, Q)
+        if not on_host(Q):
+            return torch_times(*self._there(Q)[0], values, Q)
         out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
         self._by_rows(kernels.gather_rows, None, _array(values), _array(Q), out.numpy())
         return out
@@ -79,12 +82,22 @@ class PairProducts:
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
         """(n, k) X^T P."""
         columns = self.columns
-        if P.is_cuda:
-            return torch_times(columns.indptr, columns.rows, values[self.order.to(values.device)], P)
+        if not on_host(P):
+            _, by_column, order = self._there(P)
+            return torch_times(*by_column, values[order], P)
         out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
         arguments = columns.rows, columns.order, _array(values), _array(P), out.numpy()
         by_blocks(kernels.gather_rows, columns.indptr, *arguments)
         return out
+
+    def _there(self, like: Tensor) -> "_Places":
+        """The places on the device of `like`, copied there once."""
+        device, columns = like.device, self.columns
+        if device not in self._places:
+            by_row = _numbers(self.indptr, device), _numbers(self.indices, device)
+            by_column = _numbers(columns.indptr, device), _numbers(columns.rows, device)
+            self._places[device] = by_row, by_column, self.order.to(device)
+        return self._places[device]
 
     def _by_rows(self, kernel: Callable, *arguments: object) -> None:
         by_blocks(kernel, self.indptr, self.indices, *arguments)
@@ -110,7 +123,7 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
 
 def gathered(X: Tensor, group: Group) -> Tensor:
     """The rows of all processes, in the order of the ranks."""
-    return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().numpy())))
+    return X if group.size == 1 else torch.from_numpy(np.concatenate(group.gather(X.contiguous().cpu().numpy()))).to(X)
 
 
 def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
@@ -129,23 +142,31 @@ def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
             done.result()
 
 
-def torch_dots(indptr: np.ndarray, indices: np.ndarray, P: Tensor, Q: Tensor) -> Tensor:
+def on_host(X: Tensor) -> bool:
+    """Whether the compiled kernels can read X; elsewhere torch's sparse products do the same."""
+    return X.device.type == "cpu"
+
+
+def torch_dots(indptr: Tensor, indices: Tensor, P: Tensor, Q: Tensor) -> Tensor:
     """`PairProducts.dots` by torch, on any device."""
     zeros = P.new_zeros(len(indices))
     pattern = _csr(indptr, indices, zeros, (P.shape[0], Q.shape[0]))
     return torch.sparse.sampled_addmm(pattern, P, Q.T, beta=0.0).values()
 
 
-def torch_times(indptr: np.ndarray, indices: np.ndarray, values: Tensor, Q: Tensor) -> Tensor:
+def torch_times(indptr: Tensor, indices: Tensor, values: Tensor, Q: Tensor) -> Tensor:
     """`PairProducts.times_right` by torch, on any device."""
     return _csr(indptr, indices, values, (len(indptr) - 1, Q.shape[0])) @ Q
 
 
-def _csr(indptr: np.ndarray, indices: np.ndarray, values: Tensor, shape: tuple[int, int]) -> Tensor:
+def _numbers(array: np.ndarray, device: torch.device) -> Tensor:
+    return torch.from_numpy(array).to(device, torch.int64)
+
+
+def _csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        places = [torch.from_numpy(array).to(values.device, torch.int64) for array in (indptr, indices)]
-        return torch.sparse_csr_tensor(places[0], places[1], values, size=shape, check_invariants=False)
+        return torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

@@ -112,7 +112,7 @@ class SoftmaxLoss:
         self._check(P, Q)
         among = self.lefts if among is None else among
         scale = math.log(len(self.lefts) / len(among))
-        shares = self.left_weights[among].log() + scale - log_masses[among]
+        shares = self.left_weights[among].log().to(P.device) + scale - log_masses[among]
         push = _summed(Q, P[among], self.temperature, shares.to(P))
         b = (self.b * self.bias.exp()).to(P)[:, None]
         push = torch.where(b > 0, push.mul_(b), 0)  # one that is in no sum may score beyond all masses

@@ -114,7 +114,7 @@ class Tower(BaseEstimator):
 
 
 class Side:
-    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows.
+    """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows, on its own device.
 
     A `ResidualTower` is called with rows and features; any other module with the features alone, or with the numbers of
     the rows if the side has none. The processes of `group` share the rows.
@@ -127,6 +127,11 @@ class Side:
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.tower.named_parameters() if p.requires_grad}
 
+    @property
+    def device(self) -> torch.device | None:
+        """Where the tower is, and its inputs are put; None for a tower without parameters, whose inputs stay here."""
+        return next((p.device for p in self.tower.parameters()), None)
+
     def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
         """What the tower is called with for these rows."""
         features = None if self.features is None else self.feature_rows(rows)
@@ -134,13 +139,14 @@ class Side:
             return (rows, features)
         if features is not None:
             return (features,)
-        return (torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows,)
+        numbers = torch.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        return (numbers.to(self.device),)
 
     def feature_rows(self, rows: slice | Tensor) -> Tensor:
         """Features (b, f) of these rows; TypeError for a side without features."""
         if self.features is None:
             raise TypeError("the side has no features; give the interactions features")
-        return as_tensor(self.features[rows if isinstance(rows, slice) else rows.numpy()])
+        return as_tensor(self.features[rows if isinstance(rows, slice) else rows.cpu().numpy()]).to(self.device)
 
     def embed_rows(self, rows: Tensor) -> Tensor:
         """(b, k) embeddings of some rows, with a graph."""
@@ -185,8 +191,9 @@ class Side:
                 self.tower(*self.inputs(rows)).backward(gradient[rows])
         if group.size > 1:
             for p, old in zip(parameters, before, strict=True):
-                group.all_reduce(p.grad.numpy())  # pyright: ignore[reportOptionalMemberAccess]
-                p.grad = p.grad if old is None else old + p.grad  # pyright: ignore[reportOperatorIssue]
+                host = p.grad.cpu()  # pyright: ignore[reportOptionalMemberAccess]
+                group.all_reduce(host.numpy())
+                p.grad = host.to(p) if old is None else old + host.to(p)
 
     def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
         """J^T gradient by parameter, beside the parameters' `.grad`."""

@@ -6,8 +6,10 @@ chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, w
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +29,7 @@ from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
 from nearkin.pipeline.folder import save_index
 from nearkin.pipeline.steps import Steps
+from nearkin.quantization.best import BestCode
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 _ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
@@ -73,6 +76,8 @@ def compress_file(
         )
     if ids is not None:
         ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
+    if isinstance(quantizer, BestCode):  # whose race asks how many of the index's rows are learned from
+        quantizer = replace(quantizer, n_rows=len(file) if source is file else sys.maxsize)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
     job = {
         "vectors": file.describe(),

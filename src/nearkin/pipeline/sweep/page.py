@@ -1,13 +1,17 @@
 """A sweep as one HTML page: the answers, the picture of recall against bytes, the table."""
 
 import html
+import re
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from nearkin.pipeline.sweep.choose import frontier
 from nearkin.pipeline.sweep.sweep import Sweep
+from nearkin.pipeline.sweep.trial import Trial
 from nearkin.plots import plot_against_bytes, to_svg
+from nearkin.plots.quantization import set_ticks
 from nearkin.plots.style import FAINT, INK, legend, new_axes, series_style
 from nearkin.report import Page, Section
 from nearkin.report.parts import figures, table
@@ -21,10 +25,10 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
         made_by=f"nearkin sweep {vectors}",
     )
     answers = "".join(
-        f"<p>{html.escape(said)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
+        f"<p>{_with_options(said)}</p>" + "".join(f"<p>{html_command(command)}</p>" for command in commands)
         for said, commands in sweep.answers(vectors, queries)
     )
-    notes = "".join(f"<p>{html.escape(note)}</p>" for note in sweep.notes())
+    notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
     page.add(Section("Recall against bytes and speed", figures(*_pictures(sweep))))
     columns, rows = sweep.rows()
@@ -32,24 +36,36 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
 
 
 def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
-    label, flat = f"recall {sweep.k}@{sweep.k}", [trial for trial in sweep.trials if not trial.code.n_lists]
-    names = dict.fromkeys(trial.method for trial in flat)
-    alone = {name: {float(t.n_bytes): t.mean() for t in flat if t.method == name} for name in names}
-    rescored = {
-        f"{name}, rescored {o} x": {float(t.n_bytes): t.mean(o) for t in flat if t.method == name and o in t.recall}
-        for name in [name for name in names if len(alone[name]) > 1][:1]
-        for o in (4, 16)
-    }
-    target = (f"{sweep.target:g} wanted", sweep.target)
-    curves = alone | {name: points for name, points in rescored.items() if points}
-    bytes_picture = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=target)
     return [
-        (to_svg(bytes_picture, "bytes"), "Neighbours kept by the codes alone, and of the candidates ranked again."),
-        (to_svg(_speed(sweep, label), "speed"), "What no other code beats in both, this machine, by codes alone."),
+        (to_svg(_by_bytes(sweep), "bytes"), "Neighbours kept by the codes alone, and of the candidates ranked again."),
+        (to_svg(_speed(sweep), "speed"), "What no other code beats in both, this machine, by codes alone."),
     ]
 
 
-def _speed(sweep: Sweep, label: str) -> Axes:
+def _by_bytes(sweep: Sweep) -> Axes:
+    """Recall against bytes: by codes alone, as the cheapest answer with vectors is searched, and as foretold."""
+    flat = [trial for trial in sweep.trials if not trial.code.n_lists]
+    curves = {name: _curve(flat, name) for name in dict.fromkeys(trial.method for trial in flat)}
+    if (found := sweep.with_vectors) is not None and found.trial.method in curves:
+        o, name = found.oversample, found.trial.method
+        curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _curve(flat, name, o)
+    label = f"recall {sweep.k}@{sweep.k}"
+    ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
+    for i, name in enumerate(dict.fromkeys(scout.method for scout in sweep.scouts)):
+        points = sorted(_curve(sweep.scouts, name).items())
+        how = {"color": FAINT, "linewidth": 1.0, "markersize": 4, "marker": "x", "zorder": 1.5}
+        ax.plot(*zip(*points, strict=True), label=None if i else "learned from few rows", **how)
+    set_ticks(ax, [trial.n_bytes for trial in [*flat, *sweep.scouts]])
+    legend(ax, ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.18))  # clear of the points and the line wanted
+    return ax
+
+
+def _curve(trials: Sequence[Trial], method: str, oversample: int = 1) -> dict[float, float]:
+    """{bytes: recall} of a method."""
+    return {float(t.n_bytes): t.mean(oversample) for t in trials if t.method == method and oversample in t.recall}
+
+
+def _speed(sweep: Sweep) -> Axes:
     """Recall against queries a second: the frontier of all codes, and of those in lists."""
     ax = new_axes(5.4, 3.4)
     kinds = {
@@ -66,7 +82,7 @@ def _speed(sweep: Sweep, label: str) -> Axes:
             said = f"{trial.n_bytes} B" if trial.n_probe is None else f"{trial.n_probe}"
             ax.annotate(said, where, fontsize=7, color=INK, xytext=(4, 4), textcoords="offset points")
     ax.axvline(sweep.target, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
-    ax.set_xlabel(f"{label} (numbers: bytes of the code, lists visited)")
+    ax.set_xlabel(f"recall {sweep.k}@{sweep.k} (numbers: bytes of the code, lists visited)")
     ax.set_ylabel("queries a second")
     ax.set_yscale("log")
     ax.margins(x=0.08, y=0.12)
@@ -75,6 +91,11 @@ def _speed(sweep: Sweep, label: str) -> Axes:
         set_format(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     legend(ax)
     return ax
+
+
+def _with_options(text: str) -> str:
+    """A sentence whose options do not break."""
+    return re.sub(r"--[\w-]+(?: \d+)?", lambda found: f"<code><span>{found[0]}</span></code>", html.escape(text))
 
 
 def html_command(command: str) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.sweep.choose import Choice, choose, judged_at
@@ -19,7 +20,7 @@ _LONGER = (1.0, 1.1, 1.25)  # times the bytes that are enough without lists, tri
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time, after which a question is closed; the rest is for lists
 _NEAR = 0.7  # of the first method's size: codes that keep as much are not much shorter
-_WHOLE = 5.0  # times the seconds of a light training, until a whole one was measured
+_WHOLE = 5.0  # times the seconds of the first method's light training, until a whole one was measured
 
 
 class Measuring(Protocol):
@@ -53,7 +54,9 @@ class Race:
             if method in SCALARS and self._best(_ALONE) is None:
                 self._try(Code(method, self._most(method)), 1.0)
         learned = [method for method in methods if method not in SCALARS]
-        self._scout(learned)
+        self._scout_sizes(learned[:1])
+        self._close_in(learned[:1], _RESCORED)  # short codes, soon trained
+        self._try_others(learned)
         for rescored in (_ALONE, _RESCORED):
             self._close_in(learned, rescored)
 
@@ -88,21 +91,29 @@ class Race:
     def _best(self, rescored: bool) -> Choice | None:
         return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
 
-    def _scout(self, methods: Sequence[str]) -> None:
-        """Codes learned from few rows: the first method at doubling sizes, others where its answers seem to lie."""
-        if not methods:
-            return
+    def _longest(self, first: str) -> int:
+        """The most bytes that a code of the first learned method may have and still be the shortest."""
         best = self._best(_ALONE)
-        limit = self._most(methods[0]) if best is None else min(best.trial.n_bytes, self._most(methods[0]))
-        size = 1
-        while size <= limit and self._look(Code(methods[0], size)) and self.scouts[-1].low() < self._target:
-            size *= 2
+        return self._most(first) if best is None else min(best.trial.n_bytes, self._most(first))
+
+    def _scout_sizes(self, first: Sequence[str]) -> None:
+        """Codes of the first method at doubling sizes, learned from few rows."""
+        for method in first:
+            size = 1
+            while size <= self._longest(method) and self._look(Code(method, size)):
+                if self.scouts[-1].low() >= self._target:
+                    break
+                size *= 2
+
+    def _try_others(self, methods: Sequence[str]) -> None:
+        """Codes of the other methods where the first one's answers seem to lie; few rows would hardly be faster."""
         for method in methods[1:]:
+            limit = self._longest(methods[0])
             for rescored in (_ALONE, _RESCORED):
                 expected = self._expected(methods[0], rescored, 0, limit + 1) or limit
                 near = [size for size in self._sizes(method) if _NEAR * expected <= size <= expected]
-                if near and not any(t.code == (method, near[-1], 0) for t in self.scouts):
-                    self._look(Code(method, near[-1]))
+                if near and not any(trial.code == (method, near[-1], 0) for trial in self.trials):
+                    self._try(Code(method, near[-1]), _SHARES[rescored])
 
     def _look(self, code: Code) -> bool:
         """Measure a code learned from few rows; False if there was no time."""
@@ -113,7 +124,7 @@ class Race:
         self.scouts.append(trial)
         for rescored, forecast in self._forecast.items():
             forecast.light.setdefault(code.method, {})[code.n_bytes] = trial.low(judged_at(trial, rescored))
-        self._callback(len(self.scouts) + len(self.trials), {"bytes": code.n_bytes, "recall": trial.mean()})
+        self._tell(trial, " learned from few rows")
         return True
 
     def _close_in(self, methods: Sequence[str], rescored: bool) -> None:
@@ -169,13 +180,22 @@ class Race:
             for rescored, forecast in self._forecast.items():
                 recall = trial.low(judged_at(trial, rescored))
                 forecast.whole.setdefault(trial.method, {})[trial.n_bytes] = recall
-        self._callback(len(self.scouts) + len(self.trials), {"bytes": trial.n_bytes, "recall": trial.mean()})
+        self._tell(trial, "" if trial.n_probe is None else f" in lists, {trial.n_probe} visited")
+
+    def _tell(self, trial: Trial, how: str) -> None:
+        """What was just measured, for the bar or the log."""
+        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}{how}: recall {trial.mean():.4f}"
+        record = {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note}
+        self._callback(len(self.scouts) + len(self.trials), record)
 
     def _has_time(self, code: Code, share: float) -> bool:
-        """Whether a whole training would end in time, judged by the code of that method that is nearest in size."""
-        whole = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method]
-        light = [(t.n_bytes, _WHOLE * t.seconds) for t in self.scouts if t.method == code.method]
-        size, taken = min(whole or light, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
+        """Whether a whole training would end in time, judged by the code of that method that is nearest in size.
+
+        Of a method of which none was trained, by the codes of the first method that were learned from few rows.
+        """
+        known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method and not t.code.n_lists]
+        known += [(t.n_bytes, _WHOLE * t.seconds) for t in self.scouts if t.method == code.method or not known]
+        size, taken = min(known, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
         taken *= max(1.0, code.n_bytes / size)
         if time.perf_counter() - self._start + taken <= share * self._seconds:
             return True

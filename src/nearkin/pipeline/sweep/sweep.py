@@ -10,7 +10,7 @@ from nearkin._check import check_choice, check_integer, check_real, check_vector
 from nearkin._types import ArrayLike, Record
 from nearkin._words import counted
 from nearkin.data import VectorFile
-from nearkin.data.formats.rows import array_rows
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors
@@ -32,6 +32,7 @@ CENTROIDS = 256  # of a learned code, each learned from a row at least
 class Sweep:
     """What was asked, what the data are like, every trial, and the answers.
 
+    `trials` are the codes trained whole, `scouts` those learned from few rows, which foretold where the answer lies.
     `choice` is the cheapest by codes alone, `with_vectors` with exact vectors kept; `fastest` and
     `fastest_with_vectors` are those of most queries a second. None where nothing that was tried keeps enough.
     """
@@ -44,7 +45,7 @@ class Sweep:
     rows_in_file: int
     diagnosis: Diagnosis
     trials: list[Trial]
-    n_scouts: int
+    scouts: list[Trial]
     out_of_time: bool
     rate: float = 0.0
     random_state: int = 0
@@ -81,15 +82,16 @@ class Sweep:
     def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
         """Every code that was trained as a table, columns and rows, shortest code first.
 
-        "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors.
+        "codes" is the recall by codes alone, "x4" that of four times k candidates ranked again by exact vectors;
+        "probes" are the lists visited, of how many. Where lists were tried "x4" is left out: a terminal has no room.
         """
-        deepest = sorted({o for trial in self.trials for o in trial.recall if o in (4, 16)})
         in_lists = any(trial.code.n_lists for trial in self.trials)
-        columns = ["bytes", "method", *(["lists", "probes"] if in_lists else []), "codes", "at least"]
+        deepest = [o for o in ((16,) if in_lists else (4, 16)) if any(o in trial.recall for trial in self.trials)]
+        columns = ["bytes", "method", *(["probes"] if in_lists else []), "codes", "at least"]
         ordered = sorted(self.trials, key=lambda t: (t.stored, t.method, t.n_probe or 0))
         return [*columns, *(f"x{o}" for o in deepest), "q/s", "train s"], [
             [
-                t.n_bytes, t.method, *([t.code.n_lists or None, t.n_probe] if in_lists else []),
+                t.n_bytes, t.method, *([_probes(t)] if in_lists else []),
                 round(t.mean(), 4), round(t.low(), 4),
                 *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
                 round(t.queries_per_second), round(t.seconds, 1),
@@ -149,7 +151,8 @@ class Sweep:
             "rows_in_file": self.rows_in_file,
             "diagnosis": self.diagnosis.record(),
             "trials": [trial.record() for trial in self.trials],
-            "scouts": self.n_scouts,
+            "scouts": len(self.scouts),
+            "foretold": [[scout.method, scout.n_bytes, scout.mean()] for scout in self.scouts],
             "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
             **{
                 name: None if found is None else found.record(d) | {"command": typed.compress(found)}
@@ -158,6 +161,10 @@ class Sweep:
             "out_of_time": self.out_of_time,
             "seconds": self.seconds,
         }
+
+
+def _probes(trial: Trial) -> str | None:
+    return None if trial.n_probe is None else f"{trial.n_probe}/{trial.code.n_lists}"
 
 
 def sweep(
@@ -216,7 +223,7 @@ def sweep(
         len(file),
         diagnosis,
         race.trials,
-        len(race.scouts),
+        race.scouts,
         race.out_of_time,
         rate,
         random_state,

@@ -75,6 +75,7 @@ function fill(select, columns, wanted) {
   select.replaceChildren(...columns.map((column) => element("option", { value: column.name, textContent: column.title })));
   if (columns.some((column) => column.name === before)) select.value = before;
   select.disabled = columns.length < 2;
+  select.parentElement.hidden = !columns.length;  // nothing to choose from
 }
 
 async function redraw() {

@@ -1,0 +1,157 @@
+"""Neighbours kept against queries a second among 100,000 rows: ours, FAISS's own factory strings, and ScaNN.
+
+    python -m benchmarks codecs speed --only "ours, residual" --only "FAISS IVF256,PQ16"
+    python -m benchmarks codecs speed --figure
+
+SIFT descriptors, 100,000 rows under 16 bytes each (17 where a row says so), in 256 lists (ScaNN: leaves), all learned
+from 16,384 other rows; one thread, 1,000 queries in one call, the quicker of two. Each point visits twice as many lists
+as the one before. "exact after" re-ranks 100 candidates by the rows themselves, which are kept beside the codes.
+"""
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import faiss
+import matplotlib
+import numpy as np
+
+from benchmarks.harness import cpu_seconds, limit_threads, save
+from benchmarks.options import FIGURES, RESULTS, parser, peer_python
+from benchmarks.table import Results
+from nearkin import Index, ProductQuantizer
+from nearkin.contracts import VectorCodes
+from nearkin.metrics import recall_k_at_k
+from nearkin.quantization import ResidualQuantizer
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+LEARNED, LISTS, CANDIDATES, NEIGHBOURS = 16_384, 256, 100, 10
+PROBES = (1, 2, 4, 8, 16, 32, 64)
+
+Search = Callable[[np.ndarray, int], np.ndarray]  # queries (q, d) and lists to visit -> ids (q, 10)
+FACTORY = {
+    "IVF256,PQ16": "IVF256,PQ16np",
+    "OPQ16,IVF256,PQ16": "OPQ16,IVF256,PQ16np",
+    "IVF256,PQ32x4fs": "IVF256,PQ32x4fs",
+    "IVF256,PQ32x4fs, exact after": "IVF256,PQ32x4fs,RFlat",
+    "HNSW32, no codes": "HNSW32,Flat",
+}
+OURS: dict[str, Callable[[], VectorCodes]] = {
+    "product": lambda: ProductQuantizer(16, n_lists=LISTS, random_state=0),
+    "product, 4 bits": lambda: ProductQuantizer(32, 16, n_lists=LISTS, random_state=0),
+    "product, 4 bits, exact after": lambda: ProductQuantizer(32, 16, n_lists=LISTS, random_state=0),
+    "residual, norm of 8 bits": lambda: ResidualQuantizer(15, norm_bits=8, n_lists=LISTS, random_state=0),
+}
+
+
+def made(name: str, learned: np.ndarray, rows: np.ndarray) -> tuple[Search, dict[str, float]]:
+    """A search of the rows under that name, and what it took to make."""
+    who, kind = name.split(" ", 1)
+    if who == "FAISS":
+        return _faiss(FACTORY[kind], learned, rows)
+    kind, again = kind, CANDIDATES / NEIGHBOURS if "exact" in kind else None
+    fitting, quantizer = cpu_seconds(lambda: OURS[kind]().fit(learned))
+    adding, index = cpu_seconds(lambda: Index.build(rows, quantizer, keep_vectors=again is not None))
+
+    def search(Q: np.ndarray, probes: int) -> np.ndarray:
+        index.n_probe = probes
+        return index.search(Q, NEIGHBOURS, oversample=again)[1]
+
+    return search, {"train_seconds": fitting, "add_seconds": adding, "bytes": index.bytes_per_vector}
+
+
+def _faiss(text: str, learned: np.ndarray, rows: np.ndarray) -> tuple[Search, dict[str, float]]:
+    index = faiss.index_factory(learned.shape[1], text)
+    training, _ = cpu_seconds(lambda: index.train(learned))
+    adding, _ = cpu_seconds(lambda: index.add(rows))
+    inner = index
+    if "RFlat" in text:
+        index.k_factor, inner = CANDIDATES / NEIGHBOURS, faiss.downcast_index(index.base_index)
+
+    def search(Q: np.ndarray, probes: int) -> np.ndarray:
+        if "HNSW" in text:
+            index.hnsw.efSearch = 8 * probes
+        else:
+            faiss.extract_index_ivf(inner).nprobe = probes
+        return index.search(Q, NEIGHBOURS)[1]
+
+    size = 0 if "HNSW" in text else inner.sa_code_size()
+    return search, {"train_seconds": training, "add_seconds": adding, "bytes": size}
+
+
+def points(search: Search, Q: np.ndarray, truth: np.ndarray) -> Iterator[dict[str, float]]:
+    """Recall and queries a second as more lists are visited."""
+    for probes in PROBES:
+        found = search(Q, probes)
+        seconds = min(cpu_seconds(lambda p=probes: search(Q, p))[0] for _ in range(2))
+        yield {"probes": probes, "recall": recall_k_at_k(found, truth, NEIGHBOURS), "per_second": len(Q) / seconds}
+
+
+def scann(python: Path | None, rows: np.ndarray, Q: np.ndarray, truth: np.ndarray, *, exact: bool) -> dict[str, Any]:
+    """ScaNN's tree and codes, by the peers' Python; it learns from rows that it searches."""
+    if python is None:
+        return {"note": "not installed"}
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/data.npz", searched=rows, queries=Q)
+        script = Path(__file__).with_name("peer_scann_tree.py")
+        command = [python, script, folder, str(LISTS), str(LEARNED), str(CANDIDATES if exact else 0), *map(str, PROBES)]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            return {"note": f"not installed or failed: {(done.stderr.splitlines() or [''])[-1]}"}
+        row = json.loads(done.stdout.splitlines()[-1])
+        for point in row["points"]:
+            point["recall"] = recall_k_at_k(np.load(f"{folder}/{point['probes']}.npy"), truth, NEIGHBOURS)
+        return row
+
+
+def draw(rows: list[dict[str, Any]]) -> Path:
+    """A line a code; dashed where exact rows are kept too."""
+    figure, panel = plt.subplots(figsize=(8, 5), layout="constrained")
+    for row in rows:
+        if "points" in row:
+            line = "--" if "exact" in row["codec"] or "HNSW" in row["codec"] else "-"
+            mark = {"ours": "o", "FAIS": "s"}.get(row["codec"][:4], "^")
+            along = [[point[axis] for point in row["points"]] for axis in ("recall", "per_second")]
+            panel.plot(*along, line + mark, label=row["codec"], markersize=4)
+    panel.set(yscale="log", xlabel="recall 10@10", ylabel="queries a second of one thread")
+    panel.grid(alpha=0.3, which="both")
+    panel.legend(fontsize=8)
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    path = FIGURES / "codecs_speed.png"
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def main() -> None:
+    names = [*(f"ours, {name}" for name in OURS), *(f"FAISS {text}" for text in FACTORY), "ScaNN", "ScaNN, exact after"]
+    options = parser(__doc__)
+    options.add_argument("--only", action="append", choices=names, help="one of the codes; may be given again")
+    options.add_argument("--figure", action="store_true", help="run nothing, draw")
+    given = options.parse_args()
+    limit_threads(given.threads)
+    wanted = [] if given.figure else given.only or names[:1] if given.quick else given.only or names
+    with np.load(given.data / "sift_bsds.npz") as z:
+        learned, rows, Q = (np.ascontiguousarray(z[part], np.float32) for part in ("learn", "base", "query"))
+        truth = z["gt100"][:, :NEIGHBOURS]
+    for name in wanted:
+        if name.startswith("ScaNN"):
+            row = scann(peer_python(given.peers), rows, Q, truth, exact="exact" in name)
+        else:
+            search, row = made(name.replace("ours, ", "ours "), learned[:LEARNED], rows)
+            row["points"] = list(points(search, Q, truth))
+        row = {"codec": name, **row}
+        kept = [old for old in Results(RESULTS).read("codecs_speed") or [] if old["codec"] != name]
+        save("codecs_speed", [*kept, row], learned=LEARNED, lists=LISTS, threads=given.threads, data=given.data)
+        print(time.strftime("%H:%M"), row, flush=True)
+    found = Results(RESULTS).read("codecs_speed") or []
+    print(draw(sorted(found, key=lambda row: names.index(row["codec"]))))
+
+
+if __name__ == "__main__":
+    main()

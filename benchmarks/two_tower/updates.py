@@ -1,0 +1,135 @@
+"""New users and a night's pairs without a new fit: NDCG@20 of a refit's, and CPU seconds beside the refit's.
+
+python -m benchmarks two_tower updates [--sets ml100k gowalla] [--seeds 3] [--parts fold-in warm] [--data DIR] [--quick]
+
+Fold-in: some users are left out whole; four fifths of the pairs of each are its history, the rest judges. The model of
+the other users takes them by `embed_left(history)`; the refit has the history among its pairs. Warm start: a tenth of
+the fitted pairs, with 2 % of the users and 2 % of the items in all their pairs, come after the first fit, by
+`partial_fit`; both models are judged by the test pairs. A refit chooses lambda anew, as `fit` does; "lambda given" is
+spared that. An item that a model has not met ranks with a score of 0. Writes results/two_tower_updates.json, where rows
+of other sets, parts and seeds stay.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nearkin as nk
+from benchmarks.harness import limit_threads, save
+from benchmarks.options import RESULTS, parser
+from benchmarks.table import Results
+from benchmarks.two_tower.problems import read
+
+PARTS = ("fold-in", "warm")
+DEPTH = 20
+FOLDED = {"ml100k": (0.1,), "gowalla": (0.02, 0.1)}  # shares of the users that are left out; a fiftieth of 942 is few
+LATE_PAIRS, LATE_IDS = 0.1, 0.02
+
+
+def met_only(pairs: nk.Interactions, keep: np.ndarray) -> nk.Interactions:
+    """Some of the pairs, with no other ids than theirs."""
+    return nk.Interactions.from_pairs(
+        pairs.left_ids[pairs.rows[keep]], pairs.right_ids[pairs.indices[keep]], pairs.weights[keep]
+    )
+
+
+def fold_in(pairs: nk.Interactions, share: float, seed: int, k: int) -> dict[str, float]:
+    """NDCG@20 of users that the fit never saw, by fold-in and by a refit, and the seconds of both."""
+    rng = np.random.default_rng(seed)
+    users = rng.choice(pairs.shape[0], round(share * pairs.shape[0]), replace=False)
+    mine = np.isin(pairs.rows, users)
+    judged = mine & (rng.random(len(pairs)) < 0.2)
+    seen, truth = pairs.select(mine & ~judged), pairs.select(judged)
+
+    model, _ = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~mine)))
+    known = np.isin(seen.right_ids[seen.indices], model.right_ids_)
+    history = met_only(seen, known)
+    folded, seconds = _timed(lambda: model.embed_left(history))
+    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~judged)))
+
+    return {
+        "ndcg": _ndcg(history.left_ids, folded, model, seen, truth),
+        "refit": _ndcg(refit.left_ids_, refit.left_embeddings_, refit, seen, truth),
+        "seconds": seconds,
+        "refit seconds": refit_seconds,
+    }
+
+
+def warm_start(pairs: nk.Interactions, test: nk.Interactions, seed: int, k: int) -> dict[str, float]:
+    """NDCG@20 of the test pairs after `partial_fit` of the late pairs, and of two refits, and the seconds of each."""
+    rng = np.random.default_rng(seed)
+    late = rng.random(len(pairs)) < LATE_PAIRS
+    for numbers, n in ((pairs.rows, pairs.shape[0]), (pairs.indices, pairs.shape[1])):
+        late |= np.isin(numbers, rng.choice(n, round(LATE_IDS * n), replace=False))
+    model = nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~late))
+    strength = model.regularization_
+    _, seconds = _timed(lambda: model.partial_fit(met_only(pairs, late)))
+    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(pairs))
+    given, given_seconds = _timed(lambda: nk.TwoTower(k, regularization=strength, random_state=seed).fit(pairs))
+    found = {"ndcg": model, "refit": refit, "lambda given": given}
+    return {name: _ndcg(m.left_ids_, m.left_embeddings_, m, pairs, test) for name, m in found.items()} | {
+        "seconds": seconds,
+        "refit seconds": refit_seconds,
+        "lambda given seconds": given_seconds,
+    }
+
+
+def _ndcg(
+    left_ids: np.ndarray, left: np.ndarray, model: nk.TwoTower, seen: nk.Interactions, truth: nk.Interactions
+) -> float:
+    """NDCG@20 over all ids of `truth`; zeros stand for those that the model has not met."""
+    P = rows_of(truth.left_ids, left_ids, left)
+    Q = rows_of(truth.right_ids, model.right_ids_, model.right_embeddings_)
+    return nk.metrics.ranking_metrics(P, Q, truth, seen=seen, k=DEPTH)[f"ndcg@{DEPTH}"]
+
+
+def rows_of(wanted: np.ndarray, ids: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The rows of X (n, k), called `ids` (n,), for each of the ids `wanted`; zeros for one that is not there."""
+    order = np.argsort(ids)
+    place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+    return np.where((ids[place] == wanted)[:, None], X[place], np.float32(0))
+
+
+def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    made = call()
+    return made, time.process_time() - start
+
+
+def runs(name: str, folder: Path, seed: int, parts: Sequence[str], k: int) -> Iterator[dict[str, Any]]:
+    """A record for each thing that is measured on one set with one seed."""
+    pairs = read(name, folder, seed)
+    for share in FOLDED[name] if "fold-in" in parts else ():
+        what = f"fold-in of {share:.0%} of the users"
+        yield {"set": name, "what": what, "seed": seed} | fold_in(pairs.train, share, seed, k)
+    if "warm" in parts:
+        yield {"set": name, "what": "warm start", "seed": seed} | warm_start(pairs.train, pairs.test, seed, k)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--sets", nargs="*", default=["ml100k", "gowalla"])
+    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    options = options.parse_args()
+    limit_threads(options.threads)
+    k = 16 if options.quick else 64
+    nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
+    rows = {_key(row): row for row in Results(RESULTS).read("two_tower_updates") or []}
+    for name in options.sets:
+        for seed in range(1 if options.quick else options.seeds):
+            for row in runs(name, options.data, seed, options.parts, k):
+                rows[_key(row)] = row
+                print(row, flush=True)
+                save("two_tower_updates", list(rows.values()), k=k, depth=DEPTH, threads=options.threads)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row["set"], row["what"], row["seed"]
+
+
+if __name__ == "__main__":
+    main()

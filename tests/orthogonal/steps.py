@@ -1,0 +1,25 @@
+"""One step of an optimizer on a random problem, as its tests look at it."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from nearkin.linalg.haar import haar_orthogonal
+
+
+def problem(d: int, k: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """A random point (d, k), k = d by default, and a gradient, float64."""
+    k = d if k is None else k
+    G = torch.randn(d, k, generator=torch.Generator().manual_seed(d), dtype=torch.float64)
+    return haar_orthogonal(d, k, random_state=0, dtype=torch.float64), G
+
+
+def stepped(
+    optimizer: Callable[..., torch.optim.Optimizer], X: torch.Tensor, G: torch.Tensor, lr: float, **options: object
+) -> torch.Tensor:
+    """X after one step of `optimizer([X], lr, **options)` with the gradient G."""
+    p = nn.Parameter(X.clone())
+    p.grad = G
+    optimizer([p], lr, **options).step()
+    return p.detach()
