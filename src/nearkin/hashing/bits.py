@@ -15,8 +15,10 @@ def n_bytes(n_bits: int) -> int:
 
 
 def pack_signs(values: np.ndarray, edges: np.ndarray | float = 0.0) -> np.ndarray:
-    """Pack the signs of values (n, L) less edges (L,) into codes (n, ceil(L / 8)) uint8."""
-    bits = values >= edges
+    """Pack the signs of values (n, L) less edges (L,) into codes (n, ceil(L / 8)) uint8; else ValueError."""
+    if np.ndim(values) != 2:
+        raise ValueError(f"values have shape {np.shape(values)}; they must be (n, L), a row of values for each code")
+    bits = np.asarray(values) >= edges
     if bits.shape[1] % 8:
         return np.packbits(bits, axis=1, bitorder="little")
     return np.packbits(bits.ravel(), bitorder="little").reshape(len(bits), -1)  # in one piece, several times faster
