@@ -37,8 +37,9 @@ peers:
 # are no failures.
 lowest:
 	$(PYTHON) -m venv .lowest
-	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx2
-	PYTHONPATH=src:. .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
+	.lowest/bin/python -m pip $(LOWEST_PIP) torch==2.13.0 $$($(PYTHON) -c "$$LOWEST") pytest pytest-xdist hypothesis httpx
+	.lowest/bin/python -m pip $(LOWEST_PIP) --no-deps --editable .
+	PYTHONPATH=$(CURDIR) .lowest/bin/python -m pytest -n 2 -o filterwarnings=default -o addopts=--import-mode=importlib tests
 
 LOWEST_PIP := install -qq --disable-pip-version-check
 define LOWEST

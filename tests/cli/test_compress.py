@@ -100,7 +100,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
             "has 5 rows, and 256 centroids are learned from at least as many",
         ),
         (["data.npz:base", "--bytes", 0], "Invalid value for '--bytes'"),
-        (["data.npz:base", "--what"], "No such option: --what"),
+        (["data.npz:base", "--what"], "No such option"),  # the rest as typer says it
         ([], "Missing argument 'VECTORS'"),
     ],
 )

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 
 import nearkin as nk
 from nearkin.data import VectorFile
-from nearkin.data.formats.rows import array_rows
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors
 from tests.cli.conftest import load, run, run_json
 

@@ -127,6 +127,9 @@ def test_one_pipeline_from_pairs_to_hits(shop: Path, tmp_path: Path) -> None:
     best = model.right_ids_[np.argmax(model.left_embeddings_ @ model.right_embeddings_.T, axis=1)]
     assert [hit["ids"][0] for hit in exact] == best.tolist()
     assert [hit["query"] for hit in exact] == model.left_ids_.tolist()
+    judged = run_json("evaluate", tmp_path / "idx", shop / "emb", "--base", shop / "emb", "-k", 5)  # was refused
+    assert judged["queries"] == len(model.left_ids_)
+    assert 0.2 < judged["5-recall@5"] <= 1
     ranked = run_json("recommend", shop / "emb", "u0", "--index", tmp_path / "idx", "-k", 3)["answers"]
     assert len(ranked[0]["ids"]) == 3
     for made_folder in (shop / "emb", shop / "idx"):

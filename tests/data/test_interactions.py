@@ -100,3 +100,16 @@ def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dic
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none.csv does not exist; check the name"):
         read_table(tmp_path / "none.csv")
+
+
+def test_a_line_with_the_names_that_were_given_is_a_header(tmp_path: Path) -> None:
+    """Before, a table of newcomers was asked about its header, though the names of its columns were known."""
+    file = tmp_path / "guest.csv"
+    file.write_text("Kunde,Produkt\nGast,a\nGast,b\n")
+    with pytest.raises(ValueError, match="may be names of columns or data"):
+        read_interactions(file)
+    pairs = read_interactions(file, left="Kunde", right="Produkt")
+    assert pairs.left_ids.tolist() == ["Gast"]
+    assert pairs.right_ids.tolist() == ["a", "b"]
+    (tmp_path / "bare.csv").write_text("Gast,a\nGast,b\n")
+    assert len(read_interactions(tmp_path / "bare.csv", left="0", right="1", header=False)) == 2

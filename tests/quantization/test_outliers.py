@@ -9,7 +9,7 @@ import pytest
 import nearkin as nk
 from nearkin._shards import Shard
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.rows import FAR, TrainingRows, calming_scale
+from nearkin.quantization.training_rows import FAR, TrainingRows, calming_scale
 
 
 @pytest.fixture(scope="module")

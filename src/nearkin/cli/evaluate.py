@@ -69,12 +69,12 @@ def evaluate(
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
-    Q = nk.read_vectors(queries)
+    Q = pipeline.open_queries(queries).vectors
     record = pipeline.evaluate_folder(
         index,
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
-        base=None if base is None else nk.data.open_vectors(base),
+        base=None if base is None else pipeline.open_given(base).file,
         labels=None if labels is None else nk.data.read_column(labels, pipeline.rows_in(index)),
         query_labels=None if query_labels is None else nk.data.read_column(query_labels, len(Q)),
         k=k,

@@ -62,8 +62,8 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    table = read_table(path, header=header, delimiter=delimiter)
     asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
+    table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
     columns = find_columns(table, asked)
     numbers = columns["weight"].numbers() if "weight" in columns else None
     keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight

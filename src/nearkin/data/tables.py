@@ -1,7 +1,7 @@
 """A file or a DataFrame to typed columns, once: pairs, comparisons and features only say what each column is for."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -47,12 +47,19 @@ class Table:
         return self.columns[name]
 
 
-def read_table(source: FileOrFrame, *, header: bool | str | None = None, delimiter: str | None = None) -> Table:
+def read_table(
+    source: FileOrFrame,
+    *,
+    header: bool | str | None = None,
+    delimiter: str | None = None,
+    named: Iterable[str | None] = (),
+) -> Table:
     """Read .csv, .tsv, .txt (delimited text), .parquet, .npz, or a DataFrame (pandas, Polars, Arrow).
 
-    header: whether the first line of a text file names the columns; None looks. delimiter: "," ";" tab "|" or their
-    names; None looks. Both raise a ValueError that says what to type where they cannot tell. A column is integers if
-    every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007", "1_000" and "1e5" are text.
+    header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
+    first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
+    their names; None looks. A ValueError says what to type where they cannot tell. A column is integers if every cell
+    is one in canonical decimal, exact to 64 bits, and text otherwise: "007", "1_000" and "1e5" are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
@@ -63,9 +70,8 @@ def read_table(source: FileOrFrame, *, header: bool | str | None = None, delimit
     where = _locate(source)
     with reading(where):
         if where.suffix in (".csv", ".tsv", ".txt"):
-            return _read_text(
-                where, None if header == "auto" else bool(header) if header is not None else None, delimiter
-            )
+            said = None if header == "auto" or header is None else bool(header)
+            return _read_text(where, said, delimiter, {name for name in named if name and not name.isdigit()})
         return _READERS[where.suffix](where)
 
 
@@ -81,10 +87,12 @@ def _locate(source: str | os.PathLike) -> Locator:
     return locate(source)
 
 
-def _read_text(where: Locator, header: bool | None, delimiter: str | None) -> Table:
+def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
     cells = read_cells(where, delimiter)
     places = range(len(cells.first))
     columns = [cells.column(place, str(place), 1) for place in places]
+    if header is None and named and named <= set(cells.first):
+        header = True
     headed = is_header(cells.first, columns, str(where)) if header is None else header
     notes: tuple[str, ...] = ()
     if not headed:

@@ -12,7 +12,7 @@ from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.data.formats import FileRows, open_rows
-from nearkin.data.formats.rows import array_rows, check_layout, joined_rows
+from nearkin.data.formats.file_rows import array_rows, check_layout, joined_rows
 from nearkin.data.frames import frame_vectors, is_frame
 from nearkin.data.locator import Locator, locate_all
 

@@ -15,8 +15,10 @@ def n_bytes(n_bits: int) -> int:
 
 
 def pack_signs(values: np.ndarray) -> np.ndarray:
-    """Pack the signs of values (n, L) into codes (n, ceil(L / 8)) uint8."""
-    return np.packbits(values >= 0, axis=1, bitorder="little")
+    """Pack the signs of values (n, L) into codes (n, ceil(L / 8)) uint8; else ValueError."""
+    if np.ndim(values) != 2:
+        raise ValueError(f"values have shape {np.shape(values)}; they must be (n, L), a row of values for each code")
+    return np.packbits(np.asarray(values) >= 0, axis=1, bitorder="little")
 
 
 def unpack_bits(codes: np.ndarray, n_bits: int) -> np.ndarray:

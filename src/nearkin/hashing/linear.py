@@ -144,9 +144,13 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         """The number of principal components to compute, None for all."""
         return self.n_bits
 
+    def _scale(self) -> str | float:
+        """The factor on the data, as `scale_of` takes it."""
+        return "eq25"
+
     def _learn(self, rows: CentredRows, dtype: DTypeLike, callback: Callback | None) -> Self:
         spectrum = rows.spectrum
-        self.scale_ = scale_of(getattr(self, "scale", "eq25"), spectrum.variances, self.n_bits)
+        self.scale_ = scale_of(self._scale(), spectrum.variances, self.n_bits)
         with serial_products(spectrum.n_rows * spectrum.rank * self.n_bits, SMALL):
             V, self.history_ = self._columns(rows, shared_generator(self.random_state), callback)
         self.n_iter_ = len(self.history_)

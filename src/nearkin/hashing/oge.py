@@ -6,16 +6,13 @@ import numpy as np
 
 from nearkin._check import check_real
 from nearkin._types import Seed
-from nearkin.contracts import Callback
-from nearkin.hashing.alternation import learn_columns
-from nearkin.hashing.column_steps import OrthogonalColumns, random_columns
-from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.one import check_encoder
-from nearkin.hashing.sign_moments import CentredRows
+from nearkin.hashing.alternation import ColumnStep
+from nearkin.hashing.column_steps import OrthogonalColumns
+from nearkin.hashing.encoder import AbstractEncoder
 
 
 @dataclass(eq=False, repr=False)
-class OgE(AbstractSpectralHasher):
+class OgE(AbstractEncoder):
     """Orthogonal Encoder: min |B - s X V|^2 / n + mu |V|^2 over signs B and v_i^T v_j = 0, V d x L (SCQ, eq. 19).
 
     Only the ridge mu / s^2 matters to the bits: a large one keeps to the top principal axes (and to neighbours), a
@@ -45,20 +42,10 @@ class OgE(AbstractSpectralHasher):
     random_state: Seed = None
 
     def _check_params(self) -> None:
-        check_encoder(self)
+        super()._check_params()
         check_real(self.mu, "mu", above=0)
         if self.ridge is not None:
             check_real(self.ridge, "ridge", above=0)
 
-    def _n_components(self) -> int | None:
-        return None if self.n_components is None else max(self.n_components, self.n_bits)
-
-    def _columns(
-        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        c = self.scale_**2 * rows.spectrum.variances
-        mu = self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean())
-        start = random_columns(len(c), self.n_bits, generator)
-        scaled = lambda V: self.scale_ * rows.sign_moment(V)  # noqa: E731
-        step = OrthogonalColumns(c, mu)
-        return learn_columns(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
+    def _step(self, c: np.ndarray) -> ColumnStep:
+        return OrthogonalColumns(c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean()))

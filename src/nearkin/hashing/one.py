@@ -1,22 +1,18 @@
 """OnE, the Orthonormal Encoder: one projection that compresses and quantizes at once (SCQ, Algorithm 1)."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_real
+from nearkin._check import check_choice, check_integer
 from nearkin._types import Seed
-from nearkin.contracts import Callback
-from nearkin.hashing.alternation import learn_columns
-from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns, random_columns
-from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import CentredRows
-from nearkin.hashing.spectrum import SCALES
+from nearkin.hashing.alternation import ColumnStep
+from nearkin.hashing.column_steps import OrthonormalColumns, StiefelColumns
+from nearkin.hashing.encoder import AbstractEncoder
 
 
 @dataclass(eq=False, repr=False)
-class OnE(AbstractSpectralHasher):
+class OnE(AbstractEncoder):
     """Orthonormal Encoder: min |B - s X V|^2 / n over signs B and V^T V = I, d x L (SCQ, eq. 1 and 17).
 
     Unlike ITQ, V is free to leave the top principal axes: less variance kept, much less quantization loss.
@@ -45,31 +41,9 @@ class OnE(AbstractSpectralHasher):
     random_state: Seed = None
 
     def _check_params(self) -> None:
-        check_encoder(self)
+        super()._check_params()
         check_choice(self.solver, "solver", ("columns", "stiefel"))
         check_integer(self.n_inner, "n_inner", low=1)
 
-    def _n_components(self) -> int | None:
-        return None if self.n_components is None else max(self.n_components, self.n_bits)
-
-    def _columns(
-        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        c = self.scale_**2 * rows.spectrum.variances
-        step = OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)
-        start = random_columns(len(c), self.n_bits, generator)
-        scaled = lambda V: self.scale_ * rows.sign_moment(V)  # noqa: E731
-        return learn_columns(scaled, step, start, tol=self.tol, max_iter=self.max_iter, callback=callback)
-
-
-def check_encoder(encoder: Any) -> None:
-    """Check the parameters that OnE and OgE share."""
-    check_integer(encoder.n_bits, "n_bits", low=1)
-    if isinstance(encoder.scale, str):
-        check_choice(encoder.scale, "scale", SCALES)
-    else:
-        check_real(encoder.scale, "scale", above=0)
-    if encoder.n_components is not None:
-        check_integer(encoder.n_components, "n_components", low=1)
-    check_real(encoder.tol, "tol", low=0)
-    check_integer(encoder.max_iter, "max_iter", low=1)
+    def _step(self, c: np.ndarray) -> ColumnStep:
+        return OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)

@@ -10,7 +10,7 @@ import nearkin as nk
 from nearkin._check import check_choice
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin.data import VectorFile, open_vectors, read_column
-from nearkin.data.formats.rows import array_rows
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.embedding import saved_towers
 from nearkin.export.source import Source
 from nearkin.pipeline.folder import RUN, read_record

@@ -16,7 +16,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.quantization.rows import TrainingRows
+from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured

@@ -5,7 +5,7 @@ import numpy as np
 
 from nearkin._faiss import METRIC_TYPES
 from nearkin.linalg.steady import nearest
-from nearkin.quantization.rows import calming_scale
+from nearkin.quantization.training_rows import calming_scale
 
 MAX_BITS = 16  # of one code, FAISS's own limit
 _WIDE = 16  # columns of a subspace from which FAISS's encoder forms products of all rows

@@ -18,6 +18,7 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._deprecation import accepts_old
+from nearkin._distributed import Group
 from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._faiss_padding import clear_padding
 from nearkin._persistence import Source, load_estimator, save_estimator
@@ -32,10 +33,10 @@ from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
 from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.rows import TrainingRows, prepare, warn_of
 from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
 from nearkin.quantization.training import Plan, learn
+from nearkin.quantization.training_rows import TrainingRows, prepare, warn_of
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
@@ -171,11 +172,12 @@ class ProductQuantizer(ReconstructingTransformer):
         if not hasattr(self, "codebooks_"):
             self.fit(X, y)
             self._running = self._start_running()
-            self._running.absorb(self._usual_residuals(X, warn=False), self._square_rotation(), self.codebooks_)
+            rows, group = self._usual_residuals(X, warn=False)
+            self._running.absorb(rows, self._square_rotation(), self.codebooks_, group)
             return self
-        rows = self._usual_residuals(X)
+        rows, group = self._usual_residuals(X)
         self._running = self._running or self._start_running()
-        rotation, self.codebooks_ = self._running.update(rows, self._square_rotation(), self.codebooks_)
+        rotation, self.codebooks_ = self._running.update(rows, self._square_rotation(), self.codebooks_, group)
         self.rotation_ = rotation[: self.n_features_in_]
         return self
 
@@ -292,8 +294,8 @@ class ProductQuantizer(ReconstructingTransformer):
         update = make_update(self.rotation or "none", M * width, "exact", self.n_blocks or _STREAM_BLOCKS, generator)
         return RunningFit(update, self.horizon or 64 * K, ClusterSums(M, K, M * width))
 
-    def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> np.ndarray:
-        """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded to d'."""
+    def _usual_residuals(self, X: ArrayLike, *, warn: bool = True) -> tuple[np.ndarray, Group]:
+        """What is learned of a batch X (b, d): without far rows, less the coarse centroids, padded; and its group."""
         X, shard = training_rows(self, X, reset=False)
         X = check_magnitude(X).astype(np.float32)
         where = TrainingRows(X, shard).extent()
@@ -303,7 +305,7 @@ class ProductQuantizer(ReconstructingTransformer):
         X = X[~far] if far.any() else X
         if self.coarse_centroids_ is not None:
             X = self._coarse_quantizer().residuals(X)
-        return np.pad(X, ((0, 0), (0, self._padding)))
+        return np.pad(X, ((0, 0), (0, self._padding))), shard.group
 
     def _square_rotation(self) -> np.ndarray:
         """`rotation_` (d, d') with the rows that padded columns are turned by: (d', d')."""

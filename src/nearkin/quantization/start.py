@@ -17,7 +17,7 @@ from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
-from nearkin.quantization.rows import TrainingRows
+from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")

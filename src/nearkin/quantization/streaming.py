@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearkin._distributed import current
+from nearkin._distributed import ALONE, Group
 from nearkin.quantization.codebooks import ClusterSums, Update, assign
 
 DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
@@ -21,16 +21,18 @@ class RunningFit:
         self._horizon = horizon
         self._sums = sums
 
-    def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> None:
-        """Add a batch X (b, d) to the averages under the present rotation and codebooks."""
+    def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE) -> None:
+        """Add a batch X (b, d), each process its own, to the averages under the present rotation and codebooks."""
         codes = assign(X @ rotation, codebooks)
         batch = ClusterSums(self._sums.n_subspaces, self._sums.n_centroids, self._sums.d).update(X, codes)
-        rows = current().merge(batch).counts[0].sum()
+        rows = group.merge(batch).counts[0].sum()
         self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
 
-    def update(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def update(
+        self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""
-        self.absorb(X, rotation, codebooks)
+        self.absorb(X, rotation, codebooks, group)
         return self.improve(rotation)
 
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

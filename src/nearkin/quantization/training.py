@@ -12,8 +12,8 @@ from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import State, kmeans, make_room, refine
 from nearkin.quantization.rotation import make_update
-from nearkin.quantization.rows import Prepared, TrainingRows
 from nearkin.quantization.start import Space, start_rotation
+from nearkin.quantization.training_rows import Prepared, TrainingRows
 from nearkin.statistics import Mean, SquaredNorm
 
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,

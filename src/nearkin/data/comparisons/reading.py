@@ -61,7 +61,7 @@ def read_comparisons(
     """
     form = None if form == "ordered" else form
     _check.check_choice(form, "form", (None, *READ_FORMS))
-    table = read_table(path, header=header, delimiter=delimiter)
+    table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
     roles = assign_roles(table, {"anchor": anchor, "near": near, "far": far, "response": response}, form)

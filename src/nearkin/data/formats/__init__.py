@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
+from nearkin.data.formats.file_rows import FileRows as FileRows
+from nearkin.data.formats.file_rows import guarded_rows
 from nearkin.data.formats.npy import open_npy
 from nearkin.data.formats.npz import open_npz
 from nearkin.data.formats.parquet import open_parquet
-from nearkin.data.formats.rows import FileRows as FileRows
-from nearkin.data.formats.rows import guarded_rows
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
 from nearkin.data.locator import PACKED, Locator, unpack_first

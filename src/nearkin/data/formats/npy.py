@@ -6,7 +6,7 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from nearkin.data.formats.rows import FileRows, check_dtype, check_layout, mapped_rows
+from nearkin.data.formats.file_rows import FileRows, check_dtype, check_layout, mapped_rows
 from nearkin.data.locator import Locator
 
 Header = tuple[tuple[int, ...], bool, np.dtype]

@@ -8,8 +8,8 @@ from typing import IO
 
 import numpy as np
 
+from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 from nearkin.data.formats.npy import Header, check_size, read_header
-from nearkin.data.formats.rows import FileRows, check_layout, streamed_rows
 from nearkin.data.locator import Locator
 
 _METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # at most so many bytes out of one: deflate's limit

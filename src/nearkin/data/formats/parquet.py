@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.formats.rows import FileRows, check_layout, streamed_rows
+from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
 from nearkin.data.frames import frame_columns
 from nearkin.data.locator import Locator
 from nearkin.data.row_ids import choose_ids, understood

@@ -7,7 +7,7 @@ import numpy as np
 
 from nearkin.data.column import as_text, text_column
 from nearkin.data.delimited import EXCEL_MARK
-from nearkin.data.formats.rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
+from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
 from nearkin.data.formats.text_layout import Layout, is_whole, layout_of, looks_counted
 from nearkin.data.locator import Locator
 from nearkin.data.row_ids import understood

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
 from nearkin._deprecation import renamed
+from nearkin._distributed import current
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._storage import one_version, saving_folder
@@ -308,7 +309,9 @@ class OrdinalEmbedding(BaseEstimator):
     def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
         """These comparisons, made ready for the solver."""
         options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
-        return Task(comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng)
+        return Task(
+            comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng, current()
+        )
 
     def _generator(self) -> np.random.Generator:
         """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""

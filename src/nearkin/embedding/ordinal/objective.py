@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nearkin import _check
-from nearkin._distributed import Group, current
+from nearkin._distributed import ALONE, Group
 from nearkin.embedding.ordinal import kernels
 from nearkin.embedding.ordinal.losses import OrdinalLoss
 from nearkin.records import as_indices
@@ -59,6 +59,7 @@ class OrdinalObjective:
     loss: OrdinalLoss
     weights: np.ndarray | None = None
     dtype: type = np.float32
+    group: Group = ALONE
     _position: int = field(default=0, init=False)  # where the next SVRG pass goes on
 
     def __post_init__(self) -> None:
@@ -131,9 +132,8 @@ class OrdinalObjective:
 
     def _share(self) -> tuple[np.ndarray, np.ndarray, Group]:
         """The terms that fall to this process, and their weights."""
-        group = current()
-        rows = slice(*group.share(self.n_terms))
-        return self.indices[rows], self._weights[rows], group
+        rows = slice(*self.group.share(self.n_terms))
+        return self.indices[rows], self._weights[rows], self.group
 
     def check_points(self, *points: np.ndarray) -> None:
         """ValueError if points are not blocks (n, c, 4): the kernels do not look."""

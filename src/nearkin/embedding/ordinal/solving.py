@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearkin import _check
+from nearkin._distributed import ALONE, Group
 from nearkin._types import Fields
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.choices import ChoiceObjective
@@ -80,6 +81,7 @@ class Task:
         solver: str,
         options: Fields,
         rng: np.random.Generator,
+        group: Group = ALONE,
     ) -> None:
         if comparisons.events is not None and loss.has_model:
             solver = _solver_of_choices(solver)
@@ -98,7 +100,7 @@ class Task:
         order = rng.permutation(len(comparisons))
         weights = None if weights is None else weights[order]
         self._dtype = np.float64 if solver == "l-bfgs" else np.float32  # L-BFGS' line search needs the digits
-        self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype)
+        self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
         plain = solver == "svrg" and options["step"] is None
         if plain and isinstance(self._solver, SVRG):  # 1 suits most data, where single terms bear it
             longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)

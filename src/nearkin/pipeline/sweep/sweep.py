@@ -10,7 +10,7 @@ from nearkin._check import check_choice, check_integer, check_real, check_vector
 from nearkin._types import ArrayLike, Record
 from nearkin._words import counted
 from nearkin.data import VectorFile
-from nearkin.data.formats.rows import array_rows
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors
