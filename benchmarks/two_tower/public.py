@@ -19,7 +19,7 @@ from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
 from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, sparse_ease
 from benchmarks.two_tower.peers import fit_peer
-from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
+from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival, judged_by
 from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
 
@@ -33,7 +33,14 @@ LISTS: dict[str, Callable] = {
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
-TEMPERATURES = {"gowalla": (0.12, 0.12), "ml100k": (0.3, 0.2)}  # with a bias and without
+TEMPERATURES = {"gowalla": {0.5: 0.12, 0.0: 0.12}, "ml100k": {0.5: 0.3, 0.0: 0.2}}  # by the power of the bias
+TRIED = (0.08, 0.12, 0.16, 0.2, 0.3)
+SOFTMAXES: dict[str, tuple[int, dict[str, float]]] = {
+    "CosineSoftmax, no bias, k = 64": (64, {"bias_power": 0.0}),
+    "CosineSoftmax, k = 64": (64, {}),
+    "CosineSoftmax, walk 0.3, k = 64": (64, {"walk": 0.3}),
+    "CosineSoftmax, k = 128": (128, {}),
+}
 FITS = {
     "all pairs, k = 64": (64, "all-pairs"),
     "all pairs with powers, k = 64": (64, POWERS),
@@ -57,11 +64,24 @@ Keep = Callable[[dict[str, dict[str, Any]]], None]
 
 
 def read_public(name: str, folder: Path, seed: int) -> Parts:
-    """gowalla by its own split, other sets with a random tenth of the pairs as the test."""
-    if name == "gowalla":
-        return nk.data.split_given(nk.read_interactions(folder / "gowalla.npz"), fit_validation=True)
+    """NAME.npz, or NAME/train.txt and test.txt as LightGCN has them, by their split; ml100k with a random tenth."""
+    if (folder / name / "train.txt").exists():
+        return nk.data.split_given(_read_lists(folder / name), fit_validation=True)
+    if name != "ml100k":
+        return nk.data.split_given(nk.read_interactions(folder / f"{name}.npz"), fit_validation=True)
     pairs = nk.read_interactions(folder / f"{name}.npz", min_weight=4)
     return nk.data.split_random(replace(pairs, split=None), valid=0, test=0.1, random_state=seed)
+
+
+def _read_lists(folder: Path) -> nk.Interactions:
+    """The pairs of train.txt and test.txt, whose lines are a left and its rights: "0 17 4 301"."""
+    entries = []
+    for split, name in ((0, "train.txt"), (2, "test.txt")):
+        for line in (folder / name).read_text().splitlines():
+            left, *rights = map(int, line.split() or ["-1"])
+            entries += [(left, right, split) for right in rights]
+    left, right, split = np.array(entries).T
+    return nk.Interactions.from_pairs(left, right, split=split)
 
 
 def public(
@@ -98,9 +118,11 @@ def _ways(name: str, folder: Path, seconds: float, python: Path | None) -> Itera
     """The rows of the table; what a rival chooses, it chooses once, for the first seed."""
     for label, lists in LISTS.items():
         yield label, _listing(lists)
-    for label, (k, loss) in (FITS | _softmaxes(*TEMPERATURES.get(name, (0.2, 0.2)))).items():
-        yield label, _fitting(k, loss)
     inner = _Once(lambda: nk.data.split_random(read_public(name, folder, 0).train, valid=0.1, test=0, random_state=0))
+    for label, (k, loss) in FITS.items():
+        yield label, _fitting(k, loss)
+    for label, (k, options) in SOFTMAXES.items():
+        yield label, _softmax(k, name, inner, options)
     yield "EASE, dense or sparse", _easing(inner)
     for label in RIVALS:
         yield label, _sampling(label, inner, EPOCHS.get(name, 50))
@@ -138,6 +160,28 @@ def _fitting(k: int, loss: Any) -> Way:
         return Found(time.process_time() - start, tables=(model.left_embeddings_, model.right_embeddings_))
 
     return way
+
+
+def _softmax(k: int, name: str, inner: _Once, options: dict[str, float]) -> Way:
+    """The temperature as it was chosen for the sets at hand, by the validation pairs for another one."""
+    given = TEMPERATURES.get(name, {}).get(options.get("bias_power", 0.5))
+    temperature = _Once(lambda: given or _chosen_temperature(inner(), options))
+
+    def way(parts: Parts, seed: int) -> Found:
+        loss = CosineSoftmax(temperature=temperature(), **options)
+        found = _fitting(k, loss)(parts, seed)
+        return replace(found, settings={"temperature": temperature()})
+
+    return way
+
+
+def _chosen_temperature(inner: Parts, options: dict[str, float]) -> float:
+    """The one of largest NDCG@20 of the validation pairs of a few lefts, with 64 numbers a row."""
+    check, judged = judged_by(inner), {}
+    for temperature in TRIED:
+        fitted = _fitting(64, CosineSoftmax(temperature=temperature, **options))(inner, 0).tables
+        judged[temperature] = 0.0 if fitted is None else check(*fitted)
+    return max(judged, key=lambda temperature: judged[temperature])
 
 
 def _easing(inner: _Once) -> Way:
@@ -178,12 +222,3 @@ def _walking(seconds: float) -> Way:
         return Found(used, tables=(P, Q), settings={"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs})
 
     return way
-
-
-def _softmaxes(temperature: float, without: float) -> dict[str, tuple[int, CosineSoftmax]]:
-    return {
-        "CosineSoftmax, no bias, k = 64": (64, CosineSoftmax(temperature=without, bias_power=0.0)),
-        "CosineSoftmax, k = 64": (64, CosineSoftmax(temperature=temperature)),
-        "CosineSoftmax, walk 0.3, k = 64": (64, CosineSoftmax(temperature=temperature, walk=0.3)),
-        "CosineSoftmax, k = 256": (256, CosineSoftmax(temperature=temperature)),
-    }

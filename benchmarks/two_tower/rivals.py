@@ -98,7 +98,7 @@ class Rival:
     rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2)
 
 
-_TEMPERATURES = {"temperature": (0.08, 0.12, 0.2)}
+_TEMPERATURES = {"temperature": (0.08, 0.12, 0.2, 0.3)}
 RIVALS = {
     "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, _TEMPERATURES),
     "softmax on cosines, uniform negatives": Rival(uniform_softmax, True, _TEMPERATURES),

@@ -7,6 +7,7 @@
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
     python -m benchmarks two_tower --features      linear and nonlinear towers over the vectors of WordNet's texts
+    python -m benchmarks two_tower --serving       reading a million pairs; recommendations for all of gowalla's users
     python -m benchmarks two_tower --figures       docs/figures from the JSON
 
 Results are merged into benchmarks/results/two_tower.json by set. Seconds are CPU seconds of one thread, the choice of
@@ -34,6 +35,7 @@ from benchmarks.two_tower.peers import run_peer
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import public
 from benchmarks.two_tower.scaling import scaling
+from benchmarks.two_tower.serving import serving
 from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram, SubBlocks
@@ -135,7 +137,8 @@ def main() -> None:
     options.add_argument("--protocol", choices=["public"], help="validation pairs are fitted, as in published tables")
     options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
     options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
-    for flag in ("scaling", "cold", "features", "figures"):
+    options.add_argument("--after", action="store_true", help="with --bytes: compressed after training only")
+    for flag in ("scaling", "cold", "features", "serving", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
     limit_threads(options.threads)
@@ -163,7 +166,7 @@ def main() -> None:
                 rows.update(found)
                 save("two_tower", results, threads=options.threads)
 
-            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, keep_size)
+            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, not options.after, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
     elif options.features:
@@ -173,6 +176,8 @@ def main() -> None:
             save("two_tower", results, threads=options.threads)
 
         features(options, keep_way)
+    elif options.serving:
+        results["serving"] = serving(options.data)
     elif options.cold:
         results["cold"] = cold(options)
     elif not options.figures:

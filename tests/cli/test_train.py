@@ -34,6 +34,13 @@ def test_the_record_says_how_well_it_answers(trained: tuple[Path, dict]) -> None
     assert (record["left"], record["vectors"], record["bytes_per_vector"]) == (150, 120, 2)
 
 
+def test_recall_and_ndcg_at_20_are_printed(table: Path, tmp_path: Path) -> None:
+    text = run("train", table, "--bytes", 2, "--dim", 8, "--loss", "cosine-softmax", "--out", tmp_path / "idx").output
+    assert "recall@20" in text
+    assert "ndcg@20" in text
+    assert "recall@20" in (tmp_path / "idx" / "report.html").read_text()
+
+
 def test_search_by_left_id_leaves_out_what_is_known(table: Path, trained: tuple[Path, dict]) -> None:
     out, _ = trained
     hits = run_json("search", out, "--left-id", "u7", "-k", 5)["hits"][0]["ids"]

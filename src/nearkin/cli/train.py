@@ -29,7 +29,7 @@ def train(
     header: Header = None,
     delimiter: Delimiter = None,
     loss: Annotated[
-        str, typer.Option(help="all-pairs (block by block, the best we measured), in-batch-softmax, in-batch-hinge.")
+        str, typer.Option(help="all-pairs or cosine-softmax (both block by block), in-batch-softmax, in-batch-hinge.")
     ] = "all-pairs",
     holdout: Annotated[
         float, typer.Option(help="Share of the pairs that judges, where there is no split; 0 for none.", min=0, max=0.5)

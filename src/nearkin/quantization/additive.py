@@ -19,8 +19,8 @@ of 300 columns, 15 bytes, 7,500 rows learned from .63 and .77, others .51 and .5
 Coding and refitting stop at a poor local optimum. Codebooks are therefore refitted to rows with noise, as large as the
 error at first and none in the last round (SR-D of Martinez, Zakhmi, Hoos & Little 2018, LSQ++, which moves the rows
 by their own spread; at the size of the error fewer rounds are needed). Where centroids are nearly as many as rows the
-error of those rows says nothing of the noise, and the rounds lead away: kept is the start, refitted once, or the end of
-the rounds, whichever codes the rows better.
+error of those rows says nothing of the noise, and the rounds lead away: the start, refitted once, is kept if it codes
+the rows better by more than a tenth. At equal error of those rows the rounds' codebooks code others better.
 """
 
 import faiss
@@ -31,7 +31,8 @@ from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.principal import principal_axes, reached
 
 TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
-START_BEAM = 5  # of the start and of the codes that the last refit is to
+START_BEAM = 5  # of the start
+_CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
 SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _SWEEPS = 4  # Gauss-Seidel sweeps over the codebooks for one refit
 _TABLES = 4096  # centroids in all up to which FAISS's search by inner products of all pairs pays
@@ -41,11 +42,19 @@ _LEAST = 1e-3  # of the error's variance: what a codebook may explain along an a
 
 
 def learn(
-    X: np.ndarray, n_codebooks: int, n_centroids: int, rounds: int, seed: int, callback: Callback = ignore
+    X: np.ndarray,
+    n_codebooks: int,
+    n_centroids: int,
+    rounds: int,
+    seed: int,
+    beam_size: int = START_BEAM,
+    callback: Callback = ignore,
 ) -> np.ndarray:
     """Codebooks (M, K, w) float32 of centred rows X (n, w) float32: a start, then `rounds` of coding and refitting.
 
-    `callback(round, record)` hears the distortion of each round before its refit.
+    The codebooks kept are those of the rows' codes by `beam_size`, by which rows are to be coded: with wider beams
+    than these even rows that were learned from get codes that keep fewer neighbours. `callback(round, record)` hears
+    the distortion of each round before its refit.
     """
     axes, variances = principal_axes(X)
     active = reached(variances, n_codebooks * _bits(n_centroids), _REACH)
@@ -54,16 +63,16 @@ def learn(
     codebooks, generator = start(Z, n_codebooks, n_centroids, seed), np.random.default_rng(seed)
     ends: list[tuple[float, np.ndarray]] = []
     for index in range(rounds):
-        codes = encode(Z, codebooks, beam(index, rounds))
+        codes = encode(Z, codebooks, beam_size if at_an_end(index, rounds) else TRAIN_BEAM)
         error = float(np.square(Z - decode(codes, codebooks), dtype=np.float64).sum(axis=1).mean())
         error += float(variances[active:].sum())
         callback(index + 1, {"objective": error, "distortion": error, "total": rounds})
         if at_an_end(index, rounds):
-            ends.append(settled(X, codes, codebooks))
+            ends.append(settled(X, codes, codebooks, beam_size))
         if index + 1 < rounds:
             noisy = relaxed(Z, codes, codebooks, (index + 1) / rounds, generator)
             codebooks = refit(noisy, codes, codebooks, SHRINK)
-    codebooks = min(ends, key=lambda end: end[0])[1] if ends else codebooks
+    codebooks = ends[0 if first_is_better(ends[0][0], ends[-1][0]) else -1][1] if ends else codebooks
     return codebooks @ axes[:, : codebooks.shape[2]].T
 
 
@@ -72,20 +81,21 @@ def at_an_end(index: int, rounds: int) -> bool:
     return index in (0, rounds - 1)
 
 
-def beam(index: int, rounds: int) -> int:
-    """Sums kept while rows are coded in round `index`: codes that the codebooks kept are refitted to are the best."""
-    return START_BEAM if at_an_end(index, rounds) else TRAIN_BEAM
+def first_is_better(first: float, last: float) -> bool:
+    """Whether the start, refitted, is kept: by the errors that the first and the last round end in."""
+    return last > _CLEARLY * first
 
 
-def settled(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray) -> tuple[float, np.ndarray]:
-    """The error of rows X (n, w) by codebooks (M, K, w) refitted to them without shrinking, and those codebooks.
+def settled(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, beam_size: int) -> tuple[float, np.ndarray]:
+    """Codebooks (M, K, w) refitted to rows X (n, w) without shrinking, and the rows' error, coded anew by `beam_size`.
 
     `codebooks` may have fewer columns than X.
     """
     wide = np.zeros((*codebooks.shape[:2], X.shape[1]), np.float32)
     wide[:, :, : codebooks.shape[2]] = codebooks
     wide = refit(X, codes, wide, 0)
-    return float(np.square(X - decode(codes, wide), dtype=np.float64).sum(axis=1).mean()), wide
+    left = X - decode(encode(X, wide, beam_size), wide)
+    return float(np.square(left, dtype=np.float64).sum(axis=1).mean()), wide
 
 
 def start(X: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> np.ndarray:

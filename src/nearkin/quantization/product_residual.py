@@ -72,11 +72,12 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         for index in range(self.max_iter):
             decoded, error, end = [], 0.0, []
             for m, Z in self._parts(X @ R):
-                codes = additive.encode(Z, books[m], additive.beam(index, self.max_iter))
+                end_here = additive.at_an_end(index, self.max_iter)
+                codes = additive.encode(Z, books[m], self.beam_size if end_here else additive.TRAIN_BEAM)
                 error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
                 axes = principal_axes(Z)[0]
-                if additive.at_an_end(index, self.max_iter):
-                    end.append(additive.settled(Z, codes, books[m]))
+                if end_here:
+                    end.append(additive.settled(Z, codes, books[m], self.beam_size))
                 books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, additive.SHRINK) @ axes.T
                 decoded.append(additive.decode(codes, books[m]))
             if end:
@@ -84,7 +85,9 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
             if turns:
                 R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
             callback(index + 1, {"objective": error, "distortion": error, "total": self.max_iter})
-        return min(ends, key=lambda found: found[0])[1:] if ends else (R, np.stack(books))
+        if not ends:
+            return R, np.stack(books)
+        return ends[0 if additive.first_is_better(ends[0][0], ends[-1][0]) else -1][1:]
 
     def _parts(self, Z: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Number and columns of each part of rotated rows Z (n, d')."""

@@ -60,7 +60,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
 
     def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
         check_integer(self.n_codebooks, "n_codebooks", low=1)
-        codebooks = learn(X, self.n_codebooks, self.n_centroids, self.max_iter, seed, callback)
+        codebooks = learn(X, self.n_codebooks, self.n_centroids, self.max_iter, seed, self.beam_size, callback)
         return np.eye(X.shape[1], dtype=np.float32), codebooks[None]
 
     @classmethod

@@ -9,7 +9,19 @@ from sklearn.base import clone
 from torch import Tensor, nn
 
 import nearkin as nk
-from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, InBatchSoftmax, Indexed, Joint, SOGram, Tower
+from nearkin.embedding import (
+    ALS,
+    LBFGS,
+    Adam,
+    AllPairs,
+    CosineSoftmax,
+    InBatchSoftmax,
+    Indexed,
+    Joint,
+    SOGram,
+    SphereSweeps,
+    Tower,
+)
 from nearkin.embedding.two_tower.choice import choose
 from nearkin.quantization import IndexingLayer
 
@@ -42,6 +54,13 @@ def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:
     assert isinstance(solver_of(index=IndexingLayer(8, 2, 16, 4)), Adam), "coarse cells cannot be learned by blocks"
     assert isinstance(solver_of(index=IndexingLayer(8, 2, 16), pairs=FEATURED), Adam)
     assert isinstance(solver_of(InBatchSoftmax()), Adam)
+    assert isinstance(solver_of(CosineSoftmax()), SphereSweeps)
+    assert isinstance(solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16)), Joint)
+    assert isinstance(solver_of(CosineSoftmax(), Joint(max_iter=10), index=IndexingLayer(8, 2, 16)), Joint)
+    with pytest.raises(ValueError, match="without coarse cells"):
+        solver_of(CosineSoftmax(), index=IndexingLayer(8, 2, 16, 4))
+    with pytest.raises(ValueError, match="cannot train through an index"):
+        solver_of(CosineSoftmax(), SphereSweeps(), index=IndexingLayer(8, 2, 16))
 
 
 def test_constructors_have_at_most_ten_parameters_and_clone() -> None:

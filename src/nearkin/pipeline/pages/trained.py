@@ -14,7 +14,7 @@ from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, table
 
 _MADE = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
-_SHOWN = ("recall@10", "recall@100", "precision@100", "ndcg@100")
+_SHOWN = ("recall@20", "ndcg@20", "recall@100", "precision@100", "ndcg@100")  # those that the run has
 
 
 def trained_page(folder: Path) -> Page:
@@ -39,13 +39,16 @@ def _quality(run: Record) -> Section | None:
     quality = run["quality"]
     if not quality:
         return None
-    rows = [[name, *(values[key] for key in _SHOWN)] for name, values in quality.items()]
+    shown = [key for key in _SHOWN if all(key in values for values in quality.values())]
+    rows = [[name, *(values[key] for key in shown)] for name, values in quality.items()]
     exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
     lead = "Pairs held out from training, pairs of training left out of the rankings."
     if exact > after:
         share = (learned - after) / (exact - after)
         lead += f" Of the NDCG@100 that compression after training loses, learning together wins back {share:.0%}."
-    return Section("Answers", table(["search", *_SHOWN], rows, formats=dict.fromkeys(range(1, 5), ".4f")), lead)
+    return Section(
+        "Answers", table(["search", *shown], rows, formats=dict.fromkeys(range(1, 1 + len(shown)), ".4f")), lead
+    )
 
 
 def _learning(run: Record) -> Section | None:
