@@ -58,3 +58,16 @@ def test_names_are_no_mathematics() -> None:
     ax = plot_against_bytes({"$x_{": {8: 0.9, 2: 0.5}}, "$y_{", reference=("$z_{", 1.0))
     svg = to_svg(ax, "f")
     assert all(name in svg for name in ("$x_{", "$y_{", "$z_{"))
+
+
+def test_a_narrow_range_is_written_out() -> None:
+    """Before, the axis read 0.0060 to 0.0085 under a small "+3.7191e2"."""
+    ax = plot_convergence({"a": [371.9187, 371.916]}, new_axes())
+    svg = to_svg(ax, "f")
+    assert ">371.916" in svg
+    assert "+3.719" not in svg
+
+
+def test_a_wide_picture_is_marked_so_that_a_phone_scrolls_it() -> None:
+    assert 'class="wide"' in to_svg(plot_convergence({"a": [2, 1]}, new_axes(7.0, 3.0)), "f")
+    assert 'class="wide"' not in to_svg(plot_convergence({"a": [2, 1]}), "f")

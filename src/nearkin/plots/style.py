@@ -20,6 +20,7 @@ INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
+_WIDE = 400  # points, from which a picture scrolls on a phone in place of shrinking
 _VARIABLE = {INK: "--ink", FAINT: "--faint", GRID: "--line"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
 _SVG: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -30,6 +31,7 @@ _SVG: dict[Any, Any] = {
 def new_axes(width: float = 4.4, height: float = 3.0) -> Axes:
     """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
+    ax.ticklabel_format(useOffset=False)  # 371.9187, not .0087 under "+3.7191e2"
     return dress(ax)
 
 
@@ -118,6 +120,9 @@ def for_page(svg: str, name: str) -> str:
     svg = re.sub(
         r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1
     )
+    drawn = re.search(r'viewBox="0 0 ([\d.]+)', svg)
+    if drawn is not None and float(drawn[1]) > _WIDE:
+        svg = svg.replace("<svg", '<svg class="wide"', 1)
     svg = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", svg)  # the page's own typeface
     for colour, variable in _VARIABLE.items():
         svg = svg.replace(colour, f"var({variable}, {colour})")
