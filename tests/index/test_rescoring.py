@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from nearkin.index.rescoring import KeptVectors
+from nearkin.index.rescoring import KeptVectors, normalised, rescore
 
 PROGRAM = """
 import os, sys
@@ -45,3 +45,22 @@ def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
     kept = KeptVectors([np.asfortranarray(X[:30], np.float32), X[30:]])
     kept.save(tmp_path / "vectors.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "vectors.npy"), X.astype(np.float32))
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts):
+    """In one array in memory FAISS reads the rows where they lie; of several blocks they are gathered first."""
+    X, Q = (rng.normal(size=(n, 7)).astype(np.float32) for n in (90, 300))
+    Q = normalised(Q) if metric == "cosine" else Q
+    candidates = rng.permuted(np.tile(np.arange(90), (300, 1)), axis=1)[:, :12]
+    candidates[:, -1] = -1
+    kept = KeptVectors(np.split(X, parts))
+    rows = (normalised(X) if metric == "cosine" else X)[candidates].astype(float)
+    exact = ((rows - Q[:, None]) ** 2).sum(-1) if metric == "l2" else -np.einsum("qcd,qd->qc", rows, Q)
+    exact[:, -1] = np.inf
+    scores, found = rescore(Q, candidates, kept, 5, metric)
+    order = np.argsort(exact, axis=1)[:, :5]
+    assert np.array_equal(found, np.take_along_axis(candidates, order, 1))
+    wanted = np.take_along_axis(exact, order, 1)
+    np.testing.assert_allclose(scores, wanted if metric == "l2" else -wanted, rtol=1e-5, atol=1e-5)

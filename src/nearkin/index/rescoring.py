@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import faiss
 import numpy as np
 
 from nearkin._check import check_instance
@@ -58,6 +59,13 @@ class KeptVectors:
             raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
         return out.reshape(*positions.shape, -1)
 
+    def in_memory(self) -> np.ndarray | None:
+        """All rows (n, d) as one float32 array in memory, None where they are not."""
+        if self.order is None and len(self.blocks) == 1 and isinstance(self.blocks[0], np.ndarray):
+            block = self.blocks[0]
+            return block if block.dtype == np.float32 and block.flags.c_contiguous else None
+        return None
+
     def save(self, path: Path) -> None:
         """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
         width = self.blocks[0].shape[1] if self.blocks else 0
@@ -92,18 +100,29 @@ def rescore(
     normalised here). Candidates of -1 (none) sort last. Equal scores keep the order of the codes.
     """
     scores = np.empty(candidates.shape, np.float32)
+    whole = kept.in_memory() if metric != "cosine" else None
     for first in range(0, len(Q), _QUERIES):
         some = slice(first, first + _QUERIES)
-        rows = kept.rows(np.maximum(candidates[some], 0))  # (q, c, d)
-        if metric == "l2":
-            scores[some] = ((rows - Q[some, None]) ** 2).sum(axis=-1)
-        else:
+        numbers, rows = np.maximum(candidates[some], 0), whole
+        if rows is None:
+            rows = kept.rows(numbers.ravel())
             rows = normalised(rows) if metric == "cosine" else rows
-            scores[some] = np.einsum("qcd,qd->qc", rows, Q[some])
+            numbers = np.arange(numbers.size).reshape(numbers.shape)
+        scores[some] = _scores(Q[some], rows, numbers, metric)
     worst = np.float32(np.inf if metric == "l2" else -np.inf)
     scores[candidates < 0] = worst
     order = np.argsort(scores if metric == "l2" else -scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
+
+
+def _scores(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, metric: str) -> np.ndarray:
+    """Squared distances, or inner products, of queries (q, d) to the rows (n, d) that `numbers` (q, c) names."""
+    queries, ids = np.ascontiguousarray(Q, np.float32), np.ascontiguousarray(numbers, np.int64)
+    scores = np.empty(ids.shape, np.float32)
+    measure = faiss.fvec_L2sqr_by_idx if metric == "l2" else faiss.fvec_inner_products_by_idx
+    out, asked, of, which = (faiss.swig_ptr(array) for array in (scores, queries, rows, ids))
+    measure(out, asked, of, which, queries.shape[1], *ids.shape)
+    return scores
 
 
 def normalised(X: ArrayLike) -> np.ndarray:
