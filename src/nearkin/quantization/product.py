@@ -68,10 +68,10 @@ class ProductQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    rotation_ (d, d') float32: rows are quantized as `X @ rotation_`; the identity for `rotation=None`. d' = d but where
-        rows are padded, and then its rows are orthonormal.
-    codebooks_ (M, K, d'/M) float32: centroids in the rotated space.
-    coarse_centroids_ (n_lists, d) float32 in the original space, or None.
+    rotation_: (d, d') float32; rows are quantized as `X @ rotation_`; the identity for `rotation=None`. d' = d but
+        where rows are padded, and then its rows are orthonormal.
+    codebooks_: (M, K, d'/M) float32; centroids in the rotated space.
+    coarse_centroids_: (n_lists, d) float32 in the original space, or None.
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
     init_distortion_, init_recall_: what each raced start had reached, empty for a named `init`; recall is the share of
         10 neighbours kept, of held-out rows or of the queries given.
