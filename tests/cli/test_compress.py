@@ -32,6 +32,16 @@ def test_the_table_is_for_people(files: Path, tmp_path: Path) -> None:
     assert "distortion" in result.stdout
 
 
+def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
+    base, options = f"{files}/data.npz:base", ["--bytes", 2, "--method", "best"]
+    result = run("compress", base, *options, "--out", tmp_path / "idx")
+    assert "the code that won" in result.stdout
+    won = nk.Index.load(tmp_path / "idx").quantizer
+    assert type(won).__name__ in result.stdout
+    record = run_json("compress", base, *options, "--out", tmp_path / "again")
+    assert record["code"].startswith(type(won).__name__)
+
+
 def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--out", tmp_path / name)

@@ -179,6 +179,7 @@ def _record(
         "vectors": len(file),
         "dimensions": file.shape[1],
         "metric": index.metric,
+        "code": " ".join(repr(fitted).split()),
         "trained_on": trained_on,
         "bytes_per_vector": index.bytes_per_vector,
         "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
