@@ -72,7 +72,7 @@ def learn(
         if index + 1 < rounds:
             noisy = relaxed(Z, codes, codebooks, (index + 1) / rounds, generator)
             codebooks = refit(noisy, codes, codebooks, SHRINK)
-    codebooks = ends[0 if first_is_better(ends[0][0], ends[-1][0]) else -1][1] if ends else codebooks
+    codebooks = ends[end_kept([error for error, _ in ends])][1] if ends else codebooks
     return codebooks @ axes[:, : codebooks.shape[2]].T
 
 
@@ -81,9 +81,9 @@ def at_an_end(index: int, rounds: int) -> bool:
     return index in (0, rounds - 1)
 
 
-def first_is_better(first: float, last: float) -> bool:
-    """Whether the start, refitted, is kept: by the errors that the first and the last round end in."""
-    return last > _CLEARLY * first
+def end_kept(errors: list[float]) -> int:
+    """Which of the ends is kept, by their errors: the last, but 0, the start refitted, where the rounds led away."""
+    return 0 if errors[-1] > _CLEARLY * errors[0] else len(errors) - 1
 
 
 def settled(X: np.ndarray, codes: np.ndarray, codebooks: np.ndarray, beam_size: int) -> tuple[float, np.ndarray]:

@@ -70,24 +70,25 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         books = [additive.start(Z, self.n_codebooks, K, seed + m) for m, Z in self._parts(X @ R)]
         ends: list[tuple[float, np.ndarray, np.ndarray]] = []
         for index in range(self.max_iter):
+            at_an_end, goes_on = additive.at_an_end(index, self.max_iter), index + 1 < self.max_iter
             decoded, error, end = [], 0.0, []
             for m, Z in self._parts(X @ R):
-                end_here = additive.at_an_end(index, self.max_iter)
-                codes = additive.encode(Z, books[m], self.beam_size if end_here else additive.TRAIN_BEAM)
+                codes = additive.encode(Z, books[m], self.beam_size if at_an_end else additive.TRAIN_BEAM)
                 error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
-                axes = principal_axes(Z)[0]
-                if end_here:
+                if at_an_end:
                     end.append(additive.settled(Z, codes, books[m], self.beam_size))
-                books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, additive.SHRINK) @ axes.T
-                decoded.append(additive.decode(codes, books[m]))
-            if end:
+                if goes_on:
+                    axes = principal_axes(Z)[0]
+                    books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, additive.SHRINK) @ axes.T
+                    decoded.append(additive.decode(codes, books[m]))
+            if at_an_end:
                 ends.append((sum(left for left, _ in end), R, np.stack([book for _, book in end])))
-            if turns:
+            if turns and goes_on:
                 R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
             callback(index + 1, {"objective": error, "distortion": error, "total": self.max_iter})
         if not ends:
             return R, np.stack(books)
-        return ends[0 if additive.first_is_better(ends[0][0], ends[-1][0]) else -1][1:]
+        return ends[additive.end_kept([error for error, _, _ in ends])][1:]
 
     def _parts(self, Z: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Number and columns of each part of rotated rows Z (n, d')."""
