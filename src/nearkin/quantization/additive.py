@@ -64,15 +64,11 @@ def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndar
     return faiss.unpack_bitstrings(codes[:n], quantizer.M, bits)
 
 
-def packed(
-    quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centroids: np.ndarray | None = None
-) -> np.ndarray:
-    """Codes (n, bytes) uint8 as FAISS's quantizer stores them, its norms those of the decoded rows plus their
-    `centroids` (n, d') of lists."""
+def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray) -> np.ndarray:
+    """Codes (n, bytes) uint8 as FAISS's quantizer stores them, with the norms of the decoded rows where it has any."""
     numbers = np.ascontiguousarray(numbers, np.int32)
     codes = np.zeros((len(numbers), quantizer.code_size), np.uint8)
-    added = None if centroids is None else faiss.swig_ptr(np.ascontiguousarray(centroids, np.float32))
-    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes), -1, None, added)
+    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
     return codes
 
 

@@ -136,7 +136,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
         lists = CoarseQuantizer(coarse).assign(turned)
         numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
-        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), packed(index.aq, numbers, coarse[lists])])
+        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), packed(index.aq, numbers)])
 
     def _into_codes(self) -> np.ndarray:
         """The matrix (d, d') float64 that leads rows into the space in which codes are chosen."""

@@ -59,7 +59,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     beam_size: int = 5
     norm_bits: int = 0
     max_iter: int = 12
-    smoothing: float = 0.5
+    smoothing: float = 0.75
     ranking: bool = True
     max_points_per_centroid: int = 256
     n_lists: int = 0
