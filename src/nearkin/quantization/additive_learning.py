@@ -96,9 +96,7 @@ def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator)
     return Neighbourhoods.of(X, reached(variances, bits), axes, generator)
 
 
-def _parts(
-    X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, wanted: Sums, seed: int
-) -> list[Part]:
+def _parts(X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, wanted: Sums, seed: int) -> list[Part]:
     width, parts = rotation.shape[1] // wanted.n_splits, []
     between = rotation.T @ near.differences() @ rotation if near is not None and wanted.ranking else None
     for m, Z in enumerate(_split(X @ rotation, wanted.n_splits)):
@@ -108,9 +106,7 @@ def _parts(
     return parts
 
 
-def _drawn(
-    X: np.ndarray, near: Neighbourhoods | None, smoothing: float, generator: np.random.Generator
-) -> np.ndarray:
+def _drawn(X: np.ndarray, near: Neighbourhoods | None, smoothing: float, generator: np.random.Generator) -> np.ndarray:
     """Rows X (n, d), of which a share `smoothing` is replaced by rows drawn between near ones."""
     if near is None or not smoothing:
         return X

@@ -21,7 +21,7 @@ from nearkin.quantization.code_sums import CodeSums
 from nearkin.quantization.principal import principal_axes, reached
 
 TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
-SHARE = 0.5  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
+SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _REACH = 4.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
 _POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square)
