@@ -113,7 +113,9 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
             raise ValueError("observed has no stored entry; it must hold at least one observed pair")
         by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
         columns = ColumnOrder(
-            by_column.indptr.astype(np.int64, copy=False), by_column.indices.astype(np.int32, copy=False), by_column.data
+            by_column.indptr.astype(np.int64, copy=False),
+            by_column.indices.astype(np.int32, copy=False),
+            by_column.data,
         )
         return PairProducts(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns), matrix.data
     if not isinstance(observed, Interactions):

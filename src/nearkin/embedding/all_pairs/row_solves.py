@@ -13,7 +13,6 @@ from nearkin.embedding.all_pairs.pair_losses import Squared
 from nearkin.embedding.all_pairs.products import by_blocks, gathered
 from nearkin.solvers.linesearch import armijo
 
-
 FEW_COLUMNS = 64  # so many are solved exactly as fast as by conjugate gradients
 CG_STEPS = 16
 
