@@ -21,7 +21,7 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.codecs import Coded, Train, find_codec
 from nearkin.quantization.product import ProductQuantizer
 
@@ -214,7 +214,7 @@ class _Judge:
         self.train, self.codec = train, codec
         self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
         self.k = min(_NEIGHBOURS, len(self.rows))
-        self.truth = nearest_rows(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
+        self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Neighbours kept of every second query, from the first or the second on."""
@@ -232,7 +232,7 @@ class _Judge:
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
         found = nearest_rows(Y, Q, self.k)
-        return recall_k_at_k(found, self.truth[part::2], self.k)
+        return self.truth[part].kept(found)
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:

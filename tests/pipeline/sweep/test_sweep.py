@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.sweep import Code, Race, Sweep, Trial, choose, diagnose, sweep, sweep_page
 from nearkin.pipeline.sweep.choose import frontier
 from nearkin.pipeline.sweep.page import html_command
@@ -90,7 +91,7 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
     """Rows are decoded once for the race, where FAISS decodes them for every query: the same neighbours."""
     X, Q = np.load(data[0]), data[1]
     truth = nk.Index.build(X).search(Q, 10)[1]
-    trial = Bench(X, X, Q, truth, "l2", 0).measure(Code(method, 4))
+    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(Code(method, 4))
     index = nk.Index.build(X, nk.pipeline.find_method(method).make(nk.pipeline.CodeSize(4), 0).fit(X))
     assert decodes(index.quantizer, "l2")
     assert trial.mean() == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
