@@ -251,9 +251,15 @@ class BestCode(BaseEstimator):
     random_state: Seed = None
     n_rows: int | None = None
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
-        """The fitted winner of the race on rows X (n, d)."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        queries: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> VectorCodes:
+        """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         del y
-        return best(
-            X, self.n_bytes, None, self.seconds, n_rows=self.n_rows, random_state=self.random_state, callback=callback
-        ).quantizer
+        settings = {"n_rows": self.n_rows, "random_state": self.random_state, "callback": callback}
+        return best(X, self.n_bytes, queries, self.seconds, **settings).quantizer

@@ -123,8 +123,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self, X: np.ndarray, train: Train, generator: np.random.Generator, asked: np.ndarray | None, callback: Callback
     ) -> None:
         """Learn from every start, and keep what keeps most neighbours."""
-        name = self.codec if isinstance(self.codec, str) else ""
-        judge = _Judge(X - self.mean_, train, name, None if asked is None else asked - self.mean_)
+        codec = self.codec if isinstance(self.codec, str) else ""
+        judge = _Judge(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
@@ -134,7 +134,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         self.rotation_ = candidates[self.chosen_]
-        plain = _Judge(X, train, name, asked) if self.center else judge
+        plain = _Judge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(self.rotation_, 1) - plain.recall(starts["none"], 1)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
@@ -206,12 +206,12 @@ class _Judge:
     its code holds beside the signs.
     """
 
-    def __init__(self, X: np.ndarray, train: Train, name: str, asked: np.ndarray | None = None) -> None:
+    def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
             X = np.concatenate([asked, X])
         queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
         half = max(1, (len(X) - queries) // 2)
-        self.train, self.name = train, name
+        self.train, self.codec = train, codec
         self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
         self.k = min(_NEIGHBOURS, len(self.rows))
         self.truth = nearest_rows(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
@@ -224,9 +224,9 @@ class _Judge:
             return 0.0
         Z = self.rows @ R
         Y = coded(Z)
-        if self.name == "sign":
+        if self.codec == "sign":
             Q = coded(Q)
-        elif self.name == "rabitq":  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
+        elif self.codec == "rabitq":  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
             mean = (self.learned_from @ R).mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
