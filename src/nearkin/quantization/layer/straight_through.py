@@ -54,7 +54,7 @@ class StraightThrough(torch.autograd.Function):
         codes = nearest(z, C)
         y = decode(codes, C)
         T = y @ R.T if c is None else torch.addmm(c, y, R.T)
-        ctx.save_for_backward(x, R, y, z, T, codes, c)
+        ctx.save_for_backward(x, R, y, z, T, codes, c)  # pyright: ignore[reportArgumentType]
         ctx.shape, ctx.signal, ctx.turns = C.shape, signal, turns
         ctx.mark_non_differentiable(codes)
         return T, (z - y).square().sum() / max(len(x), 1), codes
