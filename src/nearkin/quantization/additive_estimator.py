@@ -22,7 +22,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.quantization.additive import decode, packed, steady_numbers
 from nearkin.quantization.additive_learning import Sums
-from nearkin.quantization.additive_part import SHARE, lengths
+from nearkin.quantization.additive_part import LOOK_BEAM, SHARE, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 
@@ -32,7 +32,7 @@ NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_nor
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for, `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
+    the largest squared norm that a code may stand for (zeros without `norm_bits`), `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 
     A subclass has `_learn` and the parameters `n_centroids`, `n_lists`, `beam_size`, `norm_bits`,
@@ -65,8 +65,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """What `additive_learning.learn` gives for centred rows X (n, d) float32."""
 
     @abstractmethod
-    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
-        """FAISS's quantizer of these codebooks (splits, M, K, w), without norms."""
+    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
+        """FAISS's quantizer of these codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` hears of every round.
@@ -103,12 +103,17 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        decoded = self._inner().sa_decode(self.encode(X)).astype(np.float64)
-        if self.coarse_centroids_ is not None:  # what FAISS takes the norms of
-            decoded -= self._coarse()[CoarseQuantizer(self.coarse_centroids_).assign(X)]
-        norms = np.square(decoded).sum(axis=1)
-        self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        if self.norm_bits:
+            self.norms_ = self._norm_range(X)
         return self
+
+    def _norm_range(self, X: np.ndarray) -> np.ndarray:
+        """The least and the largest squared norm of what codes of rows X (n, d) stand for, less their lists' middle."""
+        decoded = self._inner().sa_decode(self.encode(X)).astype(np.float64)
+        if self.coarse_centroids_ is not None:  # FAISS takes the norms of what is left of them
+            decoded -= (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
+        norms = np.square(decoded).sum(axis=1)
+        return np.array([norms.min(), norms.max()], np.float32)
 
     def _check_parameters(self) -> None:
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
@@ -132,7 +137,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         Z = rounded_product(X, into)
         if self.coarse_centroids_ is None:
             return packed(index.aq, self._numbers(Z))
-        coarse = self._coarse()
+        coarse = self.coarse_centroids_ @ self.rotation_
         turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
         lists = CoarseQuantizer(coarse).assign(turned)
         numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
@@ -153,7 +158,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         splits, M, _, width = codebooks.shape
         plain = codebooks.copy()
         plain[..., -1] = 0
-        numbers, Z = steady_numbers(self._coder(plain), Z), Z.reshape(-1, splits, width).copy()
+        numbers, Z = steady_numbers(self._coder(plain, LOOK_BEAM), Z), Z.reshape(-1, splits, width).copy()
         for m, (books, turn) in enumerate(zip(codebooks, self.metric_, strict=True)):
             E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
             Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])

@@ -21,6 +21,7 @@ from nearkin.quantization.code_sums import CodeSums
 from nearkin.quantization.principal import principal_axes, reached
 
 TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
+LOOK_BEAM = 2  # by which a row is coded for the first time, to see its error
 SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _REACH = 4.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
@@ -68,7 +69,7 @@ class Part:
         """
         X = Z @ self.turn
         plain = np.ascontiguousarray(self.codebooks[:, :, : X.shape[1]])
-        codes = additive.encode(X, plain, beam)
+        codes = additive.encode(X, plain, min(beam, LOOK_BEAM) if self.column and twice else beam)
         if not self.column:
             return X, codes
         error = self._lengths(X - additive.decode(codes, plain))

@@ -93,20 +93,20 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
             index = faiss.IndexProductResidualQuantizer(splits * width, *shape)  # pyright: ignore[reportCallIssue]
         else:
             index = inverted(faiss.IndexIVFProductResidualQuantizer, lists, *shape)
-        self._fill(index.prq, self.codebooks_)
+        self._fill(index.prq, self.codebooks_, self.beam_size)
         index.prq.norm_min, index.prq.norm_max = map(float, self.norms_)
         index.is_trained = True
         return index
 
-    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
+    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         splits, M, K, width = codebooks.shape
         coder = faiss.ProductResidualQuantizer(splits * width, splits, M, code_bits(K))
-        self._fill(coder, codebooks)
+        self._fill(coder, codebooks, min(self.beam_size, widest or self.beam_size))
         return coder
 
-    def _fill(self, quantizer: faiss.ProductAdditiveQuantizer, codebooks: np.ndarray) -> None:
+    def _fill(self, quantizer: faiss.ProductAdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
         for m, books in enumerate(codebooks):
-            additive.fill(faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)), books, self.beam_size)
+            additive.fill(faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)), books, beam)
         whole = np.concatenate([books.ravel() for books in codebooks])
         faiss.copy_array_to_vector(whole, quantizer.codebooks)
         quantizer.is_trained = True

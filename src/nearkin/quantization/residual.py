@@ -99,8 +99,8 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         index.is_trained = True
         return index
 
-    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
+    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         _, M, K, d = codebooks.shape
         coder = faiss.ResidualQuantizer(d, M, code_bits(K))
-        fill(coder, codebooks[0], self.beam_size)
+        fill(coder, codebooks[0], min(self.beam_size, widest or self.beam_size))
         return coder
