@@ -12,12 +12,15 @@ from nearkin.quantization import best
 _OTHERS = 10**9  # rows of an index that holds hardly any of those learned from, as the problems search others
 
 
-def codecs(n_bytes: int) -> Iterator[tuple[str, Make]]:
-    """Product codes with every default, and what `nk.quantization.best` gives a user; its training holds the race."""
+def codecs(n_bytes: int, others: bool) -> Iterator[tuple[str, Make]]:
+    """Product codes with every default, and what `nk.quantization.best` gives a user; its training holds the race.
+
+    `others`: the rows searched are not those learned from.
+    """
     yield "ours, product", lambda X: _made("ours, product", ProductQuantizer(n_bytes, random_state=0).fit(X))
 
     def raced(X: np.ndarray) -> Made:
-        found = best(X, n_bytes, n_rows=_OTHERS, random_state=0)
+        found = best(X, n_bytes, n_rows=_OTHERS if others else None, random_state=0)
         yield from _made(f"ours, best: {found.table[0]['name']}", found.quantizer)
 
     yield "ours, best", raced

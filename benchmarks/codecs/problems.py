@@ -6,16 +6,26 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
-SETS = ("sift", "mnist", "sentences")
-LEARNED = {"sift": 16_384, "mnist": 8_192, "sentences": 8_192}  # rows; wide ones cost FAISS minutes a codec
-SEARCHED = {"sift": 20_000, "mnist": 10_000, "sentences": 10_000}
+from benchmarks.codecs import words
+
+SETS = ("sift", "mnist", "sentences", "words")
+LEARNED = {
+    "sift": 16_384,
+    "mnist": 8_192,
+    "sentences": 8_192,
+    "words": 10**6,
+}  # rows; wide ones cost FAISS minutes a codec
+SEARCHED = {"sift": 20_000, "mnist": 10_000, "sentences": 10_000, "words": 10**6}
 QUERIES = 1_000
 NEIGHBOURS = 10
 _APART = 16_384  # rows of a set that has no parts of its own from which searched ones are drawn
 
 
 class Problem(NamedTuple):
-    """`learned` (n, d) and `searched` (m, d) share no row; `truth` (q, 10) numbers rows of `searched`."""
+    """`learned` (n, d) and `searched` (m, d) share no row, but for words, where they are the same.
+
+    `truth` (q, 10) numbers rows of `searched`.
+    """
 
     learned: np.ndarray
     searched: np.ndarray
@@ -29,7 +39,8 @@ class Problem(NamedTuple):
 
 def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:
     """SIFT descriptors of three disjoint groups of photos; MNIST's training images, and test images as queries;
-    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries."""
+    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries; word vectors made here,
+    of which those searched are those learned from, and others are queries."""
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
@@ -62,4 +73,8 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             order = np.random.default_rng(0).permutation(len(z["X"]))
             X, Q = z["X"][order], z["Q"]
             return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
+    if name == "words":
+        X = np.load(folder / "words.npy") if (folder / "words.npy").exists() else words.vectors()
+        X = X[np.random.default_rng(0).permutation(len(X))]
+        return X[QUERIES:], X[QUERIES:], X[:QUERIES]
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")
