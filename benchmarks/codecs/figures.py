@@ -22,8 +22,9 @@ _LINES = {"ours, best": "o-", "ours, product": "o:", "FAISS, its best": "s-", "F
 def draw(results: Results) -> Path:
     """A line for each of `leaders`; a size that was not run has no point."""
     found = measured(results)
-    figure, panels = plt.subplots(1, len(SETS), figsize=(12, 4), layout="constrained", sharey=True)
-    for panel, name in zip(panels, SETS, strict=True):
+    names = [name for name in SETS if any(row["data"] == name for row in found)]
+    figure, panels = plt.subplots(1, len(names), figsize=(4 * len(names), 4), layout="constrained", sharey=True)
+    for panel, name in zip(panels, names, strict=True):
         points: dict[str, list[tuple[int, float]]] = {line: [] for line in _LINES}
         for bits in sorted({row["bits"] for row in found if row["data"] == name}):
             at = [row for row in found if (row["data"], row["bits"]) == (name, bits) and "recall" in row]

@@ -101,7 +101,7 @@ def _kept(index, add, X, Q):
     return nk.metrics.recall_k_at_k(index.search(Q, 10)[1], nearest_rows(X, Q, 10), 10)
 
 
-@pytest.mark.parametrize("made", [partial(ResidualQuantizer, 6), partial(ProductResidualQuantizer, 2, 3)])
+@pytest.mark.parametrize("made", [partial(ResidualQuantizer, 3), partial(ProductResidualQuantizer, 4, 2)])
 def test_ranking_keeps_more_neighbours_than_the_least_distortion(made, rng):
     """Rows of unequal length, whose codes leave errors of unequal length."""
     X = rng.normal(size=(4000, 24)) * np.arange(1, 25) ** -0.6 * rng.gamma(2.0, 0.5, (4000, 1))
