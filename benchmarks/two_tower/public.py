@@ -18,7 +18,7 @@ import nearkin as nk
 from benchmarks.two_tower.choosing import judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
-from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, sparse_ease
+from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, of_neighbours
 from benchmarks.two_tower.peers import fit_peer
 from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
 from nearkin.data import Parts
@@ -35,12 +35,16 @@ LISTS: dict[str, Callable] = {
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
-TEMPERATURES = {"gowalla": {0.5: 0.12, 0.0: 0.12}, "ml100k": {0.5: 0.3, 0.0: 0.2}}  # by the power of the bias
+TEMPERATURES = {  # by the power of the bias and the imputed share
+    "gowalla": {(0.5, 0.0): 0.12, (0.0, 0.0): 0.12, (0.5, 0.3): 0.1},
+    "ml100k": {(0.5, 0.0): 0.3, (0.0, 0.0): 0.2, (0.5, 0.3): 0.3},
+}
 TRIED = (0.08, 0.12, 0.16, 0.2, 0.3)
 SOFTMAXES: dict[str, tuple[int, dict[str, float]]] = {
     "CosineSoftmax, no bias, k = 64": (64, {"bias_power": 0.0}),
     "CosineSoftmax, k = 64": (64, {}),
     "CosineSoftmax, walk 0.3, k = 64": (64, {"walk": 0.3}),
+    "CosineSoftmax, imputed 0.3, k = 64": (64, {"imputed": 0.3}),
     "CosineSoftmax, k = 128": (128, {}),
 }
 FITS = {
@@ -166,7 +170,7 @@ def _fitting(k: int, loss: Any) -> Way:
 
 def _softmax(k: int, name: str, inner: _Once, options: dict[str, float]) -> Way:
     """The temperature as it was chosen for the sets at hand, by the validation pairs for another one."""
-    given = TEMPERATURES.get(name, {}).get(options.get("bias_power", 0.5))
+    given = TEMPERATURES.get(name, {}).get((options.get("bias_power", 0.5), options.get("imputed", 0.0)))
     temperature = _Once(lambda: given or _chosen_temperature(inner(), options))
 
     def way(parts: Parts, seed: int) -> Found:
@@ -190,7 +194,7 @@ def _easing(inner: _Once) -> Way:
     ridge = _Once(lambda: chosen_ridge(inner(), DEPTH))
 
     def way(parts: Parts, _seed: int) -> Found:
-        fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else sparse_ease), ridge()
+        fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else of_neighbours), ridge()
         start = time.process_time()
         lists = fit(parts.train, DEPTH, chosen_one)
         return Found(time.process_time() - start, lists=lists, settings={"ridge": chosen_one, "form": fit.__name__})

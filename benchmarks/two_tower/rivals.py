@@ -161,7 +161,7 @@ def _averaged(tables: list[Parameter], pairs: Interactions, layers: int) -> Call
     graph, sizes = graph_of(pairs), list(pairs.shape)
 
     def averaged() -> list[Tensor]:
-        both = torch.cat(tables)
+        both = torch.cat(tuple(tables))
         return list(torch.cat([smoothed(graph, both[:, :-1], layers), both[:, -1:]], 1).split(sizes))
 
     return averaged
