@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from benchmarks.two_tower.choosing import judged_by
+from benchmarks.two_tower.choosing import Epochs, judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
 from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, of_neighbours
@@ -25,8 +25,8 @@ from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
 
 DEPTH = 20
-EPOCHS = {"ml100k": (20, 50, 100, 200)}  # of a rival: while its settings are moved, and then while more are better
-MOST_EPOCHS = (10, 25, 50, 100)
+EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
+MOST_EPOCHS = Epochs((10,), (25, 50, 100))
 LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
@@ -202,7 +202,7 @@ def _easing(inner: _Once) -> Way:
     return way
 
 
-def _sampling(label: str, inner: _Once, epochs: tuple[int, ...]) -> Way:
+def _sampling(label: str, inner: _Once, epochs: Epochs) -> Way:
     setting = _Once(lambda: chosen(RIVALS[label], inner(), 64, epochs))
 
     def way(parts: Parts, seed: int) -> Found:

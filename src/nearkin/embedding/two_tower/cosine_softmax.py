@@ -89,8 +89,8 @@ def with_imputed(labels: sp.csr_matrix, lists: np.ndarray, share: float) -> sp.c
     The r-th of a list gets its part in proportion to 1 / r; a row without a list stays as it is.
     """
     weights = np.where(lists >= 0, 1 / np.arange(1.0, lists.shape[1] + 1), 0.0)
-    listed = (lists >= 0).any(axis=1)
-    parts = share * np.asarray(labels.sum(1)) * listed[:, None] * weights / np.maximum(weights.sum(1), 1)[:, None]
+    listed = np.asarray(weights.sum(axis=1) > 0, dtype=float)
+    parts = share * np.asarray(labels.sum(1)) * weights / np.maximum(weights.sum(axis=1, keepdims=True), 1)
     rows, places = np.nonzero(parts)
     imputed = sp.csr_matrix((parts[rows, places], (rows, lists[rows, places])), labels.shape)
     found = sp.csr_matrix(sp.diags(1 - share * listed) @ labels + imputed)
