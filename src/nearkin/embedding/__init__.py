@@ -34,6 +34,7 @@ __getattr__, __dir__, __all__ = lazily(
         "SOGram": "nearkin.embedding.two_tower",
         "SubBlocks": "nearkin.embedding.two_tower",
         "Tower": "nearkin.embedding.two_tower",
+        "feature_towers": "nearkin.embedding.two_tower.feature_towers",
         "TwoTower": "nearkin.embedding.two_tower",
     },
 )
@@ -67,3 +68,4 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.embedding.two_tower.feature_towers import feature_towers as feature_towers
