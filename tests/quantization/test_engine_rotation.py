@@ -42,6 +42,8 @@ CODECS = {
     "int8": lambda X: "int8",
     "int4": lambda X: "int4",
     "rabitq": lambda X: "rabitq",
+    "rabitq2": lambda X: "rabitq2",
+    "sign-float": lambda X: "sign-float",
     "pq8": lambda X: "pq8",
     "an untrained index": lambda X: faiss.index_factory(32, "PQ4x4"),
     "an object": lambda X: Halves(),

@@ -14,7 +14,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.training_rows import TrainingRows
@@ -166,9 +166,9 @@ def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarr
     """Share of the nearest rows, by the rows themselves, that each one's codes keep; queries are float32 and exact."""
     if queries is None:
         queries, rows = rows[:_JUDGING], rows[_JUDGING:]
-    truth = nearest_rows(rows, queries, _NEIGHBOURS)
+    truth = ExactNeighbours.of(rows, queries, _NEIGHBOURS)
     kept: dict[str, float] = {}
     for name, state in race.items():
         coded = decode(assign(rows @ state.rotation, state.codebooks), state.codebooks)
-        kept[name] = recall_k_at_k(nearest_rows(coded, queries @ state.rotation, _NEIGHBOURS), truth, _NEIGHBOURS)
+        kept[name] = truth.kept(nearest_rows(coded, queries @ state.rotation, _NEIGHBOURS))
     return kept
