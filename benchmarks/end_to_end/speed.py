@@ -8,7 +8,6 @@ from benchmarks.harness import median_ms
 from nearkin.quantization import IndexingLayer, optimizers
 from nearkin.quantization.layer.straight_through import nearest
 
-
 KINDS = {
     "greedy": "givens-greedy", "greedy, every fourth": ("givens-greedy", 4), "Cayley": "cayley", "frozen": "frozen",
     "exact": "exact",
