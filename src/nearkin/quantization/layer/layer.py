@@ -229,7 +229,9 @@ class IndexingLayer(nn.Module):
             raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
         codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
         turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
+        del targets  # as large as the table of rows, and so is what is decoded below
         found = curvature.descend(turned, curvature.rotated(forms, R), codes, self.codebooks.detach().cpu().numpy())
+        del turned
         with torch.no_grad():
             self.codebooks.copy_(torch.from_numpy(found.codebooks))
         return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value

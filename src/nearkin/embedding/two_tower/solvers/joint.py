@@ -161,9 +161,10 @@ class JointBlocks(AbstractSolver):
 
     def _round(self) -> None:
         """Codes by each row's own curvature, then the codebooks."""
-        targets = descend_right(self.student, self.left, self.right, self.group)
-        forms = right_forms(self.student, self.left, self.right)
-        self.right = self.index.descend(self.right, targets, forms)[0]
+        self.right = self.index.descend(
+            self.right, descend_right(self.student, self.left, self.right, self.group),
+            right_forms(self.student, self.left, self.right),
+        )[0]  # fmt: skip
 
 
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
