@@ -62,7 +62,7 @@ def _ways(k: int, loss: Any, pairs: nk.Interactions, sizes: list[int], seed: int
     for size in sizes:
         codes = {"OPQ after": nk.ProductQuantizer(size, random_state=seed)}
         if together:
-            codes["residual code after"] = nk.ResidualQuantizer(size, random_state=seed)  # pyright: ignore[reportArgumentType]
+            codes["residual code after"] = nk.quantization.ResidualQuantizer(size, random_state=seed)  # pyright: ignore[reportArgumentType]
         for way, quantizer in codes.items():
             start = time.process_time()
             after = quantizer.fit(Q)
