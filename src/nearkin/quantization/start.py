@@ -21,7 +21,9 @@ from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")
-_RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
+_RACE_ROUNDS = (3, 2)  # rounds before the hopeless leave, rounds after
+_RACE_KMEANS = 2
+_RACE_INNER = 2
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
 _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
@@ -70,6 +72,7 @@ class Start:
 
     rotation: np.ndarray
     space: Space | None
+    codebooks: np.ndarray | None = None
     distortion: dict[str, float] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)
 
@@ -144,14 +147,14 @@ def _race(
     for name, start in starts.items():
         Z = seen[name].X @ start.rotation
         race[name] = State(
-            start.rotation, kmeans(Z, n_subspaces, n_centroids, 4, seed, train.weights, rows.shard.group)
+            start.rotation, kmeans(Z, n_subspaces, n_centroids, _RACE_KMEANS, seed, train.weights, rows.shard.group)
         )
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     for rounds in _RACE_ROUNDS:
         whole: dict[str, State] = {}  # of full width, by which they are judged
         for name, state in race.items():
-            race[name] = state = refine(seen[name], state, procrustes_update, rounds)
+            race[name] = state = refine(seen[name], state, procrustes_update, rounds, inner=_RACE_INNER)
             whole[name] = state = starts[name].widened(state)
             Z = judged @ state.rotation
             error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
@@ -159,7 +162,9 @@ def _race(
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
         race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
-    return replace(starts[next(iter(race))], distortion=error, recall=kept)
+    best = next(iter(race))
+    state = race[best]
+    return replace(starts[best], rotation=state.rotation, codebooks=state.codebooks, distortion=error, recall=kept)
 
 
 def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:

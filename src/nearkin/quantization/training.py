@@ -106,7 +106,9 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
     seen = replace(rows, X=start.seen(rows.X))
-    first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
+    first = start.codebooks
+    if first is None:
+        first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
     left_out = 0.0 if start.space is None else _energy(rows.X, shard) - _energy(seen.X, shard)
 
     def narrow(step: int, entry: Fields) -> None:
