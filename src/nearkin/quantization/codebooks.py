@@ -16,11 +16,13 @@ from nearkin._distributed import ALONE, Group
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.warm_procrustes import WarmProcrustes
 from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
+LOG=[]
 _FAR_SHARE = 32  # of so many centroids one may move to far rows
 
 # An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
@@ -72,6 +74,10 @@ def refine(
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = group.merge(SquaredNorm().update(X, weights)).finalize()
     inner = inner or _INNER_ROUNDS
+    if update is procrustes_update:
+        warm = WarmProcrustes()
+        update = lambda R, M: warm(M)
+        LOG.append(warm)
     if X.shape[1] > _LARGE:
         inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))
     distortions: list[float] = []

@@ -27,6 +27,7 @@ _RACE_INNER = 2
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
 _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
+_JUDGED = 2500
 _JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
 _FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
 _WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
@@ -139,7 +140,7 @@ def _race(
     X, weights = rows.drawn(numbers)
     train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
     rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
-    judged, judged_weights = X[rest], None if weights is None else weights[rest]
+    judged, judged_weights = X[rest][:_JUDGED], None if weights is None else weights[rest][:_JUDGED]
     by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
@@ -151,6 +152,7 @@ def _race(
         )
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
+    judge = _Judge.of(judged, rows.queries) if by_neighbours else None
     for rounds in _RACE_ROUNDS:
         whole: dict[str, State] = {}  # of full width, by which they are judged
         for name, state in race.items():
@@ -158,7 +160,7 @@ def _race(
             whole[name] = state = starts[name].widened(state)
             Z = judged @ state.rotation
             error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
-        kept |= _neighbours_kept(whole, judged, rows.queries) if by_neighbours else {}
+        kept |= judge.kept(whole) if judge else {}
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
         race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
@@ -167,13 +169,25 @@ def _race(
     return replace(starts[best], rotation=state.rotation, codebooks=state.codebooks, distortion=error, recall=kept)
 
 
-def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
-    """Share of the nearest rows, by the rows themselves, that each one's codes keep; queries are float32 and exact."""
-    if queries is None:
-        queries, rows = rows[:_JUDGING], rows[_JUDGING:]
-    truth = nearest_rows(rows, queries, _NEIGHBOURS)
-    kept: dict[str, float] = {}
-    for name, state in race.items():
-        coded = decode(assign(rows @ state.rotation, state.codebooks), state.codebooks)
-        kept[name] = recall_k_at_k(nearest_rows(coded, queries @ state.rotation, _NEIGHBOURS), truth, _NEIGHBOURS)
-    return kept
+class _Judge(NamedTuple):
+    """Queries (m, d), the rows that they search and which of them are truly nearest (m, 10); queries stay exact."""
+
+    queries: np.ndarray
+    rows: np.ndarray
+    truth: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, queries: np.ndarray | None) -> Self:
+        """Some of the rows ask where no queries are given."""
+        if queries is None:
+            queries, rows = rows[:_JUDGING], rows[_JUDGING:]
+        return cls(queries, rows, nearest_rows(rows, queries, _NEIGHBOURS))
+
+    def kept(self, race: dict[str, State]) -> dict[str, float]:
+        """Share of the nearest rows that each one's codes keep."""
+        kept: dict[str, float] = {}
+        for name, state in race.items():
+            coded = decode(assign(self.rows @ state.rotation, state.codebooks), state.codebooks)
+            found = nearest_rows(coded, self.queries @ state.rotation, _NEIGHBOURS)
+            kept[name] = recall_k_at_k(found, self.truth, _NEIGHBOURS)
+        return kept
