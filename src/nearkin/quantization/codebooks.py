@@ -15,14 +15,12 @@ import numpy as np
 from nearkin._distributed import ALONE, Group
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
-from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.warm_procrustes import WarmProcrustes
 from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
-LOG=[]
 _FAR_SHARE = 32  # of so many centroids one may move to far rows
 
 # An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
@@ -31,7 +29,7 @@ Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
 # three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an update
-# (an SVD costs about as much as a pass over 60 d rows) is worth a pass itself, and there is one.
+# is worth a pass itself, and there is one.
 _INNER_ROUNDS = 3
 _ROWS_PER_UPDATE, _LARGE = 60, 256
 
@@ -44,10 +42,16 @@ class State:
     codebooks: np.ndarray
 
 
-def procrustes_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """The orthogonal matrix nearest to M, U V^T of its SVD: the exact maximum over O(d) (OPQ, section 3.1)."""
-    del R
-    return nearest_orthogonal(M.astype(np.float64)).astype(np.float32)
+def exact_updates() -> Update:
+    """U V^T of the SVD of M, the exact maximum over O(d) (OPQ, section 3.1), for updates that follow each other: after
+    the first mostly by products."""
+    nearest = WarmProcrustes()
+
+    def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
+        del R
+        return nearest(M)
+
+    return update
 
 
 def refine(
@@ -58,7 +62,6 @@ def refine(
     *,
     tol: float = 0.0,
     callback: Callback = ignore,
-    inner: int | None = None,
 ) -> State:
     """Run up to `rounds` rounds of assignment, centroids and rotation on float32 rows; weights have mean 1.
 
@@ -73,11 +76,7 @@ def refine(
     """
     X, weights, group, n = rows.X, rows.weights, rows.shard.group, rows.shard.total
     energy = group.merge(SquaredNorm().update(X, weights)).finalize()
-    inner = inner or _INNER_ROUNDS
-    if update is procrustes_update:
-        warm = WarmProcrustes()
-        update = lambda R, M: warm(M)
-        LOG.append(warm)
+    inner = _INNER_ROUNDS
     if X.shape[1] > _LARGE:
         inner = min(inner, max(1, n // (_ROWS_PER_UPDATE * X.shape[1])))
     distortions: list[float] = []

@@ -15,19 +15,18 @@ from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
+from nearkin.quantization.codebooks import State, assign, decode, exact_updates, kmeans, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")
 _RACE_ROUNDS = (3, 2)  # rounds before the hopeless leave, rounds after
-_RACE_KMEANS = 2
-_RACE_INNER = 2
+_RACE_KMEANS = 2  # iterations before them
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
 _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
-_JUDGED = 2500
+_JUDGED = 2500  # rows that judge, at most
 _JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
 _FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
 _WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
@@ -73,7 +72,6 @@ class Start:
 
     rotation: np.ndarray
     space: Space | None
-    codebooks: np.ndarray | None = None
     distortion: dict[str, float] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)
 
@@ -145,6 +143,7 @@ def _race(
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
     race: dict[str, State] = {}
+    updates = {name: exact_updates() for name in starts}
     for name, start in starts.items():
         Z = seen[name].X @ start.rotation
         race[name] = State(
@@ -156,7 +155,7 @@ def _race(
     for rounds in _RACE_ROUNDS:
         whole: dict[str, State] = {}  # of full width, by which they are judged
         for name, state in race.items():
-            race[name] = state = refine(seen[name], state, procrustes_update, rounds, inner=_RACE_INNER)
+            race[name] = state = refine(seen[name], state, updates[name], rounds)
             whole[name] = state = starts[name].widened(state)
             Z = judged @ state.rotation
             error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
@@ -164,9 +163,7 @@ def _race(
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
         race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
-    best = next(iter(race))
-    state = race[best]
-    return replace(starts[best], rotation=state.rotation, codebooks=state.codebooks, distortion=error, recall=kept)
+    return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
 
 class _Judge(NamedTuple):

@@ -18,7 +18,7 @@ from nearkin.statistics import Mean, SquaredNorm
 
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
-_LAST_KMEANS = 5  # iterations after it has stopped
+_LAST_KMEANS = 3  # iterations after it has stopped
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
 
@@ -106,9 +106,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
     seen = replace(rows, X=start.seen(rows.X))
-    first = start.codebooks
-    if first is None:
-        first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
+    first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
     left_out = 0.0 if start.space is None else _energy(rows.X, shard) - _energy(seen.X, shard)
 
     def narrow(step: int, entry: Fields) -> None:
