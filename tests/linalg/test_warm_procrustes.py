@@ -50,3 +50,16 @@ def test_a_singular_matrix_gives_an_orthogonal_one(rank, rng):
         R = warm(np.float32(factor) * M)
         assert orthogonality_error(R) < 2e-6
         np.testing.assert_allclose(np.sum(R * M), np.linalg.svd(M, compute_uv=False).sum(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0, 3.0, 10.0])
+def test_changes_of_any_size_give_orthogonal_matrices(size, rng):
+    """Entries of the correction may each be small where the whole turns far, as in images of 784 columns."""
+    M, _ = decaying(200, rng, 1.0)
+    warm = WarmProcrustes()
+    for _ in range(4):
+        now = M + size * rng.normal(size=M.shape) / 200**1.5
+        R = warm(now)
+        assert orthogonality_error(R) < 2e-5
+        best = np.linalg.svd(now, compute_uv=False).sum()
+        assert np.sum(R * now) > 0.999 * best

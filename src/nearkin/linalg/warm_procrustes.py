@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from nearkin.linalg.procrustes import newton_schulz
+from nearkin.linalg.procrustes import newton_schulz, orthogonality_error
 
 _FAR = 0.3  # entries of the correction from which the last decomposition says too little
 _NEAR = 0.02  # and up to which one correction is enough
+_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, was too large in all
 _SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle
 
 
@@ -48,4 +49,5 @@ class WarmProcrustes:
             U = U @ newton_schulz(W)
             if size < _NEAR:
                 break
-        return newton_schulz(U), V
+        U = newton_schulz(U)
+        return (U, V) if orthogonality_error(U) < _ORTHOGONAL else None

@@ -179,13 +179,25 @@ def kmeans(
 
 def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None) -> np.ndarray:
     """k-means (K, w) float32 of rows X (n, w) from rows drawn; by the kernels of `assign`, which are several times
-    quicker than `faiss.Kmeans` where rows are few."""
+    quicker than `faiss.Kmeans` where rows are few. Where at most K rows differ, as of bits or counts, they are it."""
+    distinct = _distinct(X, n_centroids)
+    if distinct is not None:
+        return np.resize(distinct, (n_centroids, X.shape[1]))
     centroids = X[np.random.default_rng(seed).choice(len(X), n_centroids, replace=False)]
     for _ in range(n_iter):
         cells = CellSums(1, n_centroids, X.shape[1]).update(X, assign(X, centroids[None]), weights)
         centroids = cells.finalize()[0].astype(np.float32)
         revive(centroids, cells.counts[0], 0.0)
     return centroids
+
+
+def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
+    """The rows of X (n, d) that differ, where there are at most so many; None after a cheap look at a few elsewhere."""
+    few = X[: 2 * most] @ np.random.default_rng(0).normal(size=X.shape[1])
+    if len(np.unique(few)) > most:
+        return None
+    rows = np.unique(X, axis=0)
+    return rows if len(rows) <= most else None
 
 
 def centroids_of(

@@ -28,6 +28,7 @@ _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some st
 _RACE_ROWS_PER_CENTROID = 16
 _JUDGED = 2500  # rows that judge, at most
 _JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
+_DISTORTION = 0.1  # share of neighbours that lower distortion weighs: queries so few tell shares to about .01
 _FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
 _WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
 
@@ -162,7 +163,8 @@ def _race(
         kept |= judge.kept(whole) if judge else {}
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
-        race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
+        score = {name: kept.get(name, 0.0) - _DISTORTION * (error[name] / (lowest or 1.0) - 1) for name in near}
+        race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
 
