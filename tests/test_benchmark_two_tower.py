@@ -8,9 +8,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import nearkin as nk
+from benchmarks.two_tower.choosing import Axis, Setting, climbed
 from benchmarks.two_tower.linear_rivals import ease, sparse_ease
 from benchmarks.two_tower.public import read_public
-from benchmarks.two_tower.rivals import RIVALS, Batch, Setting, fit_rival, in_batch_softmax, uniform_softmax
+from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
 
 
 @pytest.fixture
@@ -58,9 +59,22 @@ def test_every_rival_learns(label: str) -> None:
     keep = np.random.default_rng(0).random(len(lefts)) < 0.7
     train, test = (nk.Interactions.from_pairs(lefts[k], rights[k], left_ids=np.arange(120), right_ids=np.arange(24))
                    for k in (keep, ~keep))  # fmt: skip
-    options = {name: values[0] for name, values in RIVALS[label].grid.items()}
+    options = {name: axis.start for name, axis in RIVALS[label].axes.items()}
     P, Q, _ = fit_rival(RIVALS[label], Setting(options, 0.03, 20), train, 8, 0)
     assert nk.metrics.ranking_metrics(P, Q, test, seen=train, k=4)["recall@4"] > 0.8
+
+
+def test_settings_climb_until_no_move_is_better() -> None:
+    tried = []
+
+    def judge(values: dict[str, float]) -> float:
+        tried.append(tuple(values.values()))
+        return -((values["a"] - 20) ** 2) - 100 * (values["b"] - 0.9) ** 2 - 10 * values["a"] * (values["b"] - 0.8) ** 2
+
+    found = climbed({"a": Axis(1.0, 2.0), "b": Axis(0.2, 1.5, under=1.0)}, judge)
+    assert found == {"a": 16.0, "b": 0.675}
+    assert len(tried) == len(set(tried)), "every point is judged once"
+    assert {(8.0, 0.675), (32.0, 0.675), (16.0, 0.45)} <= set(tried), "its neighbours were tried, 1.01 is out of bounds"
 
 
 def test_a_folder_as_lightgcn_has_it_is_read(tmp_path: Path) -> None:

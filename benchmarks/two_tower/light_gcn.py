@@ -1,6 +1,7 @@
 """LightGCN (He et al. 2020) over torch.sparse: tables averaged over the steps of a graph, BPR, Adam."""
 
 import time
+import warnings
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,7 @@ def light_gcn(
     """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used."""
     generator = torch.Generator().manual_seed(seed)
     m, n = pairs.shape
-    graph = _graph(pairs)
+    graph = graph_of(pairs)
     table = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=generator))
     adam = torch.optim.Adam([table], lr=rate, fused=True)
     rows, columns = (torch.from_numpy(x.astype(np.int64)) for x in (pairs.rows, pairs.indices))
@@ -29,7 +30,7 @@ def light_gcn(
         if len(order) < size:
             order = torch.randperm(len(rows), generator=generator)
         part, order = order[:size], order[size:]
-        X = _smoothed(graph, table)
+        X = smoothed(graph, table)
         drawn = torch.randint(n, (len(part),), generator=generator)
         at = rows[part], m + columns[part], m + drawn
         P, Q, N = (X[numbers] for numbers in at)
@@ -39,27 +40,29 @@ def light_gcn(
         adam.step()
         done += len(part)
     with torch.no_grad():
-        P, Q = (X.numpy() for X in _smoothed(graph, table).split([m, n]))
+        P, Q = (X.numpy() for X in smoothed(graph, table).split([m, n]))
     return P, Q, time.process_time() - start, done / len(rows)
 
 
-def _graph(pairs: Interactions) -> Tensor:
+def graph_of(pairs: Interactions) -> Tensor:
     """D^-1/2 A D^-1/2 of lefts and rights as one sparse (m + n, m + n) tensor."""
     X = (pairs.matrix() > 0).astype(np.float32)
     A = sp.bmat([[None, X], [X.T, None]], format="csr")
     scale = sp.diags(np.maximum(np.diff(A.indptr), 1) ** -0.5)
     A = sp.csr_matrix(scale @ A @ scale, dtype=np.float32)
     starts, numbers = (torch.from_numpy(x.astype(np.int64)) for x in (A.indptr, A.indices))
-    return torch.sparse_csr_tensor(starts, numbers, torch.from_numpy(A.data), size=A.shape, check_invariants=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(starts, numbers, torch.from_numpy(A.data), size=A.shape, check_invariants=True)
 
 
-def _smoothed(graph: Tensor, table: Tensor) -> Tensor:
-    """The mean of the table after 0, 1, ..., LAYERS steps on the graph."""
+def smoothed(graph: Tensor, table: Tensor, layers: int = LAYERS) -> Tensor:
+    """The mean of the table after 0, 1, ..., `layers` steps on the graph."""
     total = X = table
-    for _ in range(LAYERS):
+    for _ in range(layers):
         X = _Step.apply(graph, X)
         total = total + X
-    return total / (LAYERS + 1)
+    return total / (layers + 1)
 
 
 class _Step(torch.autograd.Function):

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from numba import njit
 
 import nearkin as nk
-from benchmarks.two_tower.rivals import few_users
+from benchmarks.two_tower.choosing import few_users
 from nearkin.data import Parts
 from nearkin.embedding.baselines import _item_cosines, _lists
 from nearkin.records import Interactions

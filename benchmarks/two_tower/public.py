@@ -15,16 +15,18 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from benchmarks.two_tower.choosing import judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
 from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, sparse_ease
 from benchmarks.two_tower.peers import fit_peer
-from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival, judged_by
+from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
 from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
 
 DEPTH = 20
-EPOCHS = {"gowalla": 50, "ml100k": 100}  # the most that a rival gets
+EPOCHS = {"ml100k": (20, 50, 100, 200)}  # of a rival: while its settings are moved, and then while more are better
+MOST_EPOCHS = (10, 25, 50, 100)
 LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
@@ -125,7 +127,7 @@ def _ways(name: str, folder: Path, seconds: float, python: Path | None) -> Itera
         yield label, _softmax(k, name, inner, options)
     yield "EASE, dense or sparse", _easing(inner)
     for label in RIVALS:
-        yield label, _sampling(label, inner, EPOCHS.get(name, 50))
+        yield label, _sampling(label, inner, EPOCHS.get(name, MOST_EPOCHS))
     if python is not None:
         for method in ("als", "bpr"):
             yield f"implicit {method}", _peer(method, python, inner)
@@ -196,7 +198,7 @@ def _easing(inner: _Once) -> Way:
     return way
 
 
-def _sampling(label: str, inner: _Once, epochs: int) -> Way:
+def _sampling(label: str, inner: _Once, epochs: tuple[int, ...]) -> Way:
     setting = _Once(lambda: chosen(RIVALS[label], inner(), 64, epochs))
 
     def way(parts: Parts, seed: int) -> Found:

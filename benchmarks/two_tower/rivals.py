@@ -7,27 +7,24 @@ bias.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize, softplus
+from torch.nn import Parameter
+from torch.nn.functional import embedding, normalize, softplus
 
-import nearkin as nk
+from benchmarks.two_tower.choosing import Axis, Setting, Values, climbed, judged_by, longest
+from benchmarks.two_tower.light_gcn import graph_of, smoothed
 from nearkin.data import Parts
 from nearkin.records import Interactions
 
 PAIRS, STEPS = 8192, 24  # pairs of a batch, about, and the fewest batches of a pass
 NEGATIVES = 1024
-JUDGED = 3000  # lefts by which settings are chosen
-SHORT = 0.2  # of the passes: what every setting gets; the best one also gets half of them, and all
 LAST_RATE = 0.1
-
-Check = Callable[[np.ndarray, np.ndarray], float]
+RATE = Axis(0.01)
 
 
 @dataclass(frozen=True)
@@ -94,31 +91,23 @@ def _lengths(*tables: Tensor) -> Tensor:
 class Rival:
     loss: Callable[..., Tensor]
     cosine: bool
-    grid: dict[str, tuple[float, ...]]
-    rates: tuple[float, ...] = (3e-3, 1e-2, 3e-2)
+    axes: dict[str, Axis]
+    rate: Axis = RATE
+    layers: int = 0  # steps on the graph of pairs over which the tables are averaged, as LightGCN's
+    pairs: int = PAIRS
 
 
-_TEMPERATURES = {"temperature": (0.08, 0.12, 0.2, 0.3)}
+_TEMPERATURE = {"temperature": Axis(0.15, 1.5)}
 RIVALS = {
-    "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, _TEMPERATURES),
-    "softmax on cosines, uniform negatives": Rival(uniform_softmax, True, _TEMPERATURES),
+    "softmax on cosines, in batch, logQ": Rival(in_batch_softmax, True, _TEMPERATURE),
+    "softmax on cosines, uniform negatives": Rival(uniform_softmax, True, _TEMPERATURE),
     "cosine contrastive, uniform negatives": Rival(
-        cosine_contrastive, True, {"margin": (0.2, 0.5), "weight": (30.0, 150.0)}
+        cosine_contrastive, True, {"margin": Axis(0.6, 1.25, under=1.0), "weight": Axis(30.0)}, Axis(0.003)
     ),
-    "BPR": Rival(bpr, False, {"ridge": (1e-4, 1e-3, 1e-2)}, (1e-3, 3e-3, 1e-2)),
-    "logistic, uniform negatives": Rival(
-        uniform_bce, False, {"weight": (3.0, 30.0), "ridge": (1e-4, 1e-3)}, (3e-3, 1e-2)
-    ),
+    "BPR": Rival(bpr, False, {"ridge": Axis(1e-4)}),
+    "logistic, uniform negatives": Rival(uniform_bce, False, {"weight": Axis(3.0), "ridge": Axis(1e-3)}),
+    "LightGCN's towers, softmax on cosines": Rival(in_batch_softmax, True, _TEMPERATURE, layers=3, pairs=32_768),
 }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What validation pairs choose for a rival."""
-
-    options: dict[str, float]
-    rate: float
-    epochs: int
 
 
 def fit_rival(
@@ -128,23 +117,24 @@ def fit_rival(
     torch.manual_seed(seed)
     start = time.process_time()
     tables = _random_tables(pairs.shape, k, rival.cosine)
-    adam = torch.optim.Adam([table.weight for table in tables], lr=setting.rate, fused=True)
+    adam = torch.optim.Adam(tables, lr=setting.rate, fused=True)
+    towers = _averaged(tables, pairs, rival.layers)
     frequency = torch.from_numpy(np.bincount(pairs.indices, minlength=pairs.shape[1]) / len(pairs)).float()
-    size = max(1, pairs.shape[0] * min(PAIRS, len(pairs) // STEPS) // len(pairs))
+    size = max(1, pairs.shape[0] * min(rival.pairs, len(pairs) // STEPS) // len(pairs))
     steps = setting.epochs * -(-pairs.shape[0] // size)
     schedule = torch.optim.lr_scheduler.LinearLR(adam, 1.0, LAST_RATE, steps)
     for _ in range(setting.epochs):
         for lefts in torch.randperm(pairs.shape[0]).split(size):
             at, columns = _pairs_of(pairs, lefts.numpy())
             both = torch.cat([columns, torch.randint(pairs.shape[1], (NEGATIVES,))])
-            P, both = _embedded(tables, lefts, both, rival.cosine)
+            P, both = _embedded(towers(), lefts, both, rival.cosine)
             Q, N = both.split([len(columns), NEGATIVES])
             adam.zero_grad()
             rival.loss(Batch(P, Q, N, at, columns, frequency[columns].log()), **setting.options).backward()
             adam.step()
             schedule.step()
     with torch.no_grad():
-        left, right = _embedded(tables, *(torch.arange(size) for size in pairs.shape), rival.cosine)
+        left, right = _embedded(towers(), *(torch.arange(size) for size in pairs.shape), rival.cosine)
     return left.numpy(), right.numpy(), time.process_time() - start
 
 
@@ -156,65 +146,48 @@ def _pairs_of(pairs: Interactions, lefts: np.ndarray) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(np.repeat(np.arange(len(lefts)), counts)), torch.from_numpy(columns)
 
 
-def _random_tables(shape: tuple[int, int], k: int, cosine: bool) -> list[torch.nn.Embedding]:
-    tables = [torch.nn.Embedding(size, k) for size in shape]
-    for table in tables:
-        torch.nn.init.normal_(table.weight, std=(1.0 if cosine else 0.1) / k**0.5)
+def _random_tables(shape: tuple[int, int], k: int, cosine: bool) -> list[Parameter]:
+    tables = [Parameter((1.0 if cosine else 0.1) / k**0.5 * torch.randn(size, k)) for size in shape]
     if cosine:
-        tables[1].weight.data[:, -1] = 0.0
+        tables[1].data[:, -1] = 0.0
     return tables
 
 
-def _embedded(tables: list[torch.nn.Embedding], rows: Tensor, columns: Tensor, cosine: bool) -> tuple[Tensor, Tensor]:
-    """Rows of both tables. With cosines they have length 1 and one number more: 1 at a left, its bias at a right."""
-    P, Q = tables[0](rows), tables[1](columns)
+def _averaged(tables: list[Parameter], pairs: Interactions, layers: int) -> Callable[[], Sequence[Tensor]]:
+    """What makes the towers' rows from the tables: the tables themselves, or their means over steps on the graph; the
+    last column, the bias of a right, takes no steps."""
+    if not layers:
+        return lambda: tables
+    graph, sizes = graph_of(pairs), list(pairs.shape)
+
+    def averaged() -> list[Tensor]:
+        both = torch.cat(tables)
+        return list(torch.cat([smoothed(graph, both[:, :-1], layers), both[:, -1:]], 1).split(sizes))
+
+    return averaged
+
+
+def _embedded(towers: Sequence[Tensor], rows: Tensor, columns: Tensor, cosine: bool) -> tuple[Tensor, Tensor]:
+    """Rows of both towers. With cosines they have length 1 and one number more: 1 at a left, its bias at a right."""
+    P, Q = embedding(rows, towers[0]), embedding(columns, towers[1])
     if not cosine:
         return P, Q
     return torch.cat([normalize(P[:, :-1]), torch.ones(len(P), 1)], 1), torch.cat([normalize(Q[:, :-1]), Q[:, -1:]], 1)
 
 
-def chosen(rival: Rival, inner: Parts, k: int, epochs: int) -> Setting:
-    """The setting of largest NDCG@20 of the validation pairs, seed 0.
-
-    Every point of the grid gets a fifth of the epochs; the best of them is then fitted with half of them, and with all.
-    """
+def chosen(rival: Rival, inner: Parts, k: int, epochs: tuple[int, ...]) -> Setting:
+    """The setting of largest NDCG@20 of the validation pairs, seed 0: its options and rate with the first number of
+    epochs, then as many of the others as gain."""
     check = judged_by(inner)
-    tried: dict[float, Setting] = {}
 
-    def note(setting: Setting) -> None:
+    def judge(setting: Setting) -> float:
         P, Q, seconds = fit_rival(rival, setting, inner.train, k, 0)
         metric = check(P, Q)
         print(f"    {setting} NDCG@20 {metric:.4f}  {seconds:.1f} s", flush=True)
-        tried[metric] = setting
+        return metric
 
-    for options, rate in product(_grid(rival.grid), rival.rates):
-        note(Setting(options, rate, max(1, round(SHORT * epochs))))
-    best = tried[max(tried)]
-    for longer in (epochs // 2, epochs):
-        note(Setting(best.options, best.rate, longer))
-    return tried[max(tried)]
+    def setting(values: Values) -> Setting:
+        return Setting({name: values[name] for name in rival.axes}, values["rate"], epochs[0])
 
-
-def judged_by(inner: Parts) -> Check:
-    """NDCG@20 of the validation pairs of a few lefts."""
-    valid = few_users(inner.valid)
-
-    def check(P: np.ndarray, Q: np.ndarray) -> float:
-        return nk.metrics.ranking_metrics(P, Q, valid, seen=inner.train, k=20, metrics=("ndcg",))["ndcg@20"]
-
-    return check
-
-
-def few_users(valid: Interactions, count: int = JUDGED) -> Interactions:
-    """The pairs of `count` lefts that have one, the others without: enough for a choice."""
-    matrix = valid.matrix().tocsr(copy=True)
-    lefts = np.flatnonzero(np.diff(matrix.indptr))
-    keep = np.zeros(matrix.shape[0])
-    keep[np.random.default_rng(0).permutation(lefts)[:count]] = 1
-    kept = sp.diags(keep) @ matrix
-    kept.eliminate_zeros()
-    return Interactions.from_matrix(sp.csr_matrix(kept))
-
-
-def _grid(grid: dict[str, tuple[float, ...]]) -> Iterable[dict[str, float]]:
-    return (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
+    best = climbed({**rival.axes, "rate": rival.rate}, lambda values: judge(setting(values)))
+    return longest(setting(best), epochs[1:], judge)

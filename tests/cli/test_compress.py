@@ -42,6 +42,15 @@ def test_the_best_code_is_named(files: Path, tmp_path: Path) -> None:
     assert record["code"].startswith(type(won).__name__)
 
 
+def test_queries_judge_the_race(files: Path, tmp_path: Path) -> None:
+    base, queries = f"{files}/data.npz:base", f"{files}/data.npz:query"
+    options = ["--bytes", 2, "--method", "best", "--queries", queries, "--out", tmp_path / "idx"]
+    assert run_json("compress", base, *options)["queries"] == queries
+    X, Q = load(files)["base"], load(files)["query"]
+    expected = nk.quantization.best(X, 2, Q, n_rows=len(X), random_state=0).quantizer
+    np.testing.assert_array_equal(nk.Index.load(tmp_path / "idx").quantizer.encode(X), expected.encode(X))
+
+
 def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--out", tmp_path / name)

@@ -67,7 +67,6 @@ STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of
     "quantization/layer/test_layer.py": "quantization/layer/centroids quantization/layer/phases "
     "quantization/layer/rotation quantization/layer/straight_through",
     "quantization/test_best.py": "quantization/product_residual",
-    "quantization/test_engine_rotation.py": "quantization/codecs",
     "quantization/test_product.py": "quantization/coarse quantization/training",
     "quantization/test_outliers.py": "quantization/training_rows",
     "quantization/test_residual.py": "quantization/additive_estimator",

@@ -124,6 +124,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     **dict.fromkeys(("hamming_precision_at_k", "hamming_radius_precision"), _LABELLED),
     **dict.fromkeys(("spherical_histograms", "stable_sort_average_precision"), _LABELLED),
     **dict.fromkeys(("GivensDescent", "RiemannianDescent", "StochasticFlow", "orthogonal_optimizer"), _PARAMS),
+    "neighbours_kept": {"Q": lambda: X[:6]},
     "triplet_error": {"comparisons": lambda: TRIPLETS},
     "list_metrics": {"ranked": lambda: np.tile(np.arange(4), (12, 1)), "relevant": interactions, "k": lambda: (2,)},
     "ranking_metrics": {"left": lambda: X[:12], "right": lambda: X[:9], "relevant": interactions, "k": lambda: (2,)},

@@ -13,9 +13,14 @@ def dense_softmax(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float
 
 def dense_walk(W: Tensor, share: float) -> Tensor:
     """(m, n) soft labels: `share` of each row's weight goes two steps further, from rights back to lefts and on."""
+    return (1 - share) * W + share * W @ two_steps(W)
+
+
+def two_steps(W: Tensor) -> Tensor:
+    """(n, n) shares of a right's weight that its lefts, and then their rights, get."""
     to_rights = W / W.sum(1, keepdim=True).clamp(min=1e-300)
     to_lefts = (W / W.sum(0, keepdim=True).clamp(min=1e-300)).T
-    return (1 - share) * W + share * W @ to_lefts @ to_rights
+    return to_lefts @ to_rights
 
 
 def dense_sweep(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float, rate: float) -> tuple[Tensor, Tensor]:

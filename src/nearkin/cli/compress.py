@@ -53,6 +53,15 @@ def compress(
         str | None,
         typer.Option(metavar="FILE", help="Other vectors to learn from, so that the indexed ones stay unseen."),
     ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Queries as they will be asked, where they are unlike the vectors: the rotation, or with --method "
+            "best the code, is chosen by the neighbours that it keeps for them. Without them, rows are held out and "
+            "stand in.",
+        ),
+    ] = None,
     train_rows: Annotated[
         int | None,
         typer.Option(help="Rows to learn from, drawn at random.  [default: 65536]", min=1, show_default=False),
@@ -97,6 +106,7 @@ def compress(
     - nearkin compress X.npy --bytes 16 --out idx
     - nearkin compress data.npz:base --train data.npz:learn --method givens-greedy --bytes 8 --out idx
     - nearkin compress emb --bytes 16 --out idx
+    - nearkin compress X.npy --method best --queries Q.npy --bytes 12 --out idx
     - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
@@ -115,13 +125,14 @@ def compress(
         quantizer,
         out,
         train=None if train is None else nk.data.open_vectors(train),
+        queries=None if queries is None else pipeline.open_queries(queries).vectors,
         train_rows=train_rows,
         metric=pipeline.choose_metric(chosen, metric),
         ids=given.ids if ids is None else pipeline.read_ids(ids, len(given.file)),
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.Steps(screen.watch),
-        about={"method": method, "seed": seed, "threads": threads, "train": train},
+        about={"method": method, "seed": seed, "threads": threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
     )
     shown = pairs(f"{out}: {method}", _for_people(made))

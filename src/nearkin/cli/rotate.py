@@ -29,6 +29,22 @@ def rotate(
         str | None,
         typer.Option("--with", metavar="FOLDER", help="Turn queries by the rotation kept in this folder."),
     ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Queries as they will be asked, at least 20, where they are unlike the vectors: the rotation is "
+            "chosen by the neighbours that it keeps for them. Without them, rows are held out and stand in.",
+        ),
+    ] = None,
+    center: Annotated[
+        bool,
+        typer.Option(
+            "--center",
+            help="Take the mean of the vectors off first, from queries too. Distances stay as they are; inner products "
+            "and angles do not. Sign bits gain most by it.",
+        ),
+    ] = False,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -42,19 +58,27 @@ def rotate(
     Examples:
 
     - nearkin rotate X.npy --for pgvector-bit --out X_rot.parquet
+    - nearkin rotate X.npy --for pgvector-bit --center --queries Q.npy --out X_rot.parquet
     - nearkin rotate Q.npy --with X_rot.rotation --out Q_rot.npy
     - nearkin rotate X.npy --for faiss:SQ4 --out X_rot.npy
     """
     screen = Screen(as_json)
     if (engine is None) == (folder is None):
         raise ValueError("say what to turn the vectors for: --for ENGINE, or --with FOLDER for queries")
+    if folder is not None and (queries is not None or center):
+        raise ValueError(
+            f"{'--center' if center else '--queries'} is for learning a rotation, and --with takes one that was "
+            "learned; leave one of them out"
+        )
     file = nk.pipeline.open_given(vectors).file
     steps = nk.pipeline.Steps(screen.watch)
     if engine is None:
         made = nk.pipeline.rotate_with(file, folder or "", out, steps=steps)
         screen.finish(made, f"{made['vectors']:,} vectors turned: {out}")
         return
-    made = nk.pipeline.rotate_file(file, engine, out, random_state=seed, steps=steps) | {"threads": threads}
+    asked = None if queries is None else nk.pipeline.open_queries(queries).vectors
+    made = nk.pipeline.rotate_file(file, engine, out, queries=asked, center=center, random_state=seed, steps=steps)
+    made |= {"queries": queries, "center": center, "threads": threads}
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
         "rotation": made["chosen"],

@@ -4,10 +4,13 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
+
 from nearkin._check import check_integer
 from nearkin._types import ArrayLike
 from nearkin.index.index import Index
 from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 
 
 class Probing(NamedTuple):
@@ -21,7 +24,7 @@ class Probing(NamedTuple):
 def probing_curve(
     index: Index,
     Q: ArrayLike,
-    neighbours: ArrayLike,
+    neighbours: ArrayLike | ExactNeighbours,
     k: int = 10,
     *,
     n_probes: Iterable[int] | None = None,
@@ -29,7 +32,8 @@ def probing_curve(
 ) -> list[Probing]:
     """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
 
-    neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`.
+    neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
+        or as `nearkin.metrics.neighbours` has them, where rows may lie at one distance.
     n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
     oversample: as in `Index.search`.
 
@@ -41,6 +45,7 @@ def probing_curve(
         raise ValueError(
             "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
         )
+    truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
     counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
     curve: list[Probing] = []
     try:
@@ -48,7 +53,7 @@ def probing_curve(
             index.n_probe = count
             start = time.perf_counter()
             found = index.search(Q, k, oversample=oversample)[1]
-            curve.append(Probing(count, recall_k_at_k(found, neighbours, k), time.perf_counter() - start))
+            curve.append(Probing(count, recall_k_at_k(found, truth.beside(found), k), time.perf_counter() - start))
     finally:
         index.n_probe = before
     return curve

@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazily(
         "mean_average_precision": "nearkin.metrics.retrieval",
         "mean_reciprocal_rank": "nearkin.metrics.retrieval",
         "ndcg": "nearkin.metrics.retrieval",
+        "neighbours_kept": "nearkin.metrics.neighbours",
         "precision": "nearkin.metrics.retrieval",
         "RankHistograms": "nearkin.metrics.hamming",
         "ranking_metrics": "nearkin.metrics.ranking",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
     from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
     from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
+    from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.quantization import compression_ratio as compression_ratio
     from nearkin.metrics.quantization import distortion as distortion

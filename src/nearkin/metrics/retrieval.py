@@ -69,7 +69,10 @@ def recall_1_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
 
 
 def recall_k_at_k(retrieved: ArrayLike, neighbors: ArrayLike, k: int) -> float:
-    """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection")."""
+    """ "k-recall@k": share of the k nearest neighbours that are among the first k retrieved ("intersection").
+
+    Ids are compared. Where rows lie at one distance (copies, integers) see `neighbours_kept`.
+    """
     return recall(retrieved, neighbors, k, n_relevant=k)
 
 

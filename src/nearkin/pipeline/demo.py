@@ -118,13 +118,12 @@ def _judge(
     demo: Demo, name: str, index: Index, n_bytes: int, distortion: float, seconds: float, history: list[float]
 ) -> Trial:
     _, ranking = index.search(demo.queries, len(demo.base))
-    truth = demo.trials[0].ids if demo.trials else ranking[:, :K]
     return Trial(
         method=name,
         n_bytes=n_bytes,
         compression=metrics.compression_ratio(demo.base.shape[1], n_bytes),
         distortion=distortion,
-        recall=metrics.recall_k_at_k(ranking, truth, K),
+        recall=metrics.neighbours_kept(ranking[:, :K], demo.base, demo.queries),
         mean_average_precision=metrics.label_mean_average_precision(demo.labels[ranking], demo.query_labels),
         seconds=seconds,
         ids=ranking[:, :K].copy(),

@@ -13,7 +13,7 @@ from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
-from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer
@@ -200,7 +200,7 @@ class _Race:
     rows: np.ndarray
     queries: np.ndarray
     given: np.ndarray | None
-    truth: np.ndarray = field(repr=False)
+    truth: ExactNeighbours = field(repr=False)
 
     @classmethod
     def of(cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, generator: np.random.Generator) -> "_Race":
@@ -219,7 +219,7 @@ class _Race:
         train = order[unseen : unseen + _TRAIN]
         rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
         train = X[train]
-        return cls(train, rows, asked, given, nearest_rows(rows, asked, _NEIGHBOURS))
+        return cls(train, rows, asked, given, ExactNeighbours.of(rows, asked, _NEIGHBOURS))
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
@@ -233,11 +233,11 @@ class _Race:
         index = fitted.to_faiss()
         fitted.add_to(index, self.rows)
         searched = time.process_time()
-        index.search(self.queries[:_TIMED], self.truth.shape[1])
+        index.search(self.queries[:_TIMED], self.truth.ids.shape[1])
         search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
         size = index.sa_code_size()
         return {
-            "name": name, "bytes": size, "recall": recall_k_at_k(found, self.truth, self.truth.shape[1]),
+            "name": name, "bytes": size, "recall": self.truth.kept(found),
             "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
         }  # fmt: skip
 
@@ -251,9 +251,15 @@ class BestCode(BaseEstimator):
     random_state: Seed = None
     n_rows: int | None = None
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> VectorCodes:
-        """The fitted winner of the race on rows X (n, d)."""
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        queries: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> VectorCodes:
+        """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         del y
-        return best(
-            X, self.n_bytes, None, self.seconds, n_rows=self.n_rows, random_state=self.random_state, callback=callback
-        ).quantizer
+        settings = {"n_rows": self.n_rows, "random_state": self.random_state, "callback": callback}
+        return best(X, self.n_bytes, queries, self.seconds, **settings).quantizer

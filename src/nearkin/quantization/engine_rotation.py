@@ -21,8 +21,8 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.codecs import Coded, Train, find_codec
+from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.quantization.codecs import HOLD_NORMS, Coded, Train, find_codec
 from nearkin.quantization.product import ProductQuantizer
 
 _ROWS = 8192  # rows learned from, and as many judged
@@ -40,9 +40,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     Parameters
     ----------
-    codec: what codes the rows: "sign" (compared by Hamming distance), "int8", "int4" (equal steps from least to
-        largest), "rabitq", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with
-        sa_encode, trained or not, or an object with encode and decode.
+    codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
+        "int4" (equal steps from least to largest), "int8-quantile", "int4-quantile" (between two quantiles), "rabitq",
+        "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any
+        number that divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.40 of ten instead of 0.34).
         Distances stay as they are; inner products and angles do not.
@@ -123,8 +124,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self, X: np.ndarray, train: Train, generator: np.random.Generator, asked: np.ndarray | None, callback: Callback
     ) -> None:
         """Learn from every start, and keep what keeps most neighbours."""
-        name = self.codec if isinstance(self.codec, str) else ""
-        judge = _Judge(X - self.mean_, train, name, None if asked is None else asked - self.mean_)
+        codec = self.codec if isinstance(self.codec, str) else ""
+        judge = _Judge(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
@@ -134,7 +135,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         self.rotation_ = candidates[self.chosen_]
-        plain = _Judge(X, train, name, asked) if self.center else judge
+        plain = _Judge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(self.rotation_, 1) - plain.recall(starts["none"], 1)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
@@ -202,19 +203,19 @@ def turned_for_products(X: np.ndarray, R: np.ndarray, n_subspaces: int, rounds: 
 class _Judge:
     """Rows to learn from, rows and queries to judge by.
 
-    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" with each row's own norm, which
-    its code holds beside the signs.
+    Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" and "eden" with each row's own
+    norm, which stands beside its code.
     """
 
-    def __init__(self, X: np.ndarray, train: Train, name: str, asked: np.ndarray | None = None) -> None:
+    def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:
         if asked is not None:
             X = np.concatenate([asked, X])
         queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
         half = max(1, (len(X) - queries) // 2)
-        self.train, self.name = train, name
+        self.train, self.codec = train, codec
         self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
         self.k = min(_NEIGHBOURS, len(self.rows))
-        self.truth = nearest_rows(self.rows, self.queries, self.k) if queries else np.empty((0, self.k), np.int64)
+        self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Neighbours kept of every second query, from the first or the second on."""
@@ -224,15 +225,17 @@ class _Judge:
             return 0.0
         Z = self.rows @ R
         Y = coded(Z)
-        if self.name == "sign":
+        if self.codec == "sign":
             Q = coded(Q)
-        elif self.name == "rabitq":  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
+        elif self.codec.startswith(
+            HOLD_NORMS
+        ):  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
             mean = (self.learned_from @ R).mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
         found = nearest_rows(Y, Q, self.k)
-        return recall_k_at_k(found, self.truth[part::2], self.k)
+        return self.truth[part].kept(found)
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
-from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.codebooks import State, assign, decode, exact_updates, kmeans, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.training_rows import TrainingRows
@@ -169,24 +169,23 @@ def _race(
 
 
 class _Judge(NamedTuple):
-    """Queries (m, d), the rows that they search and which of them are truly nearest (m, 10); queries stay exact."""
+    """Queries (m, d), the rows that they search and which of them are truly nearest; queries stay exact."""
 
     queries: np.ndarray
     rows: np.ndarray
-    truth: np.ndarray
+    truth: ExactNeighbours
 
     @classmethod
     def of(cls, rows: np.ndarray, queries: np.ndarray | None) -> Self:
         """Some of the rows ask where no queries are given."""
         if queries is None:
             queries, rows = rows[:_JUDGING], rows[_JUDGING:]
-        return cls(queries, rows, nearest_rows(rows, queries, _NEIGHBOURS))
+        return cls(queries, rows, ExactNeighbours.of(rows, queries, _NEIGHBOURS))
 
     def kept(self, race: dict[str, State]) -> dict[str, float]:
         """Share of the nearest rows that each one's codes keep."""
         kept: dict[str, float] = {}
         for name, state in race.items():
             coded = decode(assign(self.rows @ state.rotation, state.codebooks), state.codebooks)
-            found = nearest_rows(coded, self.queries @ state.rotation, _NEIGHBOURS)
-            kept[name] = recall_k_at_k(found, self.truth, _NEIGHBOURS)
+            kept[name] = self.truth.kept(nearest_rows(coded, self.queries @ state.rotation, _NEIGHBOURS))
         return kept

@@ -122,6 +122,17 @@ def test_a_perfect_imputation_does_not_cancel_in_float32(rng: np.random.Generato
     assert loss.value(moved, Q) == pytest.approx(dense, rel=1e-3)
 
 
+def test_numbers_of_pairs_that_come_in_float32_are_kept_so(rng: np.random.Generator) -> None:
+    """They are as long as the table of pairs: wider they take twice the memory and know nothing more."""
+    observed = sp.random(30, 20, density=0.3, random_state=0, format="csr")
+    P, Q = (torch.tensor(rng.standard_normal((rows, 4)), dtype=torch.float32) for rows in observed.shape)
+    labels = rng.standard_normal(observed.nnz).astype(np.float32)
+    narrow, wide = (AllPairsLoss(observed, labels=y, prior=(P, Q)) for y in (labels, labels.astype(np.float64)))
+    kept = narrow._exact
+    assert kept.labels.dtype == kept.imputed.dtype == torch.float32
+    assert narrow.value(P, Q) == wide.value(P, Q)
+
+
 def test_float32_agrees_with_float64(rng: np.random.Generator) -> None:
     p = problem(rng, "squared")
     double = p["loss"].value(p["P"], p["Q"])

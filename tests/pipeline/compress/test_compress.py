@@ -77,3 +77,42 @@ def test_a_damaged_record_is_named(tmp_path: Path, X: np.ndarray) -> None:
     (tmp_path / "idx" / RUN).write_text("{")
     with pytest.raises(ValueError, match=r"run\.json is damaged"):
         read_record(tmp_path / "idx", RUN)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_queries_reach_the_fit_as_rows_do(
+    tmp_path: Path, X: np.ndarray, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, fit = [], nk.ProductQuantizer.fit
+
+    def spied(self: nk.ProductQuantizer, X: np.ndarray, **options: object) -> nk.ProductQuantizer:
+        seen.append(options["queries"])
+        return fit(self, X, **options)
+
+    monkeypatch.setattr(nk.ProductQuantizer, "fit", spied)
+    np.save(tmp_path / "X.npy", X)
+    Q = 3 * X[:30]
+    made = nk.ProductQuantizer(4, 16, "cayley", random_state=0)
+    compress_file(open_vectors(tmp_path / "X.npy"), made, tmp_path / "idx", queries=Q, metric=metric)
+    expected = Q / np.linalg.norm(Q, axis=1, keepdims=True) if metric == "cosine" else Q
+    np.testing.assert_allclose(seen[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("made", "metric", "queries", "words"),
+    [
+        (nk.ITQ(n_bits=8), "hamming", slice(30), "learns in one way; leave --queries out"),
+        (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "learns in one way"),
+        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --coarse"),
+        (nk.ProductQuantizer(2, 16), "l2", slice(3), r"queries has shape \(3, 8\); it needs at least 20 rows"),
+        (nk.ProductQuantizer(2, 16), "l2", (slice(30), slice(4)), "queries"),
+        (nk.ProductQuantizer(2, 16), "ip", slice(30), "ranks by inner product"),
+    ],
+)
+def test_queries_that_have_nothing_to_choose_from(
+    tmp_path: Path, X: np.ndarray, made: object, metric: str, queries: object, words: str
+) -> None:
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match=words):
+        compress_file(open_vectors(tmp_path / "X.npy"), made, tmp_path / "idx", queries=X[queries], metric=metric)
+    assert not (tmp_path / "idx").exists()

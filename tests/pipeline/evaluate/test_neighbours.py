@@ -24,7 +24,7 @@ def test_exact_neighbors_in_chunks(
         "ip": -Q @ X.T,
         "cosine": -Q @ (X / np.linalg.norm(X, axis=1)[:, None]).T,
     }
-    np.testing.assert_array_equal(found, np.argsort(scores[metric], axis=1)[:, :70])
+    np.testing.assert_array_equal(found.ids, np.argsort(scores[metric], axis=1)[:, :70])
     assert seen == [50, 100, 120]
 
 
@@ -43,3 +43,22 @@ def test_batches_are_the_whole_search(rng: np.random.Generator) -> None:
 def test_judging_names_its_measures() -> None:
     ids = np.tile(np.arange(20), (2, 1))
     assert judge_neighbors(ids, ids) == {"1-recall@1": 1, "1-recall@10": 1, "10-recall@10": 1}
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_at_one_distance_stand_for_each_other(
+    tmp_path: Path, rng: np.random.Generator, metric: str, own: bool
+) -> None:
+    """Every row twice, under ids of its own: the other copies are as right."""
+    X = np.repeat(rng.normal(size=(60, 6)).astype(np.float32), 2, axis=0)
+    Q = rng.normal(size=(9, 6)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    names = np.array([f"row {i}" for i in range(len(X))]) if own else None
+    exact = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric, own=names)
+    numbers = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric).ids ^ 1  # the other copy of each
+    found = numbers if names is None else names[numbers]
+    assert judge_neighbors(found, exact.beside(found), (1, 5, 9)) == dict.fromkeys(
+        ("1-recall@1", "1-recall@5", "1-recall@9", "5-recall@5", "9-recall@9"), 1.0
+    )
+    assert judge_neighbors(found, exact.ids, (1,)) == {"1-recall@1": 0}

@@ -30,6 +30,30 @@ def test_distances_stay_and_queries_follow(folder: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.linalg.norm(Xr, axis=1), rtol=1e-4)
 
 
+def test_the_mean_is_taken_off_queries_too(folder: Path, tmp_path: Path) -> None:
+    X, Q = (nk.read_vectors(folder / name) + 7 for name in ("X.npy", "Q.npy"))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Q.npy", Q)
+    options = ["--for", "pgvector-bit", "--center", "--out", tmp_path / "Xr.npy"]
+    made = run_json("rotate", tmp_path / "X.npy", *options)
+    run_json("rotate", tmp_path / "Q.npy", "--with", made["rotation"], "--out", tmp_path / "Qr.npy")
+    Xr, Qr = (nk.read_vectors(tmp_path / name) for name in ("Xr.npy", "Qr.npy"))
+    assert np.linalg.norm(Xr.mean(axis=0)) < 1e-2
+    distances, turned = (np.linalg.norm(a[:, None] - b[:40], axis=2) for a, b in ((Q, X), (Qr, Xr)))
+    np.testing.assert_allclose(turned, distances, rtol=1e-4)
+
+
+def test_queries_choose_the_rotation(folder: Path, tmp_path: Path) -> None:
+    X, Q = (nk.read_vectors(folder / name) for name in ("X.npy", "Q.npy"))
+    np.save(tmp_path / "Q.npy", Q[:, ::-1])  # unlike the rows
+    options = ["--for", "faiss:SQ4", "--queries", tmp_path / "Q.npy", "--out", tmp_path / "Xr.npy"]
+    made = run_json("rotate", folder / "X.npy", *options)
+    direct = nk.Rotation(codec_for("faiss:SQ4", 16), random_state=0)
+    assert made["recall"] == direct.fit(X, queries=Q[:, ::-1]).recall_
+    assert made["recall"] != direct.fit(X).recall_
+    assert made["queries"] == str(tmp_path / "Q.npy")
+
+
 @pytest.mark.parametrize("engine", [*ENGINES, "faiss:SQ4"])
 def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None:
     if engine in ENGINES and ENGINES[engine].codec is None:
@@ -50,6 +74,9 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
         (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
         (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "the ending of --out is '.csv'"),
         (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
+        (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave one of them out"),
+        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for learning a rotation"),
+        (("X.npy", "--for", "faiss:SQ4", "--queries", "X.npy:a", "--out", "Y.npy"), "X.npy:a"),
     ],
 )
 def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:

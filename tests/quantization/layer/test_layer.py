@@ -21,7 +21,7 @@ def rows(n: int, seed: int = 0) -> Tensor:
     return torch.randn(n, D, generator=generator) @ torch.randn(D, D, generator=torch.Generator().manual_seed(99))
 
 
-def started(rotation: str = "givens-greedy", **options: object) -> IndexingLayer:
+def started(rotation: str | tuple[str, int] = "givens-greedy", **options: object) -> IndexingLayer:
     layer = IndexingLayer(D, M, K, rotation=rotation, max_iter=5, **options)  # pyright: ignore[reportArgumentType]
     assert layer.start(rows(200).numpy())
     return layer
@@ -51,12 +51,13 @@ def defined(x: Tensor, R: Tensor, C: Tensor, c: Tensor | None) -> tuple[Tensor, 
 
 @pytest.mark.parametrize("signal", ["both", "retrieval", "distortion"])
 @pytest.mark.parametrize("coarse", [False, True])
-def test_the_gradient_is_the_definitions(signal: str, coarse: bool) -> None:
-    x = rows(32).requires_grad_()
+@pytest.mark.parametrize("n", [5, 32])  # fewer rows than columns, and more: the products come in another order
+def test_the_gradient_is_the_definitions(signal: str, coarse: bool, n: int) -> None:
+    x = rows(n).requires_grad_()
     R = haar_orthogonal(D, D, random_state=0).float().requires_grad_()
     C = torch.randn(M, K, D // M, generator=torch.Generator().manual_seed(3)).requires_grad_()
-    c = torch.ones(32, D) if coarse else None
-    G = torch.randn(32, D, generator=torch.Generator().manual_seed(4))
+    c = torch.ones(n, D) if coarse else None
+    G = torch.randn(n, D, generator=torch.Generator().manual_seed(4))
     T, distortion, _ = StraightThrough.apply(x, R, C, c, signal)
     T_defined, distortion_defined = defined(x, R, C, c)
     torch.testing.assert_close(T, T_defined)
@@ -117,9 +118,9 @@ def test_layer_index_and_faiss_give_the_same_codes() -> None:
             np.testing.assert_array_equal(layer.eval()(torch.from_numpy(X))[0].numpy(), decoded)
 
 
-@pytest.mark.parametrize("rotation", ["givens-random", "givens-greedy", "exact", "cayley"])
+@pytest.mark.parametrize("rotation", ["givens-random", "givens-greedy", "exact", "cayley", ("givens-greedy", 3)])
 @pytest.mark.parametrize("cut", [1, 3, 6])
-def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str, cut: int) -> None:
+def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str | tuple[str, int], cut: int) -> None:
     def fresh() -> IndexingLayer:
         return IndexingLayer(D, M, K, rotation=rotation, warmup_steps=2, buffer_size=100, max_iter=3)
 
@@ -135,6 +136,18 @@ def test_a_resumed_layer_goes_on_bit_for_bit(rotation: str, cut: int) -> None:
     train(resumed, 10 - cut, cut, again)
     for name, value in whole.state_dict().items():
         assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+def test_a_rotation_with_a_number_turns_in_every_so_many_steps() -> None:
+    layer = started(("givens-greedy", 3))
+    moving, turned = optimizers(layer, [torch.nn.Parameter(torch.zeros(1))]), []
+    for step in range(6):
+        before = layer.rotation_matrix.clone()
+        train(layer, 1, step, moving)
+        turned.append(not torch.equal(before, layer.rotation_matrix))
+    assert turned == [False, False, True] * 2
+    with pytest.raises(ValueError, match=r"rotation\[1\] is 2"):
+        IndexingLayer(D, M, K, rotation=("frozen", 2))
 
 
 def test_few_rows_wait_and_say_so() -> None:

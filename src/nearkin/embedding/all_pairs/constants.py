@@ -55,7 +55,10 @@ def make_constants(
     strength: float,
     ridge: tuple[ArrayLike, ArrayLike] | None,
 ) -> Constants:
-    """The constants in float64; ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit."""
+    """The constants in float64, or what of the pairs was float32 as it was, which costs half and loses nothing.
+
+    ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit.
+    """
     (m, n), nnz = pairs.shape, len(pairs.indices)
     a, b = (vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
     r, s = (1.0, 1.0) if ridge is None else ridge
@@ -74,10 +77,13 @@ def make_constants(
     )
 
 
-def vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
-    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`."""
+def vector(values: ArrayLike, name: str, size: int, low: float | None = 0, *, narrow: bool = False) -> Tensor:
+    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`.
+
+    `narrow` leaves float32 what was float32.
+    """
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    array = array.astype(np.float64)
+    array = array.astype(np.float32 if narrow and array.dtype == np.float32 else np.float64)
     if array.shape not in ((), (size,)):
         raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
     check_finite(array.reshape(-1), name)
@@ -88,7 +94,7 @@ def vector(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Te
 
 def _of_pairs(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
     """A `vector` of the pairs; one number for all of them stays one."""
-    return _short(vector(values, name, 1 if np.ndim(values) == 0 else size, low))
+    return _short(vector(values, name, 1 if np.ndim(values) == 0 else size, low, narrow=True))
 
 
 def _pair_cost(pairs: PairProducts, omega: float, a: Tensor, b: Tensor) -> Tensor:
@@ -100,8 +106,8 @@ def _pair_cost(pairs: PairProducts, omega: float, a: Tensor, b: Tensor) -> Tenso
 
 
 def _imputed(pairs: PairProducts, left: Tensor, right: Tensor) -> Tensor:
-    """pt_i . qt_j of the pairs, in float64."""
-    return _short(pairs.dots(left, right).double())
+    """pt_i . qt_j of the pairs, in the factors' precision."""
+    return _short(pairs.dots(left, right))
 
 
 def _short(values: Tensor) -> Tensor:

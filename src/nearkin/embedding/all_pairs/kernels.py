@@ -7,7 +7,7 @@ All take the rows [start, stop), release the interpreter's lock and write only t
 import numpy as np
 from numba import njit
 
-from nearkin.embedding.all_pairs.prefetch import AHEAD, is_far, prefetch, prefetch_row
+from nearkin.embedding.all_pairs.prefetch import AHEAD, FAR_AHEAD, is_far, prefetch, prefetch_row
 
 _jit = njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
 
@@ -47,11 +47,17 @@ def pair_cross_dots(start, stop, indptr, indices, P, Q, W, H, out):
 
 
 @_jit
-def gather_rows(start, stop, indptr, indices, order, values, Q, out):
-    """out[i] = sum over the pairs e = (i, j) of values[order[e]] q_j: the sparse-dense product, four pairs at a time.
+def reorder(start, stop, indptr, order, values, out):
+    """out[e] = values[order[e]] for the pairs of the rows, asked for long before: beside a row's work it cost twice."""
+    last = indptr[stop] - 1
+    for e in range(indptr[start], indptr[stop]):
+        prefetch(values, (order[min(e + FAR_AHEAD, last)],))  # pyright: ignore[reportCallIssue]
+        out[e] = values[order[e]]
 
-    `order` may be None where the values are in the pairs' order.
-    """
+
+@_jit
+def gather_rows(start, stop, indptr, indices, values, Q, out):
+    """out[i] = sum over the pairs e = (i, j) of values[e] q_j: the sparse-dense product, four pairs at a time."""
     k, last, far = Q.shape[1], indptr[stop] - 1, is_far(Q)
     for i in range(start, stop):
         row = out[i]
@@ -62,18 +68,13 @@ def gather_rows(start, stop, indptr, indices, order, values, Q, out):
             if far:
                 for ahead in range(e + AHEAD, e + AHEAD + 4):
                     prefetch_row(Q, indices[min(ahead, last)])
-                    if order is not None:
-                        prefetch(values, (order[min(ahead, last)],))  # pyright: ignore[reportCallIssue]
             q0, q1, q2, q3 = Q[indices[e]], Q[indices[e + 1]], Q[indices[e + 2]], Q[indices[e + 3]]
-            if order is None:
-                v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
-            else:
-                v0, v1, v2, v3 = values[order[e]], values[order[e + 1]], values[order[e + 2]], values[order[e + 3]]
+            v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
             for c in range(k):
                 row[c] += v0 * q0[c] + v1 * q1[c] + v2 * q2[c] + v3 * q3[c]
             e += 4
         while e < end:
-            q, v = Q[indices[e]], values[e] if order is None else values[order[e]]
+            q, v = Q[indices[e]], values[e]
             for c in range(k):
                 row[c] += v * q[c]
             e += 1

@@ -12,6 +12,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
 AHEAD = 12  # pairs between the hint and the use; 8 to 16 were alike
+FAR_AHEAD = 64  # numbers, which are used up faster than rows
 _LINE = 64  # bytes that come at once
 _CACHE = 1 << 19  # bytes that stay in a core's own cache anyway
 

@@ -76,7 +76,7 @@ class PairProducts:
         if not on_host(Q):
             return torch_times(*self._there(Q)[0], values, Q)
         out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
-        self._by_rows(kernels.gather_rows, None, _array(values), _array(Q), out.numpy())
+        self._by_rows(kernels.gather_rows, _array(values), _array(Q), out.numpy())
         return out
 
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
@@ -86,8 +86,9 @@ class PairProducts:
             _, by_column, order = self._there(P)
             return torch_times(*by_column, values[order], P)
         out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
-        arguments = columns.rows, columns.order, _array(values), _array(P), out.numpy()
-        by_blocks(kernels.gather_rows, columns.indptr, *arguments)
+        by_column = torch.empty(len(columns.order), dtype=values.dtype)
+        by_blocks(kernels.reorder, columns.indptr, columns.order, _array(values), by_column.numpy())
+        by_blocks(kernels.gather_rows, columns.indptr, columns.rows, by_column.numpy(), _array(P), out.numpy())
         return out
 
     def _there(self, like: Tensor) -> "_Places":
@@ -111,7 +112,11 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
         if not matrix.nnz:
             raise ValueError("observed has no stored entry; it must hold at least one observed pair")
         by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
-        columns = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+        columns = ColumnOrder(
+            by_column.indptr.astype(np.int64, copy=False),
+            by_column.indices.astype(np.int32, copy=False),
+            by_column.data,
+        )
         return PairProducts(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns), matrix.data
     if not isinstance(observed, Interactions):
         raise TypeError(

@@ -16,6 +16,7 @@ from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.records import Interactions
 
 _Product: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # of the pairs, with their weights, and the rows of a side
+_Step: TypeAlias = tuple[_Product, Tensor]  # with the sums of weights of the rows that it makes
 BLOCK = 1024  # rows whose scores with the other side are held at a time
 
 
@@ -100,7 +101,7 @@ class SoftmaxLoss:
         among = self.rights if among is None else among
         scale = math.log(len(self.rights) / len(among))
         offsets = (self.b[among].log() + self.bias[among] + scale).to(P)
-        push, log_masses = _expected(P, Q[among], self.temperature, offsets)
+        push, log_masses = expected(P, Q[among], self.temperature, offsets)
         weights = self.left_weights.to(P)
         pull = self._to_lefts(Q)
         value = (weights * log_masses).sum(dtype=torch.float64) - self.right_weights @ self.bias
@@ -113,27 +114,35 @@ class SoftmaxLoss:
         among = self.lefts if among is None else among
         scale = math.log(len(self.lefts) / len(among))
         shares = self.left_weights[among].log().to(P.device) + scale - log_masses[among]
-        push = _summed(Q, P[among], self.temperature, shares.to(P))
+        push = summed(Q, P[among], self.temperature, shares.to(P))
         b = (self.b * self.bias.exp()).to(P)[:, None]
         push = torch.where(b > 0, push.mul_(b), 0)  # one that is in no sum may score beyond all masses
         return push.sub_(self._to_rights(P))
 
+    def walked_rights(self, Q: Tensor) -> Tensor:
+        """(n, k) what a pair with each right draws its left towards: y Q = w @ walked_rights(Q)."""
+        return self._walked(Q, (self.pairs.times_right, self.left_weights), (self.pairs.times_left, self._observed))
+
+    def walked_lefts(self, P: Tensor) -> Tensor:
+        """(m, k) what a pair with each left draws its right towards: y^T P = w^T @ walked_lefts(P)."""
+        return self._walked(P, (self.pairs.times_left, self._observed), (self.pairs.times_right, self.left_weights))
+
+    def _walked(self, X: Tensor, there: _Step, back: _Step) -> Tensor:
+        """(1 - walk) of the rows X of a side, and walk of where the pairs lead to and back: means both times."""
+        if not self.walk:
+            return X
+        Y, w = X, self.weights.to(X)
+        for times, sums in (there, back):
+            Y = _divided(times(w, Y), sums)
+        return Y.mul_(self.walk).add_(X, alpha=1 - self.walk)
+
     def _to_lefts(self, Q: Tensor) -> Tensor:
         """(m, k) y Q."""
-        return self._labels(Q, self.pairs.times_right, self.pairs.times_left, self.left_weights, self._observed)
+        return self.pairs.times_right(self.weights.to(Q), self.walked_rights(Q))
 
     def _to_rights(self, P: Tensor) -> Tensor:
         """(n, k) y^T P."""
-        return self._labels(P, self.pairs.times_left, self.pairs.times_right, self._observed, self.left_weights)
-
-    def _labels(self, X: Tensor, there: _Product, back: _Product, mass: Tensor, mass_of_X: Tensor) -> Tensor:
-        """y times the rows X of one side, or with `walk` also by way of the pairs there, back and there again."""
-        w = self.weights.to(X)
-        once = there(w, X)
-        if not self.walk:
-            return once
-        thrice = there(w, _divided(back(w, _divided(once, mass)), mass_of_X))
-        return once.mul_(1 - self.walk).add_(thrice, alpha=self.walk)
+        return self.pairs.times_left(self.weights.to(P), self.walked_lefts(P))
 
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
@@ -145,7 +154,7 @@ def _divided(X: Tensor, sums: Tensor) -> Tensor:
     return X * torch.where(sums > 0, 1 / sums, 0).to(X)[:, None]
 
 
-def _expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:
+def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:
     """For each row x: the mean of the rows y under exp(x.y / t + log_weights), and the log of that sum."""
     means, masses = torch.empty_like(X), X.new_empty(len(X))
     for at in range(0, len(X), BLOCK):
@@ -158,7 +167,7 @@ def _expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> 
     return means, masses
 
 
-def _summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Tensor:
+def summed(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> Tensor:
     """For each row x: the sum of the rows y times exp(x.y / t + log_weights)."""
     sums = torch.empty_like(X)
     for at in range(0, len(X), BLOCK):

@@ -19,7 +19,7 @@ class CosineSoftmax(BaseEstimator):
     """`TwoTower(loss=CosineSoftmax(...))`: cross-entropy of each pair's right among all rights, on rows of length 1.
 
     Sharp where the squared loss is not: a score far below the best costs nothing, so few dimensions rank many rights.
-    It is trained by `SphereSweeps`, on id tables, without an index; see `nearkin.embedding.all_pairs.softmax`.
+    It is trained by `SphereSweeps`, on id tables; see `nearkin.embedding.all_pairs.softmax`.
 
     With a `bias_power` a score is p_i.q_j / temperature + bias_power * log d_j, d_j the number of pairs of the right:
     cosines then need not say how popular it is. The bias is one of the n_components: the last number of a row is 1 on
@@ -55,8 +55,17 @@ class CosineSoftmax(BaseEstimator):
         """The loss of these pairs; rights without a pair are left out of the sums."""
         pairs = objective.interactions
         degrees = np.diff(pairs.columns.indptr)
-        bias = self.bias_power * np.log(np.maximum(degrees, 1))
         return SoftmaxLoss(
             pairs, temperature=self.temperature, weights=objective.weights, b=np.where(degrees > 0, objective.b, 0.0),
-            bias=bias - bias.mean(), walk=self.walk,
+            bias=self.bias(degrees, degrees), walk=self.walk,
         )  # fmt: skip
+
+    def bias(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+        """c_j of rights with these numbers of pairs, `fitted` those of the fit, over which the mean is 0."""
+        known = np.log(np.maximum(fitted, 1))
+        return self.bias_power * (np.log(np.maximum(degrees, 1)) - known.mean())
+
+    def cost(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+        """b_j of rights with these numbers of pairs, `fitted` those of the fit, over which the mean is 1."""
+        known = np.maximum(fitted, 1.0) ** self.cost_power
+        return np.maximum(degrees, 1.0) ** self.cost_power / known.mean()

@@ -19,9 +19,11 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import old_spelling, storage
 from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Choices, Indexed, check_pairs, choose, settings
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.fitting import Fitted, fit_towers
 from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
+from nearkin.embedding.two_tower.softmax_fold_in import fold_in_softmax
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.embedding.two_tower.tuning import tune
 from nearkin.embedding.two_tower.update import Before, join_interactions, update_towers
@@ -183,12 +185,13 @@ class TwoTower(BaseEstimator):
         """(b, k) embeddings of new left entities from what each of them met, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
-        the model knows, or a sparse (b, n) matrix of weights. The model's own loss is solved for each row with the
-        right side fixed. `features` (b, d) are what the rows shrink towards, in a model with features of this side.
+        the model knows, or a sparse (b, n) matrix of weights. The model's own loss, all pairs or cosine softmax, is
+        solved for each row with the right side fixed. `features` (b, d) are what the rows shrink towards, in a model
+        with features of this side.
         ValueError for an id that the model does not know, no pair at all, or a model of a sampled loss.
         """
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
-        return fold_in(history, known, self._fitted_loss(), self.left_encoder_, features)
+        return self._fold_in(history, known, self.left_embeddings_, self.left_encoder_, features)
 
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
         """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
@@ -196,17 +199,22 @@ class TwoTower(BaseEstimator):
         An index does not quantize them: that is done when they are added to it.
         """
         known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
-        return fold_in(history, known, self._fitted_loss(), self.right_encoder_, features)
+        return self._fold_in(history, known, self.right_embeddings_, self.right_encoder_, features)
 
-    def _fitted_loss(self) -> FittedLoss:
-        """The all-pairs loss of the fit; ValueError for a sampled one, which no row can be solved for."""
+    def _fold_in(
+        self, history: History, known: Known, others: np.ndarray, encoder: nn.Module | None, features: ArrayLike | None
+    ) -> np.ndarray:
+        """New rows by the loss of the fit; ValueError for a sampled one, which no row can be solved for."""
         loss = settings(self.loss, "loss", LOSSES)
+        if isinstance(loss, CosineSoftmax):
+            return fold_in_softmax(history, known, others, loss, self.seen_)
         if not isinstance(loss, AllPairs):
             raise ValueError(
-                f"loss is {loss.name!r}; a new row is solved for the all-pairs loss only. Fit with loss='all-pairs', "
-                "or give transform_left or transform_right the features"
+                f"loss is {loss.name!r}; a new row is solved for 'all-pairs' and 'cosine-softmax' only. Fit with one "
+                "of them, or give transform_left or transform_right the features"
             )
-        return FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
+        fitted = FittedLoss(loss, self.omega_, self.regularization_, self.seen_)
+        return fold_in(history, known, fitted, encoder, features)
 
     def recommend(
         self,

@@ -1,7 +1,7 @@
 """One fit of two towers: from observed pairs and settings to a trained solver."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
@@ -74,7 +74,8 @@ def fit_towers(
         objective, ranking = choices.loss.objective(interactions), None
 
     plan = make_plan(choices, objective, strength, start, generator, group)
-    solver = choices.solver.from_plan(plan)
+    solver, start = choices.solver.from_plan(plan), ()
+    plan = replace(plan, start=(torch.empty(0), torch.empty(0)))  # solvers have copied it
     history = train(
         solver, choices.limits, evaluate=None if ranking is None else ranking.metric, callback=callback,
         checkpoint=saved, group=group,

@@ -53,9 +53,7 @@ def fold_in(
     a row (ESL, eq. 5 with a new row). A prior of several factors has no row for a new entity, which then gets 0.
     """
     loss, omega = model.loss, model.omega
-    pairs = _matrix(history, known)
-    if not pairs.nnz:
-        raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
+    pairs = matrix_of(history, known)
     n, count = len(known.ids), len(pairs.indptr) - 1
     own = np.diff(pairs.indptr)
     degrees = np.repeat(own, own), _counts(model.fitted, known.side)[pairs.indices]
@@ -80,8 +78,15 @@ def _counts(fitted: Interactions, side: str) -> np.ndarray:
     return np.diff(fitted.columns.indptr if side == "right" else fitted.indptr)
 
 
+def matrix_of(history: History, known: Known) -> sp.csr_matrix:
+    """One row an entity, one column an entity of the known side, the weights as values; ValueError without a pair."""
+    matrix = _matrix(history, known)
+    if not matrix.nnz:
+        raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
+    return matrix
+
+
 def _matrix(history: History, known: Known) -> sp.csr_matrix:
-    """One row an entity, one column an entity of the known side, the weights as values."""
     n, side = len(known.ids), known.side
     if isinstance(history, Interactions):
         matrix = history.matrix() if side == "right" else history.matrix().T

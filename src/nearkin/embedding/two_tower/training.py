@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
@@ -105,7 +106,7 @@ def train(
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
             if solver.ready() and (best is None or record["metric"] > best.metric):
-                best = Best(record["metric"], record["step"], {name: t.clone() for name, t in solver.state().items()})
+                best = Best(record["metric"], record["step"], _copied(solver.state(), best))
         history.append(record)
         if checkpoint is not None and group.rank == 0:
             checkpoint.write(history, best, solver.state())
@@ -113,6 +114,18 @@ def train(
     if best is not None:
         solver.load_state(best.state)
     return history
+
+
+def _copied(state: dict[str, Tensor], before: Best | None) -> dict[str, Tensor]:
+    """A copy of `state`, in which what has not changed is the copy made `before`, which is used up."""
+    old, copies = {} if before is None else before.state, {}
+    for name, value in state.items():
+        kept = old.pop(name, None)
+        if kept is None or not torch.equal(kept, value):
+            kept = None  # its memory is free before the next copy is made
+            kept = value.clone()
+        copies[name] = kept
+    return copies
 
 
 def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group: Group) -> Record:

@@ -7,6 +7,7 @@ chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, w
 
 import os
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._check import check_magnitude, check_vectors
 from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_space, check_target
@@ -34,6 +36,7 @@ from nearkin.quantization.best import BestCode
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 _ROWS_PER_CELL = 64  # coarse cells need rows too: FAISS warns below 39
 JUDGED_ROWS = 10_000
+_FEWEST_QUERIES = 20
 
 
 def compress_file(
@@ -42,6 +45,7 @@ def compress_file(
     out: str | os.PathLike,
     *,
     train: VectorFile | None = None,
+    queries: np.ndarray | None = None,
     train_rows: int | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
@@ -54,12 +58,14 @@ def compress_file(
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
     Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
-    history of the training, seconds of every step, and `about`. `train_rows` is by default 65,536, and at least 64 for
-    each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer that it had
-    learned and the blocks of rows that it had encoded, if all vectors and settings are the same (a digest of the
-    vectors takes one more pass over the file); what was written there is removed at the end. Raises ValueError before
-    any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
-    no place for an index, `checkpoint` and `out` are not apart, or processes were given different vectors.
+    history of the training, seconds of every step, and `about`. `queries` (q, d) choose between rotations, and between
+    codes in a race, where rows will be searched by others than themselves. `train_rows` is by default 65,536, and at
+    least 64 for each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer
+    that it had learned and the blocks of rows that it had encoded, if all vectors and settings are the same (a digest
+    of the vectors takes one more pass over the file); what was written there is removed at the end. Raises ValueError
+    before any work if widths differ, `ids` has another length or repeats itself, a row holds NaN or infinity, `out` is
+    no place for an index, `checkpoint` and `out` are not apart, `queries` have nothing to choose from, or processes
+    were given different vectors.
     """
     n_centroids, n_lists = _learned_centroids(quantizer)
     steps, group = steps or Steps(), current()
@@ -74,6 +80,8 @@ def compress_file(
         raise ValueError(
             f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
         )
+    if queries is not None:
+        queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
         ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
     if isinstance(quantizer, BestCode):  # whose race asks how many of the index's rows are learned from
@@ -85,6 +93,7 @@ def compress_file(
         "quantizer": " ".join(repr(quantizer).split()),
         "metric": metric,
         "train_rows": rows,
+        "queries": None if queries is None else zlib.crc32(queries.tobytes()),
     }
     for what, value in job.items():
         group.agree(value, what)
@@ -101,7 +110,7 @@ def compress_file(
     with _work_folder(checkpoint, out, job, len(file), group) as work:
         fitted = None if work is None else work.load_quantizer()
         if fitted is None:
-            fitted = _train(quantizer, source, rows, metric, random_state, steps, group)
+            fitted = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
             if work is not None:
                 work.save_quantizer(fitted)
         index = _encode(file, fitted, metric, work, steps, group)
@@ -130,8 +139,32 @@ def _check_enough(source: VectorFile, n_centroids: int) -> None:
         )
 
 
+def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
+    """The queries (q, d) as rows are compared with them; ValueError where there is nothing that they could choose."""
+    rotated = isinstance(quantizer, nk.ProductQuantizer) and quantizer.rotation is not None and not quantizer.n_lists
+    if not rotated and not isinstance(quantizer, BestCode):
+        raise ValueError(
+            "--queries choose between the starts of a rotation (--method procrustes, cayley, givens-..., without "
+            "--coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
+        )
+    if metric == "ip":
+        raise ValueError(
+            "--queries choose by distance, and --metric ip ranks by inner product; leave --queries out, or take "
+            "--metric cosine or l2"
+        )
+    queries = check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=_FEWEST_QUERIES), "queries")
+    return normalised(queries) if metric == "cosine" else queries
+
+
 def _train(
-    quantizer: Fittable, source: VectorFile, n_rows: int, metric: str, random_state: Seed, steps: Steps, group: Group
+    quantizer: Fittable,
+    source: VectorFile,
+    queries: np.ndarray | None,
+    n_rows: int,
+    metric: str,
+    random_state: Seed,
+    steps: Steps,
+    group: Group,
 ) -> Quantizer:
     """The quantizer fitted on a sample, of which each process reads a share.
 
@@ -143,6 +176,8 @@ def _train(
         sample = source.take(numbers[first:stop])
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
+        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | BestCode):
+            return quantizer.fit(sample, queries=queries, callback=callback)
         return quantizer.fit(sample, callback=callback)
 
 

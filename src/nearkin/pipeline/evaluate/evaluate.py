@@ -15,6 +15,7 @@ from nearkin.contracts import BitCodes, Callback
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
 from nearkin.index.probing import probing_curve
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.evaluate.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.evaluate.labels import judge_by_label
 from nearkin.pipeline.evaluate.neighbours import exact_neighbors, judge_searches, search_in_batches
@@ -39,7 +40,8 @@ def evaluate_folder(
 ) -> Record:
     """Judge the saved index by queries Q (n, d); returns the record, which is kept as evaluation.json beside it.
 
-    `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search. `labels` (rows of the index, in
+    `truth` (n, T) are ids of exact neighbours; `base` finds them by exact search, and rows at one distance stand for
+    each other. `labels` (rows of the index, in
     order) and `query_labels` (n,) judge by label. `study`, for a Hamming index, adds what other hashing methods,
     lengths and scales would give (`study_hashing` on `base`). Recall is that of searches with the same options, at
     every cut up to `k`; the record's "searches" has a row by code alone beside one of `oversample`. One of `n_probes`
@@ -55,9 +57,11 @@ def evaluate_folder(
     _check_lengths(index, Q, truth, base, labels, query_labels)
     if study and (index.metric != "hamming" or base is None):
         raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
-    if base is not None and truth is None:
+    exact = None if truth is None else ExactNeighbours.given(truth)
+    if base is not None and exact is None:
         with steps.step("exact search") as callback:
-            truth = _exact_ids(index, base, Q, k, callback)
+            metric = index.metric if index.metric in ("ip", "cosine") else "l2"  # bits are judged by distance
+            exact = exact_neighbors(base, Q, min(k, len(base)), metric, callback, own=index.ids)
     with steps.step("search") as callback:
         start = time.perf_counter()
         search_in_batches(index, Q, k, oversample, callback)
@@ -68,14 +72,14 @@ def evaluate_folder(
         "n_probe": index.n_probe,
     }  # fmt: skip
     record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
-    if truth is not None:
+    if exact is not None:
         with steps.step("judge") as callback:
-            searches = judge_searches(index, Q, truth, min(k, len(index)), oversample, callback)
+            searches = judge_searches(index, Q, exact, min(k, len(index)), oversample, callback)
             record |= {name: value for name, value in searches[-1].items() if "recall@" in name} | {
                 "searches": searches
             }
             if len(n_probes) > 1:
-                record["probing"] = _probing(index, Q, truth, k, n_probes, oversample)
+                record["probing"] = _probing(index, Q, exact, k, n_probes, oversample)
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
@@ -121,10 +125,10 @@ def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: 
 
 
 def _probing(
-    index: Index, Q: np.ndarray, truth: np.ndarray, k: int, n_probes: Sequence[int], oversample: int | None
+    index: Index, Q: np.ndarray, truth: ExactNeighbours, k: int, n_probes: Sequence[int], oversample: int | None
 ) -> list[dict[str, float]]:
     """Recall and speed for each number of lists visited, at k or as deep as the truth goes."""
-    depth = min(k, truth.shape[1])
+    depth = min(k, truth.ids.shape[1])
     curve = probing_curve(index, Q, truth, depth, n_probes=sorted(set(n_probes)), oversample=oversample)
     return [
         {
@@ -134,10 +138,3 @@ def _probing(
         }
         for point in curve
     ]
-
-
-def _exact_ids(index: Index, base: VectorFile, Q: np.ndarray, k: int, callback: Callback) -> np.ndarray:
-    """Ids of the k exact nearest rows, (n, k): by cosine or inner product where the index has them, by L2 otherwise."""
-    metric = index.metric if index.metric in ("ip", "cosine") else "l2"
-    rows = exact_neighbors(base, Q, min(k, len(base)), metric, callback)
-    return rows if index.ids is None else index.ids[rows]

@@ -11,7 +11,10 @@ from nearkin._types import Fields, Record
 from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.index.identifiers import positions
 from nearkin.index.index import Index
+from nearkin.index.rescoring import normalised
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
 
 CUTS = (1, 10, 100)
 
@@ -28,18 +31,45 @@ def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int
 
 
 def exact_neighbors(
-    file: VectorFile, Q: np.ndarray, k: int, metric: str = "l2", callback: Callback = ignore
-) -> np.ndarray:
-    """Row numbers of the k exact nearest rows of a file, (n, k), nearest first; the file is read once, in chunks."""
+    file: VectorFile,
+    Q: np.ndarray,
+    k: int,
+    metric: str = "l2",
+    callback: Callback = ignore,
+    *,
+    own: np.ndarray | None = None,
+) -> ExactNeighbours:
+    """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
+
+    Rows that tie are read again where an answer is judged.
+    """
+    scores, rows, largest = _nearest(file, Q, min(k + 1, len(file)), metric, callback)
+
+    def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        places = positions(own, len(file), ids)
+        read, where = np.unique(np.maximum(places, 0), return_inverse=True)
+        X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
+        kind = "l2" if metric == "l2" else "ip"
+        return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
+
+    ids = rows if own is None else own[rows]
+    return ExactNeighbours(ids[:, :k], ties(scores, Q, largest), distances, file.shape[1])
+
+
+def _nearest(
+    file: VectorFile, Q: np.ndarray, k: int, metric: str, callback: Callback
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Scores and row numbers of the k nearest rows, each (q, k), smallest first, and the largest squared norm."""
     kind = METRIC_TYPES["l2" if metric == "l2" else "ip"]
     sign = 1.0 if metric == "l2" else -1.0  # smaller is nearer
     scores = np.full((len(Q), k), np.inf, np.float32)
     ids = np.full((len(Q), k), -1, np.int64)
-    start = 0
+    start, largest = 0, 0.0
     for chunk in file.chunks():
         if metric == "cosine":
             chunk = chunk.copy()  # of a table in memory it is the caller's
             faiss.normalize_L2(chunk)
+        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
         values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k, len(chunk)), metric=kind)
         scores = np.hstack([scores, sign * values])
         ids = np.hstack([ids, rows + start])
@@ -47,7 +77,7 @@ def exact_neighbors(
         scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
         start += len(chunk)
         callback(start, {"total": len(file)})
-    return ids
+    return scores, ids, largest
 
 
 def search_in_batches(
@@ -64,7 +94,7 @@ def search_in_batches(
 
 
 def judge_searches(
-    index: Index, Q: np.ndarray, truth: np.ndarray, k: int, oversample: int | None, callback: Callback = ignore
+    index: Index, Q: np.ndarray, truth: ExactNeighbours, k: int, oversample: int | None, callback: Callback = ignore
 ) -> list[Record]:
     """Recall by the codes alone and, with `oversample`, of answers ranked again by kept vectors: one row each.
 
@@ -76,12 +106,12 @@ def judge_searches(
     found = search_in_batches(index, Q, k, None, callback)[1]
     alone = "exact" if index.quantizer is None else "by code alone"
     code = {"bytes_per_vector": index.bytes_per_vector, "bytes_kept": 0}
-    rows = [{"search": alone, "oversample": None, **code, **judge_neighbors(found, truth, cuts)}]
+    rows = [{"search": alone, "oversample": None, **code, **judge_neighbors(found, truth.beside(found), cuts)}]
     if oversample is not None:
         measures: dict[str, float] = {}
         for cut in cuts:
             found = search_in_batches(index, Q, cut, oversample, callback)[1]
-            measures |= judge_neighbors(found, truth, [cut])
+            measures |= judge_neighbors(found, truth.beside(found), [cut])
         kept = {"bytes_per_vector": index.bytes_per_vector, "bytes_kept": 4 * index.n_features * len(index)}
         ordered = dict(sorted(measures.items(), key=lambda item: item[0].partition("-")[0] != "1"))
         rows.append({"search": "rescored by kept vectors", "oversample": oversample, **kept, **ordered})

@@ -26,13 +26,21 @@ _BEGINNING = 2**16  # bytes of that file under the checksum
 
 
 def rotate_file(
-    file: VectorFile, engine: str, out: str | os.PathLike, *, random_state: Seed = None, steps: Steps | None = None
+    file: VectorFile,
+    engine: str,
+    out: str | os.PathLike,
+    *,
+    queries: np.ndarray | None = None,
+    center: bool = False,
+    random_state: Seed = None,
+    steps: Steps | None = None,
 ) -> Record:
     """Learn the rotation for an engine's codes and write the turned vectors to `out` (.npy, .parquet).
 
-    The rotation is saved in the folder `out` with the ending .rotation, for `rotate_with`. Distances and inner products
-    stay as they are as long as queries are turned too. Returns the record to print. ValueError before any work for an
-    engine in which a rotation gains nothing.
+    `queries` (q, d), at least 20, choose it where rows will be searched by others than themselves. It is saved in the
+    folder `out` with the ending .rotation, for `rotate_with`. Distances stay as they are as long as queries are turned
+    too, and without `center`, which takes the rows' mean off first, so do inner products. Returns the record to print.
+    ValueError before any work for an engine in which a rotation gains nothing.
     """
     steps, folder = steps or Steps(), rotation_folder(out)
     codec = codec_for(engine, file.shape[1])
@@ -44,7 +52,8 @@ def rotate_file(
             f"--for {engine} needs at least {PRODUCT_ROWS} rows to learn product codes; there are {len(file)}"
         )
     with steps.step("learn"):
-        rotation = nk.Rotation(codec, random_state=random_state).fit(file.sample(SAMPLE, random_state))
+        rotation = nk.Rotation(codec, center=center, random_state=random_state)
+        rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
     with steps.step("turn") as callback:
         write_turned(file, rotation, out, callback)
         with replacing_folder(folder) as fresh:

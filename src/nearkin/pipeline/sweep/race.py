@@ -20,7 +20,6 @@ _LONGER = (1.0, 1.1, 1.25)  # times the bytes that are enough without lists, tri
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time, after which a question is closed; the rest is for lists
 _NEAR = 0.7  # of the first method's size: codes that keep as much are not much shorter
-_WHOLE = 5.0  # times the seconds of the first method's light training, until a whole one was measured
 
 
 class Measuring(Protocol):
@@ -35,14 +34,22 @@ class Race:
     """Trials of methods on rows of d columns, measured by `bench`.
 
     `trials` are the codes trained whole, `scouts` those learned from few rows, `out_of_time` whether some that were
-    wanted were not trained, because `seconds` were over.
+    wanted were not trained, because `seconds` were over. `whole` is how many times the seconds of a light training a
+    whole one is taken for, until one was measured.
     """
 
     def __init__(
-        self, bench: Measuring, target: float, d: int, seconds: float, rate: float = 0.0, callback: Callback = ignore
+        self,
+        bench: Measuring,
+        target: float,
+        d: int,
+        seconds: float,
+        rate: float = 0.0,
+        callback: Callback = ignore,
+        whole: float = 5.0,
     ) -> None:
         self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
-        self._start, self._seconds = time.perf_counter(), seconds
+        self._start, self._seconds, self._whole = time.perf_counter(), seconds, whole
         self._forecast = {_ALONE: Forecast(), _RESCORED: Forecast()}
         self.scouts: list[Trial] = []
         self.trials: list[Trial] = []
@@ -55,6 +62,10 @@ class Race:
                 self._try(Code(method, self._most(method)), 1.0)
         learned = [method for method in methods if method not in SCALARS]
         self._scout_sizes(learned[:1])
+        for method in learned[:1]:  # an answer by codes alone that is not far off, however little time there is
+            expected = self._next(method, _ALONE)
+            if expected is not None:
+                self._try(Code(method, expected), _SHARES[_RESCORED])
         self._close_in(learned[:1], _RESCORED)  # short codes, soon trained
         self._try_others(learned)
         for rescored in (_ALONE, _RESCORED):
@@ -194,7 +205,7 @@ class Race:
         Of a method of which none was trained, by the codes of the first method that were learned from few rows.
         """
         known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method and not t.code.n_lists]
-        known += [(t.n_bytes, _WHOLE * t.seconds) for t in self.scouts if t.method == code.method or not known]
+        known += [(t.n_bytes, self._whole * t.seconds) for t in self.scouts if t.method == code.method or not known]
         size, taken = min(known, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
         taken *= max(1.0, code.n_bytes / size)
         if time.perf_counter() - self._start + taken <= share * self._seconds:

@@ -13,6 +13,7 @@ from nearkin._types import Record
 from nearkin.contracts import VectorCodes, ignore
 from nearkin.index.index import Index
 from nearkin.index.rescoring import KeptVectors
+from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.evaluate.neighbours import search_in_batches
 from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
@@ -107,14 +108,14 @@ def lower_bound(values: np.ndarray) -> float:
 class Bench:
     """What every code is measured on.
 
-    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth (q, k): numbers of their exact
-    neighbours. Rows and queries are of length 1 already for "cosine".
+    sample (s, d): rows to learn from; X (n, d): rows to find; Q (q, d): queries; truth: the k exact neighbours
+    of each. Rows and queries are of length 1 already for "cosine".
     """
 
     sample: np.ndarray
     X: np.ndarray
     Q: np.ndarray
-    truth: np.ndarray
+    truth: ExactNeighbours
     metric: str
     random_state: int = 0
 
@@ -123,7 +124,7 @@ class Bench:
         start = time.perf_counter()
         index = Index.build(self.X, self._fitted(code, light), metric=self.metric)
         depths = self._depths()
-        recall = kept(self._found(index, depths[-1]), self.truth, depths)
+        recall = self._kept(index, depths)
         seconds = time.perf_counter() - start
         return Trial(code, recall, seconds, {} if light else self._rates(index, depths))
 
@@ -134,7 +135,7 @@ class Bench:
         seconds, depths = time.perf_counter() - start, self._depths()
         for n_probe in probes:
             index.n_probe = n_probe
-            recall = kept(self._found(index, depths[-1]), self.truth, depths)
+            recall = self._kept(index, depths)
             yield Trial(code, recall, seconds, self._rates(index, depths), n_probe)
 
     def _fitted(self, code: Code, light: bool) -> VectorCodes:
@@ -148,22 +149,26 @@ class Bench:
         return quantizer.fit(self.sample)
 
     def _depths(self) -> list[int]:
-        k = self.truth.shape[1]
+        k = self.truth.ids.shape[1]
         return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
+
+    def _kept(self, index: Index, depths: list[int]) -> dict[int, np.ndarray]:
+        found = self._found(index, depths[-1])
+        return kept(found, self.truth.beside(found), depths)
 
     def _found(self, index: Index, depth: int) -> np.ndarray:
         """Numbers of the rows that each query finds by codes alone, nearest first.
 
         Where FAISS decodes every row for every query, rows are decoded once, and searched exactly: the same answers.
         """
-        quantizer, k = index.quantizer, self.truth.shape[1]
+        quantizer, k = index.quantizer, self.truth.ids.shape[1]
         if isinstance(quantizer, AbstractAdditiveQuantizer) and decodes(quantizer, self.metric):
             index = Index.build(quantizer.decode(quantizer.encode(self.X)))
         return search_in_batches(index, self.Q, depth * k, None, ignore)[1]
 
     def _rates(self, index: Index, depths: list[int]) -> dict[int, float]:
         """Queries a second at each oversampling, the exact vectors in memory."""
-        index.kept, k = KeptVectors([self.X]), self.truth.shape[1]
+        index.kept, k = KeptVectors([self.X]), self.truth.ids.shape[1]
         slow = isinstance(index.quantizer, AbstractAdditiveQuantizer) and decodes(index.quantizer, self.metric)
         asked = self.Q[: 8 if slow else _TIMED]
         rates = {}

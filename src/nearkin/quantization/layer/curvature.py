@@ -130,6 +130,11 @@ def _bend(gram, ridge, indptr, places, curvature, points, direction, codes):
     for j in range(len(codes)):
         for m in range(M):
             D[m * w : (m + 1) * w] = direction[m, codes[j, m]]
-        H = _form(j, gram, ridge, indptr, places, curvature, points)
-        total += np.dot(np.dot(H, D), D)
+        total += np.dot(np.dot(gram, D), D) + ridge[j] * np.dot(D, D)
+        for t in range(indptr[j], indptr[j + 1]):  # H_j itself is not needed
+            along = np.float32(0)
+            p = points[places[t]]
+            for a in range(M * w):
+                along += p[a] * D[a]
+            total += curvature[t] * along * along
     return total

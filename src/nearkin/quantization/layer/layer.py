@@ -19,7 +19,7 @@ from nearkin.quantization.faiss_bridge import MAX_BITS
 from nearkin.quantization.layer import averages, curvature, ranks
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
-from nearkin.quantization.layer.rotation import ANGLE, ROTATIONS, LayerRotation, check_rotation
+from nearkin.quantization.layer.rotation import ANGLE, BY_GRADIENT, ROTATIONS, LayerRotation, check_rotation
 from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough, nearest
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
@@ -61,7 +61,8 @@ class IndexingLayer(nn.Module):
     n_lists: number of inverted lists, 0 for none; what is quantized is then the residual. They stay as started.
     rotation: "givens-random" | "givens-greedy" | "givens-2opt" | "givens-steepest" (Algorithm 2 on R's gradient by
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
-        "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline).
+        "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
+        ("givens-greedy", 4) turns R in every fourth step, by that step's gradient: the others cost as much as frozen.
     signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
     centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
         ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
@@ -101,7 +102,7 @@ class IndexingLayer(nn.Module):
         n_subspaces: int,
         n_centroids: int = 256,
         n_lists: int = 0,
-        rotation: str = "givens-greedy",
+        rotation: str | tuple[str, int] = "givens-greedy",
         *,
         signal: str = "both",
         centroids: str | tuple[str, int] = "average",
@@ -116,7 +117,9 @@ class IndexingLayer(nn.Module):
         self.n_subspaces = check_integer(n_subspaces, "n_subspaces", low=1)
         self.n_centroids = check_integer(n_centroids, "n_centroids", low=2, high=2**MAX_BITS)
         self.n_lists = check_integer(n_lists, "n_lists", low=0)
-        self.kind = check_choice(rotation, "rotation", ROTATIONS)
+        kind, every = (rotation, 1) if isinstance(rotation, str) else rotation
+        self.kind = check_choice(kind, "rotation", ROTATIONS)
+        self.rotation_every = check_integer(every, "rotation[1]", low=1, high=None if kind in BY_GRADIENT else 1)
         self.signal = check_choice(signal, "signal", SIGNALS)
         name, horizon = (centroids, 64 * n_centroids) if isinstance(centroids, str) else centroids
         check_choice(name, "centroids", CENTROIDS)
@@ -128,11 +131,11 @@ class IndexingLayer(nn.Module):
         self.max_iter = check_integer(max_iter, "max_iter", low=1)
         self.rotation_lr = check_real(rotation_lr, "rotation_lr", above=0)
         self.random_state = random_state
-        self.rotation = LayerRotation(d, rotation)
+        self.rotation = LayerRotation(d, self.kind)
         self.centroids = LayerCentroids(
             (n_subspaces, n_centroids, d // n_subspaces),
             by_gradient=name == "gradient",
-            exact_rotation=rotation == "exact",
+            exact_rotation=self.kind == "exact",
             horizon=check_integer(horizon, "centroids[1]", low=1),
         )
         self.register_buffer("coarse", torch.zeros(n_lists, d))
@@ -163,7 +166,8 @@ class IndexingLayer(nn.Module):
             coarse = self._coarse_rows(rows)
             if self.kind == "exact":  # R moves below, before backward asks for it
                 R = R.clone()
-            T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, self.signal)
+            turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
+            T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, self.signal, turns)
             if torch.is_grad_enabled():
                 residuals = rows.detach() if coarse is None else rows.detach() - coarse
                 turned = self.centroids.observe(residuals, codes, R.detach())

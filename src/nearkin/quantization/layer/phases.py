@@ -14,6 +14,7 @@ class Phases(nn.Module):
 
     progress: Tensor  # (3,) phase, steps taken, rows collected
     _known: int | None = None  # the phase, so that a device is not asked for it in every step
+    _steps: int | None = None  # those taken, likewise
     buffer: Tensor  # (wanted, d), empty once training has begun
 
     def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
@@ -31,6 +32,14 @@ class Phases(nn.Module):
     def _go_on(self, phase: int) -> None:
         self.progress[0] = self._known = phase
 
+    def count(self) -> int:
+        """Count a step of training; returns how many there were since the layer was made."""
+        if self._steps is None:
+            self._steps = int(self.progress[1])
+        self.progress[1] += 1
+        self._steps += 1
+        return self._steps
+
     @property
     def seen(self) -> int:
         """Rows collected."""
@@ -38,7 +47,7 @@ class Phases(nn.Module):
 
     def take(self, x: Tensor) -> bool:
         """Count a step on rows x (b, d); returns whether enough are collected to start."""
-        self.progress[1] += 1
+        self.count()
         if self.now == PASS:
             if self.progress[1] > self.warmup_steps:
                 self._go_on(COLLECT)
@@ -59,7 +68,7 @@ class Phases(nn.Module):
         self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
 
     def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
-        self._known = None
+        self._known = self._steps = None
         kept = state.get(f"{prefix}buffer")
         if kept is not None:  # it grows while rows are collected
             self.buffer = self.buffer.new_zeros(len(kept), self.buffer.shape[1])

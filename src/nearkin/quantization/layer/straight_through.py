@@ -27,7 +27,7 @@ def decode(codes: Tensor, codebooks: Tensor) -> Tensor:
 
 
 class StraightThrough(torch.autograd.Function):
-    """(x, R, C, c, signal) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
+    """(x, R, C, c, signal, turns) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
 
     With z = (x - c) R, the decoded y = phi(z) and sg the stop-gradient, the two outputs are *defined* as
 
@@ -38,7 +38,7 @@ class StraightThrough(torch.autograd.Function):
 
         dx = g + (2 g_D / b) delta                      (R R^T = 1: no matrix product)
         dC = scatter of g R - (2 g_D / b) (z - y) to the chosen centroids
-        dR = delta^T (g R - (2 g_D / b) y)
+        dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
 
     The last is the gradient up to a part normal to the rotations: only the skew part of R^T dR turns R, and
     skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. `signal` says which
@@ -46,36 +46,40 @@ class StraightThrough(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: FunctionCtx, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str, turns: bool = True
+    ) -> tuple[Tensor, ...]:
         rows = x if c is None else x - c
         z = rows @ R
         codes = nearest(z, C)
         y = decode(codes, C)
         T = y @ R.T if c is None else torch.addmm(c, y, R.T)
-        ctx.save_for_backward(x, R, y, z, T, codes)
-        ctx.shape, ctx.signal = C.shape, signal
+        ctx.save_for_backward(x, R, y, z, T, codes, c)  # pyright: ignore[reportArgumentType]
+        ctx.shape, ctx.signal, ctx.turns = C.shape, signal, turns
         ctx.mark_non_differentiable(codes)
         return T, (z - y).square().sum() / max(len(x), 1), codes
 
     @staticmethod
     def backward(ctx: FunctionCtx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         g, g_distortion, _ = gradients
-        x, R, y, z, T, codes = ctx.saved_tensors
+        x, R, y, z, T, codes, c = ctx.saved_tensors
         need_x, need_R, need_C = ctx.needs_input_grad[:3]
         share = 2 * g_distortion / max(len(x), 1)
         delta = x - T
-        turned = g @ R if need_C or (need_R and ctx.signal != "distortion") else None
         dx = torch.addcmul(g, delta, share.expand_as(delta)) if need_x else None
-        dC = _scatter(turned - share * (z - y), codes, ctx.shape) if need_C else None
-        dR = delta.T @ _turning(ctx.signal, turned, share * y) if need_R else None
-        return dx, dR, dC, None, None
+        dC = _scatter(g @ R - share * (z - y), codes, ctx.shape) if need_C else None
+        dR = None
+        if need_R and ctx.turns and ctx.signal == "distortion":
+            dR = -(delta.T @ (share * y))
+        elif need_R and ctx.turns:
+            pull = share * (T if c is None else T - c)  # (2 g_D / b) y R^T
+            dR = _product(delta, g if ctx.signal == "retrieval" else g - pull, R)
+        return dx, dR, dC, None, None, None
 
 
-def _turning(signal: str, turned: Tensor | None, pull: Tensor) -> Tensor:
-    """What delta^T is multiplied by in dR: g R, -(2 g_D / b) y, or both."""
-    if turned is None or signal == "distortion":
-        return -pull
-    return turned if signal == "retrieval" else turned - pull
+def _product(delta: Tensor, h: Tensor, R: Tensor) -> Tensor:
+    """delta^T h R for delta and h (b, d), one product over the rows where there are many."""
+    return delta.T @ (h @ R) if len(h) < len(R) else (delta.T @ h) @ R
 
 
 def _scatter(rows: Tensor, codes: Tensor, shape: torch.Size) -> Tensor:

@@ -24,7 +24,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import solve_left
+from nearkin.embedding.all_pairs.row_solves import descend_left
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.als import ALS
@@ -114,10 +114,10 @@ class JointBlocks(AbstractSolver):
             self.left, self.right = self.teacher.embeddings()
             return values[-1] / self._observed_weight
         self._start() if self.done == SWEEPS + 1 else self._round()
-        self.distortion = float((self.right - self.exact()[1]).square().sum(1).mean())
-        self.left = solve_left(self.student, self.left, self.right, self.group)
+        self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
+        self.left = descend_left(self.student, self.left, self.right, self.group)
         if self._nothing is None:
-            self._nothing = self.student.value(torch.zeros_like(self.left), torch.zeros_like(self.right))
+            self._nothing = self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
         return self.student.value(self.left, self.right) / self._nothing
 
     def exact(self) -> tuple[Tensor, Tensor]:
@@ -139,11 +139,11 @@ class JointBlocks(AbstractSolver):
         return self.teacher.state() | index | {"left": self.left, "right": self.right, "progress": progress}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
+        self._student = self._nothing = None
         self.teacher.load_state(state)
         self.index.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("index.")})
         self.left, self.right = state["left"].clone(), state["right"].clone()
         self.done, self.distortion = int(state["progress"][0]), float(state["progress"][1])
-        self._student = self._nothing = None
 
     @property
     def student(self) -> AllPairsLoss:
@@ -161,7 +161,7 @@ class JointBlocks(AbstractSolver):
 
     def _round(self) -> None:
         """Codes by each row's own curvature, then the codebooks."""
-        targets = solve_left(self.student.transposed(), self.right, self.left, self.group)
+        targets = descend_left(self.student.transposed(), self.right, self.left, self.group)
         forms = right_forms(self.student, self.left, self.right)
         self.right = self.index.descend(self.right, targets, forms)[0]
 

@@ -132,8 +132,16 @@ class SweepsOnSphere(AbstractSolver):
 
     def _moved(self, X: Tensor, slope: Tensor, side: int, rate: float) -> Tensor:
         """The rows after their step, of length 1; `slope` is overwritten."""
-        step = slope.mul_(self.shares[side])
-        step -= (step * X).sum(1, keepdim=True) * X
-        step /= step.norm(dim=1, keepdim=True).clamp(min=1)  # a row met by chance in the sample goes no further than 1
+        step = tangent_step(X, slope.mul_(self.shares[side]))
         self.moves[side].mul_(self.momentum).add_(step)
         return normalize(X - rate * self.moves[side])
+
+
+def tangent_step(X: Tensor, slope: Tensor) -> Tensor:
+    """The part of the slopes that turns rows X of length 1, at most 1 long; `slope` is overwritten.
+
+    A row that a sample meets by chance goes no further than 1.
+    """
+    slope -= (slope * X).sum(1, keepdim=True) * X
+    slope /= slope.norm(dim=1, keepdim=True).clamp(min=1)
+    return slope

@@ -1,0 +1,80 @@
+"""Neighbours kept, where rows lie at one distance: beside counting the slow way, query by query."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.metrics.neighbours import ExactNeighbours
+
+
+def tied_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.integers(0, 3, size=(300, 8)).astype(np.float32)
+    return X, rng.integers(0, 3, size=(25, 8)).astype(np.float32)
+
+
+def scores(X: np.ndarray, Q: np.ndarray, metric: str) -> np.ndarray:
+    """Smaller is nearer; exact for small integers."""
+    return ((Q[:, None] - X) ** 2).sum(axis=2) if metric == "l2" else -Q @ X.T
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+@pytest.mark.parametrize("k", [1, 10, 300])
+def test_it_is_the_most_that_an_exact_list_could_share(rng: np.random.Generator, metric: str, k: int) -> None:
+    """All rows nearer than the k-th neighbour, and of those as near as it as many as have a place."""
+    X, Q = tied_rows(rng)
+    found, shared = np.stack([rng.permutation(len(X))[:k] for _ in Q]), 0
+    for far, ids in zip(scores(X, Q, metric), found, strict=True):
+        limit = np.sort(far)[k - 1]
+        shared += (far[ids] < limit).sum() + min((far[ids] == limit).sum(), k - (far < limit).sum())
+    kept = nk.metrics.neighbours_kept(found, X, Q, metric)
+    assert kept == pytest.approx(shared / found.size)
+    assert nk.metrics.recall_k_at_k(found, ExactNeighbours.of(X, Q, k, metric).ids, k) <= kept + 1e-12
+
+
+def test_a_lossless_code_keeps_all_neighbours_whatever_the_order_of_ties(rng: np.random.Generator) -> None:
+    X, Q = tied_rows(rng)
+    order = rng.permutation(len(X))
+    found = order[nk.Index.build(X[order]).search(Q, 10)[1]]
+    assert nk.metrics.neighbours_kept(found, X, Q) == 1
+    assert nk.metrics.recall_k_at_k(found, nk.Index.build(X).search(Q, 10)[1], 10) < 0.95
+
+
+def test_the_lists_stay_exact_at_every_depth(rng: np.random.Generator) -> None:
+    """`beside` names other rows, never farther ones, and each once."""
+    X, Q = tied_rows(rng)
+    exact = ExactNeighbours.of(X, Q, 40)
+    found = np.stack([rng.permutation(len(X))[:60] for _ in Q])
+    found[:, -5:] = -1  # places that stayed empty
+    settled = exact.beside(found)
+    far = scores(X, Q, "l2")
+    for ids in (exact.ids, settled):
+        np.testing.assert_array_equal(np.take_along_axis(far, ids, axis=1), np.sort(far, axis=1)[:, :40])
+    assert all(len(set(row)) == 40 for row in settled.tolist())
+    assert (settled >= 0).all()
+
+
+def test_without_ties_nothing_is_read_again(rng: np.random.Generator) -> None:
+    X, Q = rng.normal(size=(200, 6)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
+    exact = ExactNeighbours.of(X, Q, 10)
+    assert exact.tied.mean() < 0.2
+    found = nk.Index.build(X).search(Q, 10)[1][:, ::-1]
+    assert exact.kept(found) == 1
+    given = ExactNeighbours.given(exact.ids)
+    np.testing.assert_array_equal(given.beside(found), exact.ids)
+
+
+def test_near_ties_of_large_rows_are_settled_exactly() -> None:
+    """float32 distances of these rows from far off the middle are wrong by more than the rows differ."""
+    X = 1000 + np.arange(64)[:, None] * np.array([[0.01, 0.0]])
+    X = X.astype(np.float32)
+    found = np.arange(10)[None]
+    assert nk.metrics.neighbours_kept(found, X, X[:1]) == 1
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "words"),
+    [([[0.5]], "row numbers"), ([[0], [1]], "one row for each of the 1"), ([[9]], "the row number 9")],
+)
+def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        nk.metrics.neighbours_kept(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
