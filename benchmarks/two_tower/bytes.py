@@ -1,6 +1,7 @@
 """Recall@20 against the bytes of a right: exact tables, compressed after training, and learned with the index.
 
-By the published protocol. An exact row of k numbers takes 4 k bytes; the index has one byte a subspace.
+By the published protocol. An exact row of k numbers takes 4 k bytes; the index has one byte a subspace or a codebook.
+One teacher, as `solver="joint"` trains it, serves all sizes of its loss.
 """
 
 import time
@@ -9,14 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import nearkin as nk
 from benchmarks.two_tower.public import DEPTH, TEMPERATURES, read_public
-from nearkin.data import Parts
-from nearkin.embedding import AllPairs, CosineSoftmax
+from nearkin.embedding import ALS, AllPairs, CosineSoftmax, SphereSweeps
+from nearkin.embedding.two_tower.solvers.joint import ROUNDS, SPHERE_SWEEPS, SWEEPS, JointBlocks
 from nearkin.quantization import IndexingLayer
 
 SIZES = (16, 32, 64)
+Found = tuple[str, int, float, np.ndarray, np.ndarray]  # the way, bytes, CPU seconds, and both tables
+
+
+class Taught:
+    """A teacher that has learned."""
+
+    def __init__(self, P: np.ndarray, Q: np.ndarray) -> None:
+        self.tables = torch.from_numpy(P), torch.from_numpy(Q)
+
+    def embeddings(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.tables
 
 
 def by_bytes(
@@ -26,38 +39,49 @@ def by_bytes(
     """`keep` gets the rows of every loss and size: exact, compressed after, and if `together` learned together."""
     parts = read_public(name, folder, seed)
     cosines = CosineSoftmax(temperature=TEMPERATURES[name][0.5])
-    losses = {
-        "CosineSoftmax, k = 64": (64, cosines),
-        "CosineSoftmax, k = 128": (128, cosines),
-        "all pairs, k = 64": (64, AllPairs()),
-        "all pairs, k = 256": (256, AllPairs()),
-    }
+    losses = {f"CosineSoftmax, k = {k}": (k, cosines) for k in (64, 128, 256, 512)}
+    losses |= {f"all pairs, k = {k}": (k, AllPairs()) for k in (64, 256)}
     for label, (k, loss) in losses.items():
         if only is not None and label not in only:
             continue
-        for size, (seconds, ways) in _tables(k, loss, parts, sizes, seed, together=together):
-            for way, (n_bytes, left, right) in ways.items():
-                found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
-                row = {"loss": label, "way": way, "bytes": n_bytes, "seed": seed, "seconds": seconds}
-                row |= {measure: found[measure] for measure in ("recall@20", "ndcg@20")}
-                print(size, row, flush=True)
-                keep({f"{label}, {way}, {n_bytes} bytes": row})
+        for way, n_bytes, seconds, left, right in _ways(k, loss, parts.train, sizes, seed, together=together):
+            found = nk.metrics.ranking_metrics(left, right, parts.test, seen=parts.train, k=DEPTH)
+            row = {"loss": label, "way": way, "bytes": n_bytes, "seed": seed, "seconds": seconds}
+            row |= {measure: found[measure] for measure in ("recall@20", "ndcg@20")}
+            print(row, flush=True)
+            keep({f"{label}, {way}, {n_bytes} bytes, seed {seed}": row})
 
 
-def _tables(
-    k: int, loss: Any, parts: Parts, sizes: list[int], seed: int, *, together: bool
-) -> Iterator[tuple[int, tuple[float, dict[str, tuple[int, np.ndarray, np.ndarray]]]]]:
-    """For each size the CPU seconds of the fit, and bytes and tables of each way; one fit if not `together`."""
-    model, seconds = None, 0.0
+def _ways(k: int, loss: Any, pairs: nk.Interactions, sizes: list[int], seed: int, *, together: bool) -> Iterator[Found]:
+    """Every way and size, the codes' own CPU seconds without the teacher's."""
+    start = time.process_time()
+    solver = ALS(max_iter=SWEEPS) if isinstance(loss, AllPairs) else SphereSweeps(max_iter=SPHERE_SWEEPS * SWEEPS)
+    model = nk.TwoTower(k, loss=loss, solver=solver, random_state=seed).fit(pairs)
+    P, Q = model.left_embeddings_, model.right_embeddings_
+    yield "exact", 4 * k, time.process_time() - start, P, Q
     for size in sizes:
-        if together or model is None:
-            start = time.process_time()
-            layer = IndexingLayer(k, size, random_state=seed) if together else None
-            model = nk.TwoTower(k, loss=loss, index=layer, random_state=seed).fit(parts.train)
-            seconds = time.process_time() - start
-        P, Q = model.exact_embeddings_ if together else (model.left_embeddings_, model.right_embeddings_)
-        after = nk.ProductQuantizer(size, random_state=seed).fit(Q)
-        ways = {"exact": (4 * k, P, Q), "OPQ after": (size, P, after.decode(after.encode(Q)))}
+        codes = {"OPQ after": nk.ProductQuantizer(size, random_state=seed)}
         if together:
-            ways["learned together"] = (size, model.left_embeddings_, model.right_embeddings_)
-        yield size, (seconds, ways)
+            codes["residual code after"] = nk.quantization.ResidualQuantizer(size, random_state=seed)  # pyright: ignore[reportArgumentType]
+        for way, quantizer in codes.items():
+            start = time.process_time()
+            after = quantizer.fit(Q)
+            T = after.decode(after.encode(Q))
+            yield way, size, time.process_time() - start, P, T
+        if together:
+            start = time.process_time()
+            learned = index_of(P, Q, pairs, size, seed)
+            yield "learned together", size, time.process_time() - start, *learned
+
+
+def index_of(
+    P: np.ndarray, Q: np.ndarray, pairs: nk.Interactions, size: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both tables after the rounds that follow the teacher's P and Q in `solver="joint"`."""
+    weights = AllPairs().objective(pairs).weights
+    blocks = JointBlocks(Taught(P, Q), IndexingLayer(Q.shape[1], size, random_state=seed), pairs, weights)  # pyright: ignore[reportArgumentType]
+    blocks.done = SWEEPS
+    for _ in range(1 + ROUNDS):
+        blocks.step()
+    left, right = blocks.embeddings()
+    return left.numpy(), right.numpy()

@@ -166,7 +166,9 @@ def main() -> None:
                 rows.update(found)
                 save("two_tower", results, threads=options.threads)
 
-            by_bytes(name, options.data, options.ways, options.bytes or list(SIZES), 0, not options.after, keep_size)
+            for seed in range(options.seeds):
+                sizes = options.bytes or list(SIZES)
+                by_bytes(name, options.data, options.ways, sizes, seed, not options.after, keep_size)
     elif options.scaling:
         results["scaling"] = scaling(options)
     elif options.features:

@@ -76,13 +76,17 @@ def public_table(name: str, public: dict[str, dict[str, Any]]) -> Table:
 
 
 def bytes_table(name: str, sized: dict[str, dict[str, Any]]) -> Table:
-    """Recall@20 and NDCG@20 against bytes a right, and the CPU seconds of the fit with its index."""
-    columns = ["", "bytes a right", "", "Recall@20", "NDCG@20", "CPU s"]
+    """Recall@20 and NDCG@20 against bytes a right, means over the seeds; CPU seconds of the towers or of the codes."""
+    columns = ["", "bytes a right", "", "Recall@20", "NDCG@20", "CPU s", "seeds"]
     table = Table(f"two-tower-bytes-{name}", f"{name}, published protocol, by bytes", columns, "two_tower")
-    for row in sorted(sized.values(), key=lambda row: (row["loss"], row["bytes"], row["way"])):
-        seconds = number(row["seconds"]) if row["way"] == "learned together" else "-"
-        figures = [f"{row[key]:.4f}" for key in ("recall@20", "ndcg@20")]
-        table.rows.append([row["loss"], str(row["bytes"]), row["way"], *figures, seconds])
+    alike: dict[tuple[int, str, int, str], list[dict[str, Any]]] = {}
+    for row in sized.values():
+        k = int(row["loss"].rpartition(" ")[2])
+        alike.setdefault((k, row["loss"], row["bytes"], row["way"]), []).append(row)
+    for (_, loss, n_bytes, way), rows in sorted(alike.items()):
+        means = {key: sum(row[key] for row in rows) / len(rows) for key in ("recall@20", "ndcg@20", "seconds")}
+        figures = [f"{means[key]:.4f}" for key in ("recall@20", "ndcg@20")]
+        table.rows.append([loss, str(n_bytes), way, *figures, number(means["seconds"]), str(len(rows))])
     return table
 
 

@@ -117,7 +117,7 @@ def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
 def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
     kept: dict[str, float] = {}
     seen = []
-    for name, _ in _candidates(n_bytes, 128, 8000, 0, kept, False):
+    for name, _ in _candidates(n_bytes, 128, 8000, {"random_state": 0, "norm_bits": 0}, kept):
         kept[name] = 1.0 if name.endswith(lead) else 0.5
         seen.append(name.removeprefix("product residual, "))
     assert [name for name in seen if "product" not in name and "scalar" not in name] == names

@@ -120,3 +120,17 @@ def test_recall_of_the_search_itself(rows: np.ndarray) -> None:
     exact = faiss.IndexFlatL2(16)
     exact.add(rows)
     assert recall_k_at_k(index.search(rows[100:200], 10)[1], exact.search(rows[100:200], 10)[1], 10) > 0.8
+
+
+def test_the_history_is_in_the_units_of_the_rows() -> None:
+    """Rows of very large or small numbers are scaled while they are learned from; the history was too."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    plain = nk.ProductQuantizer(2, 16, random_state=0).fit(X)
+    for scale in (2.0**50, 2.0**-50):
+        scaled = nk.ProductQuantizer(2, 16, random_state=0).fit(X * np.float32(scale))
+        for ours, wanted in zip(scaled.history_, plain.history_, strict=True):
+            assert ours["distortion"] == pytest.approx(wanted["distortion"] * scale**2, rel=1e-6)
+            assert ours.get("objective", 0.0) == pytest.approx(wanted.get("objective", 0.0) * scale**2, rel=1e-6)
+        assert scaled.init_distortion_ == pytest.approx(
+            {name: value * scale**2 for name, value in plain.init_distortion_.items()}, rel=1e-6
+        )

@@ -81,8 +81,22 @@ def rotate(
     made |= {"queries": queries, "center": center, "threads": threads}
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
-        "rotation": made["chosen"],
-        "10 nearest kept by codes alone": ", ".join(f"{name} {share:.3f}" for name, share in made["recall"].items()),
+        "rotation": in_words(made["chosen"]),
+        "10 nearest kept by codes alone": ", ".join(
+            f"{in_words(name)} {share:.3f}" for name, share in made["recall"].items()
+        ),
         "gain on other queries": made["gain"],
     }
     screen.finish(made, pairs(out, shown), f"Queries: nearkin rotate Q.npy --with {made['rotation']} --out Q_rot.npy")
+
+
+def in_words(name: str) -> str:
+    """A rotation's name, or "learned from" one: "none" is the vectors as they are."""
+    known = {
+        "none": "the axes as they are",
+        "pca": "principal axes",
+        "random": "a random one",
+        "hadamard": "Hadamard's",
+    }
+    start = name.removeprefix("learned from ")
+    return name.removesuffix(start) + known.get(start, start)

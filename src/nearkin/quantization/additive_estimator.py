@@ -7,9 +7,10 @@ from typing import Self
 
 import faiss
 import numpy as np
+from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
@@ -19,10 +20,13 @@ from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
-from nearkin.quantization.additive import steady_codes
+from nearkin.quantization.additive import decode, packed, steady_numbers
+from nearkin.quantization.additive_learning import Sums
+from nearkin.quantization.additive_part import SHARE, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 
+Learned = tuple[np.ndarray, np.ndarray, np.ndarray]  # rotation (d, d'), codebooks, metric (splits, w, w)
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -38,22 +42,31 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     n_features_in_: int
 
     KIND = ""
+    n_codebooks: int
     n_centroids: int
     beam_size: int
     norm_bits: int
     max_iter: int
+    smoothing: float
+    ranking: bool
     max_points_per_centroid: int
     random_state: Seed
     codebooks_: np.ndarray
     rotation_: np.ndarray
     norms_: np.ndarray
+    metric_: np.ndarray | None = None
+    share_: float = 0.0
     n_lists: int
     coarse_centroids_: np.ndarray | None = None
     normalized_: bool | None = None  # not known for one that was not fitted here
 
     @abstractmethod
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
-        """rotation (d, d') and codebooks (splits, M, K, d'/splits) of centred rows X (n, d) float32."""
+    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
+        """What `additive_learning.learn` gives for centred rows X (n, d) float32."""
+
+    @abstractmethod
+    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
+        """FAISS's quantizer of these codebooks (splits, M, K, w), without norms."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` hears of every round.
@@ -82,14 +95,17 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             (callback or ignore)(len(self.history_), entry)
 
         with serial_products(X.shape[0] * X.shape[1] ** 2):
-            self.rotation_, codebooks = self._learn(rows - mean, draw_seed(generator), record)
+            rotation, codebooks, self.metric_ = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
+        splits, _, _, width = codebooks.shape
+        self.share_ = SHARE if splits * width > rotation.shape[1] else 0.0
+        self.rotation_ = _widened(rotation, splits) if self.share_ else rotation
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        decoded = self.decode(self.encode(X)).astype(np.float64)
+        decoded = self._inner().sa_decode(self.encode(X)).astype(np.float64)
         if self.coarse_centroids_ is not None:  # what FAISS takes the norms of
-            decoded -= self.coarse_centroids_[CoarseQuantizer(self.coarse_centroids_).assign(X)]
+            decoded -= self._coarse()[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
         return self
@@ -101,6 +117,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_integer(self.n_lists, "n_lists", low=0)
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
+        check_real(self.smoothing, "smoothing", low=0, high=1)
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
@@ -111,8 +128,36 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
-        Z, coarse = rounded_product(X, self.rotation_.astype(np.float64)), self._coarse()
-        return steady_codes(self._inner(), Z, None if coarse is None else CoarseQuantizer(coarse).assign(Z))
+        into, index = self._into_codes(), self._inner()  # `index` stays: it owns its quantizer
+        Z = rounded_product(X, into)
+        if self.coarse_centroids_ is None:
+            return packed(index.aq, self._numbers(Z))
+        coarse = self._coarse()
+        turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
+        lists = CoarseQuantizer(coarse).assign(turned)
+        numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
+        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), packed(index.aq, numbers)])
+
+    def _into_codes(self) -> np.ndarray:
+        """The matrix (d, d') float64 that leads rows into the space in which codes are chosen."""
+        turned = self.rotation_.astype(np.float64)
+        return turned if self.metric_ is None else turned @ block_diag(*self.metric_)
+
+    def _numbers(self, Z: np.ndarray) -> np.ndarray:
+        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen."""
+        if self.metric_ is None:
+            return steady_numbers(self._coder(self.codebooks_), Z)
+        codebooks = self.codebooks_ @ self.metric_[:, None]
+        if not self.share_:
+            return steady_numbers(self._coder(codebooks), Z)
+        splits, M, _, width = codebooks.shape
+        plain = codebooks.copy()
+        plain[..., -1] = 0
+        numbers, Z = steady_numbers(self._coder(plain), Z), Z.reshape(-1, splits, width).copy()
+        for m, (books, turn) in enumerate(zip(codebooks, self.metric_, strict=True)):
+            E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
+            Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
+        return steady_numbers(self._coder(codebooks), Z.reshape(len(Z), -1))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
@@ -156,6 +201,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
 
+    def _sums(self, n_splits: int) -> Sums:
+        settings = self.n_centroids, self.max_iter, self.beam_size, self.smoothing, self.ranking
+        return Sums(n_splits, self.n_codebooks, *settings)
+
     def _is_rotated(self) -> bool:
         d, padded = self.rotation_.shape
         return d != padded or not np.array_equal(self.rotation_, np.eye(d))
@@ -197,3 +246,9 @@ def inverted(kind: Callable[..., faiss.Index], lists: faiss.Index, *arguments: o
     index.own_fields = True
     lists.this.disown()
     return index
+
+
+def _widened(rotation: np.ndarray, n_splits: int) -> np.ndarray:
+    """A rotation (d, d') with a column of zeros after each of `n_splits` parts: the error's, which a query has as 0."""
+    parts = np.split(rotation, n_splits, axis=1)
+    return np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])

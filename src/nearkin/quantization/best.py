@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from nearkin._check import check_integer, check_magnitude, check_real, check_vectors
-from nearkin._faiss import nearest_rows
+from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
@@ -82,7 +82,8 @@ def best(
     table: list[Record] = []
     made: dict[str, Callable[[], VectorCodes]] = {}
     growth = min(len(X), _FITTED) / len(race.train)
-    for name, make in _candidates(n_bytes, X.shape[1], len(race.train), seed, kept, fast_search):
+    settings = {"norm_bits": _NORM if fast_search else 0, "smoothing": race.smoothing, "random_state": seed}
+    for name, make in _candidates(n_bytes, X.shape[1], len(race.train), settings, kept):
         if not clock.starts(growth):
             break
         kept[name] = 0.0
@@ -103,9 +104,9 @@ def best(
 Candidates = Iterator[tuple[str, Callable[[], VectorCodes]]]
 
 
-def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float], fast: bool) -> Candidates:
-    """What fits the bytes, the columns and the rows to learn from, the cheapest first."""
-    K = 256 if n >= 256 else 16
+def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
+    """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums."""
+    K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
     if units <= d:
         yield "product", lambda: ProductQuantizer(units, K, random_state=seed)
@@ -114,7 +115,7 @@ def _candidates(n_bytes: int, d: int, n: int, seed: int, kept: dict[str, float],
         if -(-bits * d // 8) <= n_bytes:
             yield f"scalar, {bits} bits", lambda bits=bits: ScalarQuantizer(bits)
             break
-    settings = {"n_centroids": K, "beam_size": _BEAM, "norm_bits": _NORM if fast else 0, "random_state": seed}
+    settings = {**settings, "n_centroids": K, "beam_size": _BEAM}
     yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
 
 
@@ -193,7 +194,8 @@ class _Race:
     """Rows to learn from and to judge by, queries and the rows (by number) that are truly nearest to them.
 
     Given queries are halved: one half may judge starts within a fit, the other judges the codes. Of the rows that judge
-    as large a part is among those to learn from as it will be in an index of `n_rows` rows.
+    as large a part is among those to learn from as it will be in an index of `n_rows` rows; the smaller it is, the more
+    `smoothing` there is in learning sums.
     """
 
     train: np.ndarray
@@ -201,6 +203,7 @@ class _Race:
     queries: np.ndarray
     given: np.ndarray | None
     truth: ExactNeighbours = field(repr=False)
+    smoothing: float
 
     @classmethod
     def of(cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, generator: np.random.Generator) -> "_Race":
@@ -219,19 +222,18 @@ class _Race:
         train = order[unseen : unseen + _TRAIN]
         rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
         train = X[train]
-        return cls(train, rows, asked, given, ExactNeighbours.of(rows, asked, _NEIGHBOURS))
+        return cls(train, rows, asked, given, ExactNeighbours.of(rows, asked, _NEIGHBOURS), 1 - known / 2)
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
         started = time.process_time()
         fitted = _fitted(quantizer, self.train, self.given, tick)
         learned = time.process_time()
-        codes = fitted.encode(self.rows)
-        encoded = time.process_time()
-        found = nearest_rows(quantizer.decode(codes), self.queries, _NEIGHBOURS)
-        speed = 1000 * (encoded - learned) / len(self.rows)
         index = fitted.to_faiss()
         fitted.add_to(index, self.rows)
+        encoded = time.process_time()
+        found = nearest_codes(index, self.queries, _NEIGHBOURS)
+        speed = 1000 * (encoded - learned) / len(self.rows)
         searched = time.process_time()
         index.search(self.queries[:_TIMED], self.truth.ids.shape[1])
         search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)

@@ -1,6 +1,5 @@
 """Product residual quantization: a rotated row is cut into parts, and each part is coded by a sum of centroids."""
 
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
@@ -11,11 +10,10 @@ from nearkin._check import check_choice, check_integer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization import additive
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, Learned, inverted
+from nearkin.quantization.additive_learning import learn
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
-from nearkin.quantization.principal import principal_axes
 from nearkin.quantization.product import ProductQuantizer
 
 
@@ -31,8 +29,8 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     ----------
     n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
     rotation: "procrustes", or None for the axes as they are.
-    n_centroids, beam_size, norm_bits, max_iter, max_points_per_centroid, n_lists, random_state: as those of
-        `ResidualQuantizer`.
+    n_centroids, beam_size, norm_bits, max_iter, smoothing, ranking, max_points_per_centroid, n_lists, random_state: as
+        those of `ResidualQuantizer`.
 
     Attributes
     ----------
@@ -55,44 +53,20 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     beam_size: int = 5
     norm_bits: int = 0
     max_iter: int = 8
+    smoothing: float = 0.75
+    ranking: bool = True
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None
 
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
         check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         check_integer(self.n_codebooks, "n_codebooks", low=1)
         check_choice(self.rotation, "rotation", (None, "procrustes"))
         turns = self.rotation is not None and self.n_splits > 1
-        K, start = self.n_centroids, "procrustes" if turns else None
-        first = ProductQuantizer(self.n_splits, K, start, random_state=seed, max_iter=10 if turns else 1)
-        R = first.fit(X).rotation_
-        books = [additive.start(Z, self.n_codebooks, K, seed + m) for m, Z in self._parts(X @ R)]
-        ends: list[tuple[float, np.ndarray, np.ndarray]] = []
-        for index in range(self.max_iter):
-            at_an_end, goes_on = additive.at_an_end(index, self.max_iter), index + 1 < self.max_iter
-            decoded, error, end = [], 0.0, []
-            for m, Z in self._parts(X @ R):
-                codes = additive.encode(Z, books[m], self.beam_size if at_an_end else additive.TRAIN_BEAM)
-                error += float(np.square(Z - additive.decode(codes, books[m]), dtype=np.float64).sum()) / len(X)
-                if at_an_end:
-                    end.append(additive.settled(Z, codes, books[m], self.beam_size))
-                if goes_on:
-                    axes = principal_axes(Z)[0]
-                    books[m] = additive.refit(Z @ axes, codes, books[m] @ axes, additive.SHRINK) @ axes.T
-                    decoded.append(additive.decode(codes, books[m]))
-            if at_an_end:
-                ends.append((sum(left for left, _ in end), R, np.stack([book for _, book in end])))
-            if turns and goes_on:
-                R = nearest_orthogonal((X.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
-            callback(index + 1, {"objective": error, "distortion": error, "total": self.max_iter})
-        if not ends:
-            return R, np.stack(books)
-        return ends[additive.end_kept([error for error, _, _ in ends])][1:]
-
-    def _parts(self, Z: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Number and columns of each part of rotated rows Z (n, d')."""
-        return enumerate(map(np.ascontiguousarray, np.split(Z, self.n_splits, axis=1)))
+        start, rounds = ("procrustes", 10) if turns else (None, 1)
+        first = ProductQuantizer(self.n_splits, self.n_centroids, start, random_state=seed, max_iter=rounds).fit(X)
+        return learn(X, first.rotation_, turns, self._sums(self.n_splits), seed, callback)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
@@ -119,10 +93,20 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
             index = faiss.IndexProductResidualQuantizer(splits * width, *shape)  # pyright: ignore[reportCallIssue]
         else:
             index = inverted(faiss.IndexIVFProductResidualQuantizer, lists, *shape)
-        for m, codebooks in enumerate(self.codebooks_):
-            additive.fill(faiss.downcast_AdditiveQuantizer(index.prq.subquantizer(m)), codebooks, self.beam_size)
-        whole = np.concatenate([books.ravel() for books in self.codebooks_])
-        faiss.copy_array_to_vector(whole, index.prq.codebooks)
+        self._fill(index.prq, self.codebooks_)
         index.prq.norm_min, index.prq.norm_max = map(float, self.norms_)
-        index.prq.is_trained = index.is_trained = True
+        index.is_trained = True
         return index
+
+    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
+        splits, M, K, width = codebooks.shape
+        coder = faiss.ProductResidualQuantizer(splits * width, splits, M, code_bits(K))
+        self._fill(coder, codebooks)
+        return coder
+
+    def _fill(self, quantizer: faiss.ProductAdditiveQuantizer, codebooks: np.ndarray) -> None:
+        for m, books in enumerate(codebooks):
+            additive.fill(faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)), books, self.beam_size)
+        whole = np.concatenate([books.ravel() for books in codebooks])
+        faiss.copy_array_to_vector(whole, quantizer.codebooks)
+        quantizer.is_trained = True

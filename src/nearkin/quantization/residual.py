@@ -10,8 +10,9 @@ from nearkin._check import check_integer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.quantization.additive import fill, learn
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.additive import fill
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, Learned, inverted
+from nearkin.quantization.additive_learning import learn
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 
 
@@ -31,6 +32,10 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     norm_bits: 0, 4, 8 or 32 bits that are added to a code for the row's norm, with which FAISS searches by "l2" from
         tables, as fast as product codes, instead of decoding.
     max_iter: rounds of refitting.
+    smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones: more serves rows that
+        were not learned from, less those that were.
+    ranking: code what the order of near rows depends on: errors weigh by how near rows differ, and one more column
+        holds how far a row is from its code, which searches by "l2" add. False: the least distortion.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
@@ -54,14 +59,15 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     beam_size: int = 5
     norm_bits: int = 0
     max_iter: int = 12
+    smoothing: float = 0.75
+    ranking: bool = True
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None
 
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> tuple[np.ndarray, np.ndarray]:
+    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
         check_integer(self.n_codebooks, "n_codebooks", low=1)
-        codebooks = learn(X, self.n_codebooks, self.n_centroids, self.max_iter, seed, self.beam_size, callback)
-        return np.eye(X.shape[1], dtype=np.float32), codebooks[None]
+        return learn(X, np.eye(X.shape[1], dtype=np.float32), False, self._sums(1), seed, callback)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
@@ -92,3 +98,9 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         fill(index.rq, self.codebooks_[0], self.beam_size)
         index.is_trained = True
         return index
+
+    def _coder(self, codebooks: np.ndarray) -> faiss.AdditiveQuantizer:
+        _, M, K, d = codebooks.shape
+        coder = faiss.ResidualQuantizer(d, M, code_bits(K))
+        fill(coder, codebooks[0], self.beam_size)
+        return coder

@@ -1,5 +1,6 @@
 """One fit of a product quantizer: centre the rows, start, alternate, settle."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from nearkin.statistics import Mean, SquaredNorm
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
 _LAST_KMEANS = 3  # iterations after it has stopped
+_SQUARES = ("objective", "distortion")  # of a record of the history
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
 
@@ -55,7 +57,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
     shard, coarse = rows.shard, None
 
     def heard(step: int, record: Fields) -> None:
-        callback(step, {**record, "distortion": record["distortion"] / prepared.scale**2})
+        callback(step, unscaled(record, prepared.scale, _SQUARES))
 
     with serial_products(rows.X.size * rows.X.shape[1]):
         if plan.n_lists:  # FAISS's k-means of the rows of all processes, by each of them: it has no sums to merge
@@ -71,7 +73,17 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             Z, far = (part @ rotation for part in (rows.X, apart - mean))
             codebooks = make_room(codebooks, Z, far, draw_seed(generator), shard.group)
     codebooks = (codebooks + (mean @ rotation).reshape(plan.n_subspaces, 1, -1)) / scale
-    return replace(learned, rotation=rotation[places], codebooks=codebooks, coarse=coarse)
+    return replace(
+        learned, rotation=rotation[places], codebooks=codebooks, coarse=coarse,
+        init_distortion=unscaled(learned.init_distortion, prepared.scale),
+        history=[unscaled(entry, prepared.scale, _SQUARES) for entry in learned.history],
+    )  # fmt: skip
+
+
+def unscaled(squares: Fields, scale: float, names: Iterable[str] | None = None) -> Record:
+    """`squares` in which those of these names, default all, are squares of the rows as they were before `scale`."""
+    names = set(squares if names is None else names)
+    return {name: value / scale**2 if name in names else value for name, value in squares.items()}
 
 
 def _centred(rows: TrainingRows) -> tuple[TrainingRows, np.ndarray]:

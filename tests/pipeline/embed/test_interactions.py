@@ -68,3 +68,15 @@ def test_comparisons_have_no_features(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "for pairs" in result.output
+
+
+def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, tmp_path: Path) -> None:
+    """They had to be named again; a table with other names is understood as a first one would be."""
+    embed_interactions(table, left="who", right="what", out=tmp_path / "emb", dim=8)
+    later, usual = tmp_path / "later.csv", tmp_path / "usual.csv"
+    later.write_text("what,when,who\n7,1,u3\n9,2,new\n")
+    usual.write_text("user,item\nu3,7\nanother,9\n")
+    record = embed_interactions(later, start=tmp_path / "emb", out=tmp_path / "emb2")
+    assert (record["left"], record["right"], record["pairs"]) == (81, 50, 2)
+    assert "who" in record["understood"]
+    assert embed_interactions(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81

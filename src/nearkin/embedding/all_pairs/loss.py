@@ -131,12 +131,26 @@ class AllPairsLoss:
         """
         if group.size > 1 and self.group.size == 1 and self._part is None:
             rows = self.pairs.share(group)
-            pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
-            part = copy(self)
-            part.pairs, part.group, part.rows, part._cast = self.pairs.part(rows), group, rows, {}
-            part._exact = self._exact.part(pairs, rows)
-            self._part = part
+            self._part = self.of_lefts(rows)
+            self._part.group, self._part.rows = group, rows
         return self._part or self
+
+    def of_lefts(self, rows: slice) -> "AllPairsLoss":
+        """The loss of some left rows and their pairs; it takes P of these rows."""
+        pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
+        part = copy(self)
+        part.pairs, part._cast, part._part = self.pairs.part(rows), {}, None
+        part.rows, part._exact = slice(0, part.shape[0]), self._exact.part(pairs, rows)
+        return part
+
+    def of_rights(self, rows: slice) -> "AllPairsLoss":
+        """`transposed().of_lefts(rows)`, of which no more than these rows is ever made."""
+        pairs = slice(*self.pairs.columns.indptr[[rows.start, rows.stop]])
+        part = copy(self)
+        part.pairs, part._cast, part._part = self.pairs.transposed_part(rows), {}, None
+        part.rows = slice(0, part.shape[0])
+        part._exact = self._exact.transposed(self.pairs.order[pairs]).part(slice(None), rows)
+        return part
 
     def constants(self, like: Tensor) -> Constants:
         """The constants in the dtype and on the device of `like`."""

@@ -46,14 +46,11 @@ class PairProducts:
 
     def part(self, rows: slice) -> "PairProducts":
         """The places in some rows, which are numbered from 0 then."""
-        indptr = self.indptr[rows.start : rows.stop + 1]
-        pairs = slice(indptr[0], indptr[-1])
-        indptr, indices = indptr - indptr[0], self.indices[pairs]
-        numbers = np.arange(len(indices), dtype=np.int64)
-        shape = (len(indptr) - 1, self.shape[1])
-        by_column = sp.csc_matrix(sp.csr_matrix((numbers, indices, indptr), shape))
-        order = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
-        return PairProducts(indptr, indices, order)
+        return _part(self.indptr, self.indices, self.shape[1], rows)
+
+    def transposed_part(self, rows: slice) -> "PairProducts":
+        """`transposed().part(rows)`."""
+        return _part(self.columns.indptr, self.columns.rows, self.shape[0], rows)
 
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
@@ -124,6 +121,15 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
             "pass scipy.sparse.csr_matrix(observed)"
         )
     return PairProducts(observed.indptr, observed.indices, observed.columns), observed.weights
+
+
+def _part(indptr: np.ndarray, indices: np.ndarray, n: int, rows: slice) -> PairProducts:
+    indptr = indptr[rows.start : rows.stop + 1]
+    indices, indptr = indices[indptr[0] : indptr[-1]], indptr - indptr[0]
+    numbers = np.arange(len(indices), dtype=np.int64)
+    by_column = sp.csc_matrix(sp.csr_matrix((numbers, indices, indptr), (len(indptr) - 1, n)))
+    order = ColumnOrder(by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32), by_column.data)
+    return PairProducts(indptr, indices, order)
 
 
 def gathered(X: Tensor, group: Group) -> Tensor:

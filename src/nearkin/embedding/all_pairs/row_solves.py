@@ -8,13 +8,14 @@ from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
 from nearkin.embedding.all_pairs import kernels
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint, gram
 from nearkin.embedding.all_pairs.pair_losses import Squared
 from nearkin.embedding.all_pairs.products import by_blocks, gathered
 from nearkin.solvers.linesearch import armijo
 
 FEW_COLUMNS = 64  # so many are solved exactly as fast as by conjugate gradients
 CG_STEPS = 16
+ROWS = 8192  # that are descended at a time
 
 
 def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
@@ -25,13 +26,33 @@ def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -
 def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
     """(m, k) `solve_left`, to one part in a thousand of the way from P where k is large, at a cost linear in k.
 
-    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is turned back.
+    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is turned back, a block
+    of rows at a time, so that nothing but P and Q is as large as they are.
     """
     if P.shape[1] <= FEW_COLUMNS:
         return solve_left(loss, P, Q, group)
-    part = loss.part(group)
-    spectrum, turn = eigenbasis(part, P, Q)
-    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=CG_STEPS)[1] @ turn.T
+    basis = _eigenvectors(loss.omega * gram(Q, Q, loss.constants(Q).b), P, group)
+    return _descended(P, Q, basis, loss.of_lefts, loss.pairs.share(group), group)
+
+
+def descend_right(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
+    """(n, k) the same for the rows of Q."""
+    if P.shape[1] <= FEW_COLUMNS:
+        return solve_left(loss.transposed(), Q, P, group)
+    basis = _eigenvectors(loss.omega * gram(P, P, loss.constants(P).a), P, group)
+    return _descended(Q, P, basis, loss.of_rights, slice(*group.share(len(Q), 1)), group)
+
+
+def _descended(
+    X: Tensor, Y: Tensor, basis: tuple[Tensor, Tensor], part: Callable[[slice], AllPairsLoss], rows: slice, group: Group
+) -> Tensor:
+    """X after conjugate gradients on some of its rows, and what other processes made of theirs; Y is fixed."""
+    (spectrum, turn), found, Y = basis, X[rows].clone(), Y @ basis[1]
+    for first in range(rows.start, rows.stop, ROWS):
+        block = slice(first, min(first + ROWS, rows.stop))
+        better = improve_left(part(block), X[block] @ turn, Y, spectrum=spectrum, cg_steps=CG_STEPS)[1]
+        found[block.start - rows.start : block.stop - rows.start] = better @ turn.T
+    return gathered(found, group)
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -39,9 +60,13 @@ def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor
 
     There a row's matrix is diagonal but for its observed pairs.
     """
-    spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
-    loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
-    return spectrum, turn.to(P)
+    return _eigenvectors(loss.omega * loss.at(P[loss.rows], Q).right_gram, P, loss.group)
+
+
+def _eigenvectors(A: Tensor, like: Tensor, group: Group) -> tuple[Tensor, Tensor]:
+    spectrum, turn = torch.linalg.eigh(A)
+    group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
+    return spectrum, turn.to(like)
 
 
 def improve_left(

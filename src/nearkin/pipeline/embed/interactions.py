@@ -1,6 +1,7 @@
 """The work of `nearkin embed` on a table of pairs: read, hold out, fit, measure beside baselines, write."""
 
 import time
+from contextlib import suppress
 from os import PathLike
 from typing import Any
 
@@ -9,7 +10,7 @@ from nearkin._storage import check_space
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
-from nearkin.pipeline.embedding_folder import words_in, words_of
+from nearkin.pipeline.embedding_folder import Words, words_in, words_of
 from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
 from nearkin.records import Interactions
 
@@ -42,12 +43,13 @@ def embed_interactions(
     fitted on all pairs with the settings that were found; `holdout=0` measures nothing. `split` is how they are chosen:
     "random", "time" (the latest), "leave-last-out", or the name of a column (0 train, 1 validation, 2 test), by which
     the saved model is fitted on the training pairs alone, as it is where the table has a column of that name. `start`
-    is a folder of an earlier run, from which training goes on with these pairs as new ones; nothing is held out then.
+    is a folder of an earlier run, from which training goes on with these pairs as new ones, in columns of the same
+    names where the table has them and none are given; nothing is held out then.
     `tables` ("csv" or "parquet") writes the vectors of both sides as tables too. `columns` are the other options of
     `nearkin.read_interactions`.
     """
     begun = time.perf_counter()
-    pairs = nk.read_interactions(path, split=None if split in SPLITS else split, **columns)
+    pairs = _read(path, start, split=None if split in SPLITS else split, **columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     words = words_in(pairs) if start is None else words_of(start)
     quality: dict[str, dict[str, float]] = {}
@@ -75,6 +77,15 @@ def embed_interactions(
     }  # fmt: skip
     save_towers(model, out, record, words, tables)
     return record
+
+
+def _read(path: str | PathLike, start: str | PathLike | None, **columns: Any) -> Interactions:
+    """The table, in the columns named; without names in those that the folder `start` knows, if it has both of them."""
+    known = Words() if start is None else words_of(start)
+    if known != Words() and columns.get("left") is None and columns.get("right") is None:
+        with suppress(ValueError):  # another table: it is understood as a first one would be, or says what to type
+            return nk.read_interactions(path, **columns | known._asdict())
+    return nk.read_interactions(path, **columns)
 
 
 def _fit(

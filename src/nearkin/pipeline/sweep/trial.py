@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from nearkin._faiss import nearest_codes
 from nearkin._types import Record
 from nearkin.contracts import VectorCodes, ignore
 from nearkin.index.index import Index
@@ -163,7 +164,7 @@ class Bench:
         """
         quantizer, k = index.quantizer, self.truth.ids.shape[1]
         if isinstance(quantizer, AbstractAdditiveQuantizer) and decodes(quantizer, self.metric):
-            index = Index.build(quantizer.decode(quantizer.encode(self.X)))
+            return nearest_codes(index.faiss_index, self.Q, depth * k)
         return search_in_batches(index, self.Q, depth * k, None, ignore)[1]
 
     def _rates(self, index: Index, depths: list[int]) -> dict[int, float]:

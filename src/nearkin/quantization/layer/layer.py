@@ -62,7 +62,7 @@ class IndexingLayer(nn.Module):
     rotation: "givens-random" | "givens-greedy" | "givens-2opt" | "givens-steepest" (Algorithm 2 on R's gradient by
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
-        ("givens-greedy", 4) turns R in every fourth step, by that step's gradient: the others cost as much as frozen.
+        ("givens-greedy", 4) turns R in every fourth step only, four matchings then: the others cost as frozen ones.
     signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
     centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
         ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
@@ -229,7 +229,9 @@ class IndexingLayer(nn.Module):
             raise ValueError(f"descend needs a layer without coarse cells; this one has n_lists={self.n_lists}")
         codes, R = self.codes(rows), self.rotation_matrix.cpu().numpy()
         turned = np.ascontiguousarray(targets.detach().cpu().numpy() @ R, np.float32)
+        del targets  # as large as the table of rows, and so is what is decoded below
         found = curvature.descend(turned, curvature.rotated(forms, R), codes, self.codebooks.detach().cpu().numpy())
+        del turned
         with torch.no_grad():
             self.codebooks.copy_(torch.from_numpy(found.codebooks))
         return torch.from_numpy(decode(found.codes, found.codebooks) @ R.T), found.value
@@ -269,7 +271,7 @@ class IndexingLayer(nn.Module):
 
     def rotation_optimizer(self, lr: float | None = None) -> torch.optim.Optimizer | None:
         """`GivensDescent` on R, `lr` in place of `rotation_lr`; None where R needs no optimizer of its own."""
-        return self.rotation.optimizer(self.rotation_lr if lr is None else lr)
+        return self.rotation.optimizer(self.rotation_lr if lr is None else lr, self.rotation_every)
 
     # ---- using -----------------------------------------------------------------------------------------------------
 

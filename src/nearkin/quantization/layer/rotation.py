@@ -7,6 +7,7 @@ from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
 from nearkin.orthogonal.moments import Adam
+from nearkin.orthogonal.selection import most_matchings
 
 BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-random": "random",
@@ -56,15 +57,18 @@ class LayerRotation(nn.Module):
         """R as a parameter for `GivensDescent`, where it is one."""
         return [self.base] if self.kind in BY_GRADIENT else []
 
-    def optimizer(self, lr: float) -> GivensDescent | None:
+    def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
         """Algorithm 2 on R; None where R needs no optimizer of its own.
 
         `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
-        derivatives, so the scale of the loss does not matter.
+        derivatives, so the scale of the loss does not matter. A step turns `n_matchings` matchings.
         """
         if self.kind not in BY_GRADIENT:
             return None
-        return GivensDescent([self.base], lr, BY_GRADIENT[self.kind], momentum=Adam(MOMENTS), stabilize_every=1000)
+        count = min(n_matchings, most_matchings(len(self.base)))
+        return GivensDescent(
+            [self.base], lr, BY_GRADIENT[self.kind], n_matchings=count, momentum=Adam(MOMENTS), stabilize_every=1000
+        )
 
 
 def check_rotation(R: Tensor) -> None:

@@ -24,7 +24,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import descend_left
+from nearkin.embedding.all_pairs.row_solves import descend_left, descend_right
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
 from nearkin.embedding.two_tower.plan import Plan
 from nearkin.embedding.two_tower.solvers.als import ALS
@@ -161,9 +161,10 @@ class JointBlocks(AbstractSolver):
 
     def _round(self) -> None:
         """Codes by each row's own curvature, then the codebooks."""
-        targets = descend_left(self.student.transposed(), self.right, self.left, self.group)
-        forms = right_forms(self.student, self.left, self.right)
-        self.right = self.index.descend(self.right, targets, forms)[0]
+        self.right = self.index.descend(
+            self.right, descend_right(self.student, self.left, self.right, self.group),
+            right_forms(self.student, self.left, self.right),
+        )[0]  # fmt: skip
 
 
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:

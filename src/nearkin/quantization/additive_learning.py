@@ -1,0 +1,128 @@
+"""How additive codebooks are learned: codes are chosen and codebooks refitted in turn, to rows like those given.
+
+Given the codes, all codebooks together are a least squares problem, whose normal equations are sums over the rows;
+coding and refitting alternate, as in k-means. Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015
+(refitting a residual quantizer).
+
+A codebook of full width has more numbers than the rows can tell: 8 x 256 centroids of 128 columns are fitted to 16,000
+rows. Least squares then codes those rows, and not others. Three things are done about it. In each round a part of the
+rows is replaced by rows drawn between near ones (`Neighbourhoods`), so that no centroid learns a row by heart, and the
+sums of the rounds before count on, fading. Learning begins along the principal axes that the bits can reach. The refits
+between rounds shrink centroids towards zero, along each axis as the noise of a mean of so few rows demands (empirical
+Bayes; Efron & Morris 1973), a quarter as far: the formula knows nothing of codes, which are chosen to suit the
+centroids. The last refit does not shrink: a shrunk sum is too short, the more so the longer the row is, and where rows
+differ in length long ones then crowd among the neighbours of short ones.
+
+Where centroids are nearly as many as rows the rounds may lead away: the start, refitted once, is kept if it codes rows
+better by more than a tenth.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nearkin.contracts import Callback
+from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.quantization.additive_part import TRAIN_BEAM, Part
+from nearkin.quantization.neighbourhoods import Neighbourhoods
+from nearkin.quantization.principal import principal_axes, reached
+
+_MEMORY = 0.7  # of a round's sums in the next
+_TWICE = 3  # last rounds, in which rows are coded twice
+_CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
+_JUDGED = 4_096  # rows by which that is seen
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
+
+    The codebooks are refitted to codes by `beam_size` in the last round, by which rows are to be coded: with wider
+    beams than these even rows that were learned from get codes that keep fewer neighbours.
+    """
+
+    n_splits: int
+    n_codebooks: int
+    n_centroids: int
+    rounds: int
+    beam_size: int
+    smoothing: float
+    ranking: bool
+
+
+def learn(
+    X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: int, callback: Callback
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rotation (d, d'), codebooks (n_splits, M, K, w) and the matrices (n_splits, w, w) of each part that lead to the
+    space in which codes are chosen, of centred rows X (n, d) float32.
+
+    With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` hears the
+    distortion of each round before its refit.
+    """
+    generator = np.random.default_rng(seed)
+    near = _neighbourhoods(X, wanted, generator)
+    parts = _parts(X, near, rotation, wanted, seed)
+    ends: list[tuple[np.ndarray, list[Part]]] = []
+    for index in range(wanted.rounds):
+        first, last = index == 0, index == wanted.rounds - 1
+        rows = X if first else _drawn(X, near, wanted.smoothing, generator)
+        decoded, error = [], 0.0
+        for part, Z in zip(parts, _split(rows @ rotation, wanted.n_splits), strict=True):
+            if index == 1 and wanted.ranking:
+                part.add_column(Z, TRAIN_BEAM)
+            targets, codes = part.code(Z, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
+            error += float(np.square(Z - part.decoded(codes), dtype=np.float64).sum()) / len(X)
+            part.refit(targets, codes, _MEMORY if index > 1 else 0.0, shrinks=not (first or last))
+            decoded.append(part.decoded(codes))
+        callback(index + 1, {"objective": error, "distortion": error, "total": wanted.rounds})
+        if first or last:
+            ends.append((rotation, [replace(part) for part in parts]))
+        if turns and not last:
+            rotation = nearest_orthogonal((rows.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
+    if len(ends) == 2:
+        judged = _drawn(X, near, wanted.smoothing, generator)[:_JUDGED]
+        errors = [_error(judged @ R, end, wanted) for R, end in ends]
+        rotation, parts = ends[0 if errors[1] > _CLEARLY * errors[0] else 1]
+    return rotation, *map(np.stack, zip(*(part.settled() for part in parts), strict=True))
+
+
+def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator) -> Neighbourhoods | None:
+    """None where nobody asks for them."""
+    if wanted.rounds < 2 or not (wanted.smoothing or wanted.ranking):
+        return None
+    axes, variances = principal_axes(X)
+    bits = wanted.n_splits * wanted.n_codebooks * (wanted.n_centroids.bit_length() - 1)
+    return Neighbourhoods.of(X, reached(variances, bits), axes, generator)
+
+
+def _parts(X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, wanted: Sums, seed: int) -> list[Part]:
+    width, parts = rotation.shape[1] // wanted.n_splits, []
+    between = rotation.T @ near.differences() @ rotation if near is not None and wanted.ranking else None
+    for m, Z in enumerate(_split(X @ rotation, wanted.n_splits)):
+        own = slice(m * width, (m + 1) * width)
+        block = None if between is None else between[own, own]
+        parts.append(Part.start(Z, block, wanted.n_codebooks, wanted.n_centroids, seed + m))
+    return parts
+
+
+def _drawn(X: np.ndarray, near: Neighbourhoods | None, smoothing: float, generator: np.random.Generator) -> np.ndarray:
+    """Rows X (n, d), of which a share `smoothing` is replaced by rows drawn between near ones."""
+    if near is None or not smoothing:
+        return X
+    fresh, taken = near.drawn(generator), generator.random((len(X), 1)) < smoothing
+    return np.where(taken, fresh, X)
+
+
+def _error(Z: np.ndarray, parts: list[Part], wanted: Sums) -> float:
+    """The mean squared error of rotated rows Z (n, d') by the codes that they will get."""
+    error = 0.0
+    for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
+        codes = part.code(own, wanted.beam_size, True)[1]
+        error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
+    return error
+
+
+def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:
+    """Columns of each part of rotated rows Z (n, d')."""
+    return map(np.ascontiguousarray, np.split(Z, n_splits, axis=1))

@@ -1,0 +1,17 @@
+"""`nearkin rotate`: what it prints is words."""
+
+import pytest
+
+from nearkin.cli.rotate import in_words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none", "the axes as they are"),
+        ("learned from none", "learned from the axes as they are"),
+        ("pca", "principal axes"),
+    ],
+)
+def test_the_name_of_a_rotation_is_said_in_words(name: str, words: str) -> None:
+    assert in_words(name) == words
