@@ -8,6 +8,7 @@ version of Python. A minute of one core.
 import re
 import sysconfig
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ COLUMNS = 304  # of 300, the next that bytes and sixteens of columns fill
 _FEWEST, _WINDOW, _POWER = 12, 4, 0.75
 
 
+@cache
 def word_vectors() -> np.ndarray:
     """Rows (n, 304) float32, one a word, in an order drawn once."""
     counts = _near_counts(_texts())
