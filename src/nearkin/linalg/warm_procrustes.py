@@ -6,9 +6,7 @@ from nearkin.linalg.procrustes import newton_schulz, orthogonality_error
 
 _FAR = 0.3  # entries of the correction from which the last decomposition says too little
 _NEAR = 0.02  # and up to which one correction is enough
-_ORTHOGONAL = 1e-5  # error of a rotation, at most
-_LOST = 0.5  # and from which the steps may lead away
-_STEPS = 4  # to it; a correction that is small in each entry may turn far in all
+_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, turned too far in all
 _SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle
 
 
@@ -51,11 +49,5 @@ class WarmProcrustes:
             U = U @ newton_schulz(W)
             if size < _NEAR:
                 break
-        for _ in range(_STEPS):
-            U = newton_schulz(U)
-            error = orthogonality_error(U)
-            if error < _ORTHOGONAL:
-                return U, V
-            if not error < _LOST:
-                break
-        return None
+        U = newton_schulz(U)
+        return (U, V) if orthogonality_error(U) < _ORTHOGONAL else None
