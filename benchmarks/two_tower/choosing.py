@@ -38,6 +38,13 @@ class Setting:
     epochs: int
 
 
+class Epochs(NamedTuple):
+    """Numbers of epochs with which settings are moved, and those that the best one then gets while it gains."""
+
+    climbing: tuple[int, ...]
+    longer: tuple[int, ...]
+
+
 def climbed(axes: Mapping[str, Axis], judge: Callable[[Values], float]) -> Values:
     """The values from which no axis, moved once up or down, is judged better: so none lies at an edge of what was
     tried, unless it is at its bound."""
@@ -62,15 +69,14 @@ def climbed(axes: Mapping[str, Axis], judge: Callable[[Values], float]) -> Value
     return best
 
 
-def longest(setting: Setting, epochs: tuple[int, ...], judge: Callable[[Setting], float]) -> Setting:
-    """The setting with the number of epochs after which more of them are no better."""
-    best, metric = setting, judge(setting)
-    for more in epochs:
-        longer = Setting(setting.options, setting.rate, more)
-        found = judge(longer)
+def longest(best: Setting, metric: float, longer: tuple[int, ...], judge: Callable[[Setting], float]) -> Setting:
+    """The setting, of that metric, with the number of epochs after which more of them are no better."""
+    for more in longer:
+        other = Setting(best.options, best.rate, more)
+        found = judge(other)
         if found <= metric:
             break
-        best, metric = longer, found
+        best, metric = other, found
     return best
 
 

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from benchmarks.two_tower.choosing import judged_by
+from benchmarks.two_tower.choosing import Epochs, judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
-from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, sparse_ease
+from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, of_neighbours
 from benchmarks.two_tower.peers import fit_peer
 from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
 from nearkin.data import Parts
 from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
 
 DEPTH = 20
-EPOCHS = {"ml100k": (20, 50, 100, 200)}  # of a rival: while its settings are moved, and then while more are better
-MOST_EPOCHS = (10, 25, 50, 100)
+EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
+MOST_EPOCHS = Epochs((10,), (25, 50, 100))
 LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
@@ -35,12 +35,16 @@ LISTS: dict[str, Callable] = {
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
-TEMPERATURES = {"gowalla": {0.5: 0.12, 0.0: 0.12}, "ml100k": {0.5: 0.3, 0.0: 0.2}}  # by the power of the bias
+TEMPERATURES = {  # by the power of the bias and the imputed share
+    "gowalla": {(0.5, 0.0): 0.12, (0.0, 0.0): 0.12, (0.5, 0.3): 0.1},
+    "ml100k": {(0.5, 0.0): 0.3, (0.0, 0.0): 0.2, (0.5, 0.3): 0.3},
+}
 TRIED = (0.08, 0.12, 0.16, 0.2, 0.3)
 SOFTMAXES: dict[str, tuple[int, dict[str, float]]] = {
     "CosineSoftmax, no bias, k = 64": (64, {"bias_power": 0.0}),
     "CosineSoftmax, k = 64": (64, {}),
     "CosineSoftmax, walk 0.3, k = 64": (64, {"walk": 0.3}),
+    "CosineSoftmax, imputed 0.3, k = 64": (64, {"imputed": 0.3}),
     "CosineSoftmax, k = 128": (128, {}),
 }
 FITS = {
@@ -166,7 +170,7 @@ def _fitting(k: int, loss: Any) -> Way:
 
 def _softmax(k: int, name: str, inner: _Once, options: dict[str, float]) -> Way:
     """The temperature as it was chosen for the sets at hand, by the validation pairs for another one."""
-    given = TEMPERATURES.get(name, {}).get(options.get("bias_power", 0.5))
+    given = TEMPERATURES.get(name, {}).get((options.get("bias_power", 0.5), options.get("imputed", 0.0)))
     temperature = _Once(lambda: given or _chosen_temperature(inner(), options))
 
     def way(parts: Parts, seed: int) -> Found:
@@ -190,7 +194,7 @@ def _easing(inner: _Once) -> Way:
     ridge = _Once(lambda: chosen_ridge(inner(), DEPTH))
 
     def way(parts: Parts, _seed: int) -> Found:
-        fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else sparse_ease), ridge()
+        fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else of_neighbours), ridge()
         start = time.process_time()
         lists = fit(parts.train, DEPTH, chosen_one)
         return Found(time.process_time() - start, lists=lists, settings={"ridge": chosen_one, "form": fit.__name__})
@@ -198,7 +202,7 @@ def _easing(inner: _Once) -> Way:
     return way
 
 
-def _sampling(label: str, inner: _Once, epochs: tuple[int, ...]) -> Way:
+def _sampling(label: str, inner: _Once, epochs: Epochs) -> Way:
     setting = _Once(lambda: chosen(RIVALS[label], inner(), 64, epochs))
 
     def way(parts: Parts, seed: int) -> Found:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.functional import embedding, normalize, softplus
 
-from benchmarks.two_tower.choosing import Axis, Setting, Values, climbed, judged_by, longest
+from benchmarks.two_tower.choosing import Axis, Epochs, Setting, Values, climbed, judged_by, longest
 from benchmarks.two_tower.light_gcn import graph_of, smoothed
 from nearkin.data import Parts
 from nearkin.records import Interactions
@@ -106,7 +106,7 @@ RIVALS = {
     ),
     "BPR": Rival(bpr, False, {"ridge": Axis(1e-4)}),
     "logistic, uniform negatives": Rival(uniform_bce, False, {"weight": Axis(3.0), "ridge": Axis(1e-3)}),
-    "LightGCN's towers, softmax on cosines": Rival(in_batch_softmax, True, _TEMPERATURE, layers=3, pairs=32_768),
+    "LightGCN's towers, softmax on cosines": Rival(in_batch_softmax, True, _TEMPERATURE, layers=3, pairs=16_384),
 }
 
 
@@ -161,7 +161,7 @@ def _averaged(tables: list[Parameter], pairs: Interactions, layers: int) -> Call
     graph, sizes = graph_of(pairs), list(pairs.shape)
 
     def averaged() -> list[Tensor]:
-        both = torch.cat(tables)
+        both = torch.cat(tuple(tables))
         return list(torch.cat([smoothed(graph, both[:, :-1], layers), both[:, -1:]], 1).split(sizes))
 
     return averaged
@@ -175,9 +175,9 @@ def _embedded(towers: Sequence[Tensor], rows: Tensor, columns: Tensor, cosine: b
     return torch.cat([normalize(P[:, :-1]), torch.ones(len(P), 1)], 1), torch.cat([normalize(Q[:, :-1]), Q[:, -1:]], 1)
 
 
-def chosen(rival: Rival, inner: Parts, k: int, epochs: tuple[int, ...]) -> Setting:
-    """The setting of largest NDCG@20 of the validation pairs, seed 0: its options and rate with the first number of
-    epochs, then as many of the others as gain."""
+def chosen(rival: Rival, inner: Parts, k: int, epochs: Epochs) -> Setting:
+    """The setting of largest NDCG@20 of the validation pairs, seed 0: its options and rate for each number of epochs to
+    climb with, then as many more epochs as gain."""
     check = judged_by(inner)
 
     def judge(setting: Setting) -> float:
@@ -186,8 +186,15 @@ def chosen(rival: Rival, inner: Parts, k: int, epochs: tuple[int, ...]) -> Setti
         print(f"    {setting} NDCG@20 {metric:.4f}  {seconds:.1f} s", flush=True)
         return metric
 
-    def setting(values: Values) -> Setting:
-        return Setting({name: values[name] for name in rival.axes}, values["rate"], epochs[0])
+    found: dict[float, Setting] = {}
+    for count in epochs.climbing:
 
-    best = climbed({**rival.axes, "rate": rival.rate}, lambda values: judge(setting(values)))
-    return longest(setting(best), epochs[1:], judge)
+        def judge_values(values: Values, count: int = count) -> float:
+            setting = Setting({name: values[name] for name in rival.axes}, values["rate"], count)
+            metric = judge(setting)
+            found[metric] = setting
+            return metric
+
+        climbed({**rival.axes, "rate": rival.rate}, judge_values)
+    metric, best = max(found.items())
+    return longest(best, metric, epochs.longer, judge)

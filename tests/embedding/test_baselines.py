@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.embedding import graph_filter, item_knn, popularity
+from nearkin.embedding import graph_filter, item_knn, popularity, sparse_ease
+from nearkin.embedding.baselines import _item_cosines
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
 X = (PAIRS.matrix().toarray() > 0).astype(float)
@@ -53,6 +54,25 @@ def test_the_graph_filter_is_its_formula(powers: tuple[float, float], exclude_se
     wanted = (X * right ** -powers[0]) @ (R.T @ R) * right ** powers[1]
     wanted[((X > 0) & exclude_seen) | (wanted <= 0)] = -np.inf
     check(*graph_filter(PAIRS, 8, powers=powers, exclude_seen=exclude_seen), wanted)
+
+
+@pytest.mark.parametrize("exclude_seen", [True, False])
+@pytest.mark.parametrize("n_neighbours", [4, 29])
+def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, exclude_seen: bool) -> None:
+    G = X.T @ X
+    cosines = G / np.sqrt(np.maximum(np.outer(X.sum(0), X.sum(0)), 1e-9))
+    np.fill_diagonal(cosines, 0)
+    kept = _item_cosines(PAIRS, n_neighbours).toarray() > 0  # which of equal neighbours are kept is open
+    largest = np.sort(cosines, 1)[:, -n_neighbours:].sum(1)
+    np.testing.assert_allclose((cosines * kept).sum(1), largest, rtol=1e-5)
+    B = np.zeros((30, 30))
+    for j in range(30):
+        near = np.flatnonzero(kept[j])
+        B[near, j] = np.linalg.solve(G[np.ix_(near, near)] + 5.0 * np.eye(len(near)), G[near, j])
+    wanted = X @ B
+    wanted[((X > 0) & exclude_seen) | (wanted <= 0)] = -np.inf
+    found = sparse_ease(PAIRS, 8, n_neighbours=n_neighbours, ridge=5.0, exclude_seen=exclude_seen)
+    check(*found, wanted)
 
 
 def test_they_are_judged_beside_embeddings() -> None:

@@ -48,7 +48,7 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         *((name, {"comparisons": "x"}) for name in ("merge_votes", "number_questions", "noise_floor", "flip_answers")),
         *(
             (name, {"interactions": None})
-            for name in ("split_given", "split_by_time", "k_core", "popularity", "item_knn")
+            for name in ("split_given", "split_by_time", "k_core", "popularity", "item_knn", "sparse_ease")
         ),
         ("graph_filter", {"exclude_seen": None}),
         ("comparisons_from_array", {"weights": [1.0, 2.0]}),

@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazily(
         "graph_filter": "nearkin.embedding.baselines",
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
+        "sparse_ease": "nearkin.embedding.baselines",
         "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
         "ask_function": "nearkin.embedding.ordinal",
@@ -33,6 +34,7 @@ __getattr__, __dir__, __all__ = lazily(
         "SOGram": "nearkin.embedding.two_tower",
         "SubBlocks": "nearkin.embedding.two_tower",
         "Tower": "nearkin.embedding.two_tower",
+        "feature_towers": "nearkin.embedding.two_tower.feature_towers",
         "TwoTower": "nearkin.embedding.two_tower",
     },
 )
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
+    from nearkin.embedding.baselines import sparse_ease as sparse_ease
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.ordinal import ask_function as ask_function
     from nearkin.embedding.two_tower import ALS as ALS
@@ -65,3 +68,4 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.embedding.two_tower.feature_towers import feature_towers as feature_towers

@@ -63,6 +63,33 @@ def graph_filter(
     return _lists(interactions, right**-first, sp.csr_matrix(R.T @ R), right**second, k, exclude_seen)
 
 
+def sparse_ease(
+    interactions: Interactions,
+    k: int = 100,
+    *,
+    n_neighbours: int = 100,
+    ridge: float = 30.0,
+    exclude_seen: bool = True,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k rights that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
+
+    score_ij = sum over the history h of B_hj, where column j of B is the ridge regression of right j's column of pairs
+    on those of the `n_neighbours` rights N of largest cosine with it, B_Nj = (X_N^T X_N + ridge)^-1 X_N^T x_j: EASE
+    (Steck 2019) with the weights of all other rights held at 0, on the neighbourhoods of fsSLIM (Ning and Karypis
+    2011). Where fewer than k rights have a score above 0, the score is -inf and the number -1.
+    """
+    _check_arguments(interactions, exclude_seen)
+    near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
+    near.sort_indices()
+    X = _ones(interactions)
+    gram, weights = sp.csr_matrix(X.T @ X), np.zeros(near.nnz, np.float32)
+    strength = check_real(ridge, "ridge", above=0)
+    _regress(near.indptr, near.indices, gram.indptr, gram.indices, gram.data, strength, weights)
+    into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
+    ones = np.ones(interactions.shape[1], np.float32)
+    return _lists(interactions, ones, sp.csr_matrix(into.T), ones, k, exclude_seen)
+
+
 def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
     check_instance(interactions, "interactions", Interactions)
     check_instance(exclude_seen, "exclude_seen", bool, np.bool_)
@@ -109,6 +136,29 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
                 place += 1
         total[met[:count]] = 0
         is_met[met[:count]] = False
+
+
+@njit(cache=True, nogil=True)
+def _regress(starts, others, gram_starts, gram_columns, gram, ridge, weights):
+    """weights[j's neighbours N] = (G_NN + ridge)^-1 G_Nj."""
+    n = len(starts) - 1
+    place = np.full(n, -1)
+    for j in range(n):
+        near = others[starts[j] : starts[j + 1]]
+        if len(near) == 0:
+            continue
+        place[near] = np.arange(len(near))
+        A, b = np.zeros((len(near), len(near))), np.zeros(len(near))
+        for s in range(len(near)):
+            for e in range(gram_starts[near[s]], gram_starts[near[s] + 1]):
+                column = gram_columns[e]
+                if place[column] >= 0:
+                    A[s, place[column]] = gram[e]
+                if column == j:
+                    b[s] = gram[e]
+            A[s, s] += ridge
+        weights[starts[j] : starts[j + 1]] = np.linalg.solve(A, b)
+        place[near] = -1
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:

@@ -9,10 +9,11 @@ import torch
 from torch.nn.functional import normalize
 
 import nearkin as nk
-from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps
+from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps, sparse_ease
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
+from nearkin.embedding.two_tower.cosine_softmax import with_imputed
 from nearkin.embedding.two_tower.solvers.sphere import SweepsOnSphere
-from tests.reference.softmax import dense_sweep
+from tests.reference.softmax import dense_softmax, dense_sweep
 
 SHAPE = 30, 20
 
@@ -103,6 +104,36 @@ def test_a_bias_tells_popular_rights_apart_where_cosines_cannot() -> None:
     np.testing.assert_allclose(np.linalg.norm(without.right_embeddings_, axis=1), 1, rtol=1e-5)
 
 
+def test_imputed_rights_share_a_lefts_weight_by_their_ranks(matrix: sp.csr_matrix) -> None:
+    lists = np.tile([3, 8, 1, -1], (30, 1))
+    lists[4] = -1  # nothing to impute
+    wanted = matrix.toarray()
+    for row in np.delete(np.arange(30), 4):
+        weight = wanted[row].sum()
+        wanted[row] *= 0.6
+        for rank, column in enumerate([3, 8, 1], start=1):
+            wanted[row, column] += 0.4 * weight / rank / (1 + 1 / 2 + 1 / 3)
+    found = with_imputed(matrix, lists, 0.4)
+    np.testing.assert_allclose(found.toarray(), wanted)
+    np.testing.assert_allclose(found.sum(1), matrix.sum(1))
+
+
+def test_the_loss_has_the_imputed_labels_and_the_bias_of_the_pairs() -> None:
+    pairs = planted(60, 40)
+    loss = CosineSoftmax(imputed=0.3, ridge=3.0, weighting="none")
+    found = loss.from_objective(loss.objective(pairs))
+    plain = CosineSoftmax(weighting="none")
+    without = plain.from_objective(plain.objective(pairs))
+    labels = with_imputed(pairs.matrix() > 0, sparse_ease(pairs, 50, ridge=3.0)[1], 0.3).toarray()
+    rng = np.random.default_rng(0)
+    P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in (60, 40))
+    ones = torch.ones(40, dtype=torch.float64)
+    expected = dense_softmax(P, Q, torch.tensor(labels), ones, 0.15, without.bias)
+    assert found.value(P, Q) == pytest.approx(float(expected), rel=1e-6)
+    torch.testing.assert_close(found.bias, without.bias)
+    assert found.value(P, Q) != pytest.approx(without.value(P, Q), rel=1e-3)
+
+
 def test_one_dimension_is_too_few_for_a_bias() -> None:
     with pytest.raises(ValueError, match=r"n_components is 1.*bias_power=0"):
         nk.TwoTower(1, loss="cosine-softmax").fit(planted(60, 40))
@@ -116,6 +147,8 @@ def test_one_dimension_is_too_few_for_a_bias() -> None:
         ({"loss": AllPairs(), "solver": SphereSweeps()}, "go only together"),
         ({"solver": SphereSweeps(momentum=1.0)}, "momentum"),
         ({"loss": CosineSoftmax(temperature=-1.0)}, "temperature"),
+        ({"loss": CosineSoftmax(imputed=1.5)}, "imputed"),
+        ({"loss": CosineSoftmax(imputed=0.2, ridge=-1.0)}, "ridge"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict, says: str) -> None:
