@@ -27,8 +27,8 @@ def fold_in_softmax(
     A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)) with the sum over all rights,
     which minimises its part of the loss. A new right takes the same step by its own slope, with the masses of the
     fitted lefts, to which it adds nothing; its bias is that of its number of pairs. `others` are the fitted embeddings
-    of the new rows' side. A row without a pair is 0, but for the bias. Cost: up to 100 products of b rows with the
-    known side.
+    of the new rows' side. Rights that `imputed` would add are left out. A row without a pair is 0, but for the bias.
+    Cost: up to 100 products of b rows with the known side.
     """
     loss = replace(loss, imputed=0.0)  # which moves no sum that is needed here, and costs a regression a right
     pairs, of_fit = matrix_of(history, known), loss.from_objective(loss.objective(fitted))
