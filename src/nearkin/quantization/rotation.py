@@ -7,7 +7,7 @@ Givens updates, which load torch, stand in `givens_update`. All are functions (R
 import numpy as np
 
 from nearkin.orthogonal.names import SELECTIONS
-from nearkin.quantization.codebooks import Update, procrustes_update
+from nearkin.quantization.codebooks import Update, exact_updates
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
 ROTATIONS = (
@@ -51,7 +51,7 @@ def make_update(
     if name == "none":
         return None
     if name == "procrustes":
-        return procrustes_update
+        return exact_updates()
     if name == "cayley":
         return cayley_update
     if n_blocks is None:  # the paper's 5 where each matching costs O(d^3)

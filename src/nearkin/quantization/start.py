@@ -15,17 +15,20 @@ from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.quantization.codebooks import State, assign, decode, kmeans, procrustes_update, refine, squared_error
+from nearkin.quantization.codebooks import State, assign, decode, exact_updates, kmeans, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import Gram, Mean
 
 STARTS = ("identity", "pca", "random")
-_RACE_ROUNDS = (4, 8)  # rounds before the hopeless leave, rounds after
+_RACE_ROUNDS = (3, 2)  # rounds before the hopeless leave, rounds after
+_RACE_KMEANS = 2  # iterations before them
 _HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
 _NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
 _RACE_ROWS_PER_CENTROID = 16
+_JUDGED = 2500  # rows that judge, at most
 _JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
+_DISTORTION = 0.1  # share of neighbours that lower distortion weighs: queries so few tell shares to about .01
 _FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
 _WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
 
@@ -136,39 +139,53 @@ def _race(
     X, weights = rows.drawn(numbers)
     train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
     rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
-    judged, judged_weights = X[rest], None if weights is None else weights[rest]
+    judged, judged_weights = X[rest][:_JUDGED], None if weights is None else weights[rest][:_JUDGED]
     by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
     race: dict[str, State] = {}
+    updates = {name: exact_updates() for name in starts}
     for name, start in starts.items():
         Z = seen[name].X @ start.rotation
         race[name] = State(
-            start.rotation, kmeans(Z, n_subspaces, n_centroids, 4, seed, train.weights, rows.shard.group)
+            start.rotation, kmeans(Z, n_subspaces, n_centroids, _RACE_KMEANS, seed, train.weights, rows.shard.group)
         )
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
+    judge = _Judge.of(judged, rows.queries) if by_neighbours else None
     for rounds in _RACE_ROUNDS:
         whole: dict[str, State] = {}  # of full width, by which they are judged
         for name, state in race.items():
-            race[name] = state = refine(seen[name], state, procrustes_update, rounds)
+            race[name] = state = refine(seen[name], state, updates[name], rounds)
             whole[name] = state = starts[name].widened(state)
             Z = judged @ state.rotation
             error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
-        kept |= _neighbours_kept(whole, judged, rows.queries) if by_neighbours else {}
+        kept |= judge.kept(whole) if judge else {}
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
-        race = {name: race[name] for name in sorted(near, key=lambda name: (-kept.get(name, 0.0), error[name]))}
+        score = {name: kept.get(name, 0.0) - _DISTORTION * (error[name] / (lowest or 1.0) - 1) for name in near}
+        race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
 
 
-def _neighbours_kept(race: dict[str, State], rows: np.ndarray, queries: np.ndarray | None) -> dict[str, float]:
-    """Share of the nearest rows, by the rows themselves, that each one's codes keep; queries are float32 and exact."""
-    if queries is None:
-        queries, rows = rows[:_JUDGING], rows[_JUDGING:]
-    truth = ExactNeighbours.of(rows, queries, _NEIGHBOURS)
-    kept: dict[str, float] = {}
-    for name, state in race.items():
-        coded = decode(assign(rows @ state.rotation, state.codebooks), state.codebooks)
-        kept[name] = truth.kept(nearest_rows(coded, queries @ state.rotation, _NEIGHBOURS))
-    return kept
+class _Judge(NamedTuple):
+    """Queries (m, d), the rows that they search and which of them are truly nearest; queries stay exact."""
+
+    queries: np.ndarray
+    rows: np.ndarray
+    truth: ExactNeighbours
+
+    @classmethod
+    def of(cls, rows: np.ndarray, queries: np.ndarray | None) -> Self:
+        """Some of the rows ask where no queries are given."""
+        if queries is None:
+            queries, rows = rows[:_JUDGING], rows[_JUDGING:]
+        return cls(queries, rows, ExactNeighbours.of(rows, queries, _NEIGHBOURS))
+
+    def kept(self, race: dict[str, State]) -> dict[str, float]:
+        """Share of the nearest rows that each one's codes keep."""
+        kept: dict[str, float] = {}
+        for name, state in race.items():
+            coded = decode(assign(self.rows @ state.rotation, state.codebooks), state.codebooks)
+            kept[name] = self.truth.kept(nearest_rows(coded, self.queries @ state.rotation, _NEIGHBOURS))
+        return kept

@@ -19,7 +19,7 @@ from nearkin.statistics import Mean, SquaredNorm
 
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
-_LAST_KMEANS = 5  # iterations after it has stopped
+_LAST_KMEANS = 3  # iterations after it has stopped
 _SQUARES = ("objective", "distortion")  # of a record of the history
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 

@@ -1,0 +1,53 @@
+"""The rotation nearest to a matrix that changes little from call to call."""
+
+import numpy as np
+
+from nearkin.linalg.procrustes import newton_schulz, orthogonality_error
+
+_FAR = 0.3  # entries of the correction from which the last decomposition says too little
+_NEAR = 0.02  # and up to which one correction is enough
+_ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, turned too far in all
+_SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle
+
+
+class WarmProcrustes:
+    """The polar factor U V^T of a sequence of matrices M (d, d), each near the one before.
+
+    In the basis of the last singular value decomposition M is nearly diagonal, E = U^T M V = diag(s) + small. The
+    rotation exp(K) that makes E symmetric is, to first order, K_ij = (E_ij - E_ji) / (s_i + s_j), as in Newton's method
+    for the polar factor (Higham, Functions of Matrices, section 8.4). That costs products only, a quarter of a
+    decomposition; where K is large there is a decomposition again.
+    """
+
+    def __init__(self) -> None:
+        self._factors: tuple[np.ndarray, np.ndarray] | None = None  # U (d, d) and V (d, d) float32
+        self.decompositions = 0
+
+    def __call__(self, M: np.ndarray) -> np.ndarray:
+        """The nearest orthogonal matrix to M (d, d), float32."""
+        M = M.astype(np.float32, copy=False)
+        found = None if self._factors is None else self._corrected(M, *self._factors)
+        if found is None:
+            U, _, Vt = np.linalg.svd(M.astype(np.float64))
+            self.decompositions += 1
+            found = U.astype(np.float32), np.ascontiguousarray(Vt.T, np.float32)
+        self._factors = found
+        return found[0] @ found[1].T
+
+    @staticmethod
+    def _corrected(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        MV = M @ V
+        for _ in range(2):
+            E = U.T @ MV
+            s = E.diagonal()
+            K = (E - E.T) / np.maximum(s[:, None] + s, max(_SMALL * float(s.max()), np.finfo(np.float32).tiny))
+            size = float(np.abs(K).max())
+            if not size < _FAR:
+                return None
+            W = K + K @ K / 2
+            W.flat[:: len(W) + 1] += 1
+            U = U @ newton_schulz(W)
+            if size < _NEAR:
+                break
+        U = newton_schulz(U)
+        return (U, V) if orthogonality_error(U) < _ORTHOGONAL else None
