@@ -32,7 +32,8 @@ NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_nor
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for (zeros without `norm_bits`), `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
+    the largest squared norm that a code may stand for (zeros without `norm_bits`),
+    `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 
     A subclass has `_learn` and the parameters `n_centroids`, `n_lists`, `beam_size`, `norm_bits`,

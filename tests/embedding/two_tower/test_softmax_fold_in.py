@@ -128,3 +128,13 @@ def test_a_loaded_model_folds_in_alike(fitted: nk.TwoTower, tmp_path: Path) -> N
     loaded = nk.TwoTower.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.embed_left([1, 2]), fitted.embed_left([1, 2]))
     np.testing.assert_array_equal(loaded.embed_right([1, 2]), fitted.embed_right([1, 2]))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_no_label_is_imputed_again_for_a_new_row(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums that a new row meets are those of the fit with imputed labels, without their regressions."""
+    model = fitted_with(imputed=0.3)
+    embed = model.embed_left if side == "left" else model.embed_right
+    row = embed([3, 17, 40])
+    monkeypatch.setattr("nearkin.embedding.two_tower.cosine_softmax.sparse_ease", None)
+    np.testing.assert_array_equal(embed([3, 17, 40]), row)

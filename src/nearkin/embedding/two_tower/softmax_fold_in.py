@@ -1,6 +1,7 @@
 """The embedding of a new entity under a softmax on cosines: its row turns until it stands still, all others fixed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,9 +27,10 @@ def fold_in_softmax(
     A new left takes p <- normalised(p - rate * tangent(E_softmax[q] - mean_history q)) with the sum over all rights,
     which minimises its part of the loss. A new right takes the same step by its own slope, with the masses of the
     fitted lefts, to which it adds nothing; its bias is that of its number of pairs. `others` are the fitted embeddings
-    of the new rows' side. A row without a pair is 0, but for the bias. Cost: up to 100 products of b rows with the
-    known side.
+    of the new rows' side. Rights that `imputed` would add are left out. A row without a pair is 0, but for the bias.
+    Cost: up to 100 products of b rows with the known side.
     """
+    loss = replace(loss, imputed=0.0)  # which moves no sum that is needed here, and costs a regression a right
     pairs, of_fit = matrix_of(history, known), loss.from_objective(loss.objective(fitted))
     weights = AllPairs(weighting=loss.weighting).importance(pairs.data, (np.zeros(0), np.zeros(0)), fitted)
     pairs = sp.csr_matrix((weights, pairs.indices, pairs.indptr), pairs.shape)

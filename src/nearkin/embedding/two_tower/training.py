@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import torch
@@ -51,6 +51,10 @@ class AbstractSolver(ABC):
     @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
+
+    def settled(self) -> Collection[str]:
+        """Names in `state` of what no later step changes, not even in place: it need not be copied."""
+        return ()
 
     @abstractmethod
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -106,7 +110,7 @@ def train(
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
             if solver.ready() and (best is None or record["metric"] > best.metric):
-                best = Best(record["metric"], record["step"], _copied(solver.state(), best))
+                best = Best(record["metric"], record["step"], _copied(solver.state(), solver.settled(), best))
         history.append(record)
         if checkpoint is not None and group.rank == 0:
             checkpoint.write(history, best, solver.state())
@@ -116,11 +120,11 @@ def train(
     return history
 
 
-def _copied(state: dict[str, Tensor], before: Best | None) -> dict[str, Tensor]:
-    """A copy of `state`, in which what has not changed is the copy made `before`, which is used up."""
+def _copied(state: dict[str, Tensor], settled: Collection[str], before: Best | None) -> dict[str, Tensor]:
+    """A copy of `state` but for what is settled; what has not changed is the copy made `before`, which is used up."""
     old, copies = {} if before is None else before.state, {}
     for name, value in state.items():
-        kept = old.pop(name, None)
+        kept = value if name in settled else old.pop(name, None)
         if kept is None or not torch.equal(kept, value):
             kept = None  # its memory is free before the next copy is made
             kept = value.clone()

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding import Adam
+from nearkin.embedding import Adam, AllPairsLoss
 from nearkin.embedding.all_pairs.row_solves import solve_left
-from nearkin.embedding.two_tower.solvers.joint import SWEEPS, listed, right_forms, student_loss
+from nearkin.embedding.two_tower.checkpoint import Best
+from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
+from nearkin.embedding.two_tower.solvers.joint import SWEEPS, JointBlocks, listed, right_forms, student_loss
+from nearkin.embedding.two_tower.training import _copied
 from nearkin.quantization import IndexingLayer
 
 PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
@@ -168,3 +171,25 @@ def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pyt
         order = np.argsort(numbers[row])
         np.testing.assert_array_equal(lists.indices[found], numbers[row][order])
         np.testing.assert_allclose(lists.data[found], scores[row][order], rtol=1e-6)
+
+
+def test_the_best_step_holds_the_teachers_tables_once() -> None:
+    """They are as large as all else that a fit holds; until the teacher is done they are copied."""
+    blocks = model().fit(PAIRS)  # any fitted layer
+    P, Q = (torch.from_numpy(X) for X in blocks.exact_embeddings_)
+    taught = AlternatingLeastSquares(AllPairsLoss(PAIRS), P, Q)
+    solver = JointBlocks(taught, layer(), PAIRS, np.ones(len(PAIRS)))
+    assert not list(solver.settled())
+    solver.done = SWEEPS
+    solver.step()
+    first = _copied(solver.state(), solver.settled(), None)
+    assert first["P"] is taught.P
+    assert first["left"] is not solver.left
+    before = {name: value.clone() for name, value in first.items()}
+    best = Best(0.5, SWEEPS + 1, first)
+    solver.step()
+    for name, value in best.state.items():
+        assert torch.equal(value, before[name]), name
+    second = _copied(solver.state(), solver.settled(), best)
+    assert torch.equal(second["left"], solver.left)
+    assert not torch.equal(second["left"], before["left"])

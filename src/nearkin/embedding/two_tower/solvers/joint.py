@@ -11,6 +11,7 @@ an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq
 is exact least squares or a descent in codes, so nothing is tuned; see docs/end_to_end.md for what each block gains.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -137,6 +138,10 @@ class JointBlocks(AbstractSolver):
         index = {f"index.{name}": value for name, value in self.index.state_dict().items()}
         progress = torch.tensor([self.done, self.distortion], dtype=torch.float64)
         return self.teacher.state() | index | {"left": self.left, "right": self.right, "progress": progress}
+
+    def settled(self) -> Collection[str]:
+        """The teacher's tables, once it has learned."""
+        return self.teacher.state().keys() if self.ready() else ()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self._student = self._nothing = None
