@@ -6,7 +6,7 @@ import pytest
 
 SRC, TESTS = Path(__file__).parents[2] / "src" / "nearkin", Path(__file__).parents[1]
 STANDS_FOR = {  # a file of tests -> the modules that it runs, beside the one of its own name
-    "cli/test_app.py": "__main__ _types cli/ask cli/demo cli/explore cli/options cli/report cli/rotate cli/screen "
+    "cli/test_app.py": "__main__ _types cli/ask cli/demo cli/explore cli/options cli/report cli/screen "
     "cli/similar cli/sweep pipeline/embed/embed pipeline/pages/demo",
     "cli/test_change.py": "_fields pipeline/change",
     "cli/test_check.py": "pipeline/check",

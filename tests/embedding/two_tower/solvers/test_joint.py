@@ -29,8 +29,8 @@ def layer(**options: object) -> IndexingLayer:
     return IndexingLayer(8, 2, 16, max_iter=10, **options)  # pyright: ignore[reportArgumentType]
 
 
-def model(**options: object) -> nk.TwoTower:
-    return nk.TwoTower(8, index=layer(), regularization=0.01, random_state=0, **options)  # pyright: ignore[reportArgumentType]
+def model(seed: int = 0, **options: object) -> nk.TwoTower:
+    return nk.TwoTower(8, index=layer(), regularization=0.01, random_state=seed, **options)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,15 @@ def kept(left: np.ndarray, right: np.ndarray, fitted: nk.TwoTower, k: int = 20) 
 
 
 def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwards(fitted: nk.TwoTower) -> None:
+    """In the mean of three seeds: one seed's share is good to about .01."""
     assert fitted.solver_ == "joint"
-    P, Q = fitted.exact_embeddings_
-    after = nk.ProductQuantizer(2, 16, random_state=0).fit(Q)
-    compressed = kept(P, after.decode(after.encode(Q)), fitted)
-    joint = kept(fitted.left_embeddings_, fitted.right_embeddings_, fitted)
-    assert joint > compressed + 0.01, (joint, compressed)
+    gains = []
+    for seed, learned in enumerate([fitted, *(model(seed).fit(PAIRS) for seed in (1, 2))]):
+        P, Q = learned.exact_embeddings_
+        after = nk.ProductQuantizer(2, 16, random_state=seed).fit(Q)
+        joint = kept(learned.left_embeddings_, learned.right_embeddings_, learned)
+        gains.append(joint - kept(P, after.decode(after.encode(Q)), learned))
+    assert np.mean(gains) > 0.01, gains
 
 
 def test_every_round_lowers_the_loss(fitted: nk.TwoTower) -> None:
