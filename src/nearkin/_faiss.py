@@ -30,13 +30,12 @@ def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
     return exact.search(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))[1]
 
 
-def nearest_codes(index: FaissIndex, queries: np.ndarray, k: int) -> np.ndarray:
+def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int) -> np.ndarray:
     """Numbers (q, k) of the rows that a flat `index` of codes finds by L2 distance for queries (q, d).
 
     Rows are decoded once; FAISS decodes each anew for every query where its codes have no tables, tens of times slower.
     """
-    if not isinstance(index, faiss.IndexBinary):
-        index = faiss.downcast_index(index)
+    index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
             queries = index.chain.at(i).apply(np.ascontiguousarray(queries, np.float32))

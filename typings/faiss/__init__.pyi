@@ -24,6 +24,7 @@ class VectorTransform:
     d_out: int
     is_trained: bool
     this: Any
+    def apply(self, x: np.ndarray) -> np.ndarray: ...
 
 class LinearTransform(VectorTransform):
     have_bias: bool

@@ -25,20 +25,21 @@ class WarmProcrustes:
 
     def __call__(self, M: np.ndarray) -> np.ndarray:
         """The nearest orthogonal matrix to M (d, d), float32."""
-        M = M.astype(np.float32, copy=False)
-        found = None if self._factors is None else self._corrected(M, *self._factors)
+        narrow = M.astype(np.float32, copy=False)
+        found = None if self._factors is None else self._corrected(narrow, *self._factors)
         if found is None:
-            U, _, Vt = np.linalg.svd(M.astype(np.float64))
+            U, _, Vt = np.linalg.svd(narrow.astype(np.float64))
             self.decompositions += 1
             found = U.astype(np.float32), np.ascontiguousarray(Vt.T, np.float32)
         self._factors = found
         return found[0] @ found[1].T
 
     @staticmethod
-    def _corrected(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    def _corrected(M: np.ndarray, left: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """The factors U and V of M, from those of a matrix near it; None where it is not near enough."""
         MV = M @ V
         for _ in range(2):
-            E = U.T @ MV
+            E = left.T @ MV
             s = E.diagonal()
             K = (E - E.T) / np.maximum(s[:, None] + s, max(_SMALL * float(s.max()), np.finfo(np.float32).tiny))
             size = float(np.abs(K).max())
@@ -46,8 +47,8 @@ class WarmProcrustes:
                 return None
             W = K + K @ K / 2
             W.flat[:: len(W) + 1] += 1
-            U = U @ newton_schulz(W)
+            left = left @ newton_schulz(W)
             if size < _NEAR:
                 break
-        U = newton_schulz(U)
-        return (U, V) if orthogonality_error(U) < _ORTHOGONAL else None
+        left = newton_schulz(left)
+        return (left, V) if orthogonality_error(left) < _ORTHOGONAL else None

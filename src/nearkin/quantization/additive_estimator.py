@@ -147,7 +147,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _into_codes(self) -> np.ndarray:
         """The matrix (d, d') float64 that leads rows into the space in which codes are chosen."""
         turned = self.rotation_.astype(np.float64)
-        return turned if self.metric_ is None else turned @ block_diag(*self.metric_)
+        return turned if self.metric_ is None else turned @ np.asarray(block_diag(*self.metric_))
 
     def _numbers(self, Z: np.ndarray) -> np.ndarray:
         """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen."""

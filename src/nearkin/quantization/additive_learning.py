@@ -84,7 +84,8 @@ def learn(
         judged = _drawn(X, near, wanted.smoothing, generator)[:_JUDGED]
         errors = [_error(judged @ R, end, wanted) for R, end in ends]
         rotation, parts = ends[0 if errors[1] > _CLEARLY * errors[0] else 1]
-    return rotation, *map(np.stack, zip(*(part.settled() for part in parts), strict=True))
+    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    return rotation, codebooks, metrics
 
 
 def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator) -> Neighbourhoods | None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import faiss
 import numpy as np
 from scipy import stats
 
+from nearkin._check import check_instance
 from nearkin._faiss import nearest_codes
 from nearkin._types import Record
 from nearkin.contracts import VectorCodes, ignore
@@ -164,7 +166,7 @@ class Bench:
         """
         quantizer, k = index.quantizer, self.truth.ids.shape[1]
         if isinstance(quantizer, AbstractAdditiveQuantizer) and decodes(quantizer, self.metric):
-            return nearest_codes(index.faiss_index, self.Q, depth * k)
+            return nearest_codes(check_instance(index.faiss_index, "index", faiss.Index), self.Q, depth * k)
         return search_in_batches(index, self.Q, depth * k, None, ignore)[1]
 
     def _rates(self, index: Index, depths: list[int]) -> dict[int, float]:
