@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import nearkin as nk
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
 
 PROGRAM = """
@@ -48,14 +49,18 @@ def test_blocks_of_any_layout_make_one_file(tmp_path, rng):
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
-@pytest.mark.parametrize("parts", [1, 3])
-def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts):
-    """In one array in memory FAISS reads the rows where they lie; of several blocks they are gathered first."""
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts, tmp_path):
+    """FAISS reads the rows of one array where they lie, in memory or mapped (0); of several they are gathered first."""
     X, Q = (rng.normal(size=(n, 7)).astype(np.float32) for n in (90, 300))
     Q = normalised(Q) if metric == "cosine" else Q
     candidates = rng.permuted(np.tile(np.arange(90), (300, 1)), axis=1)[:, :12]
     candidates[:, -1] = -1
-    kept = KeptVectors(np.split(X, parts))
+    kept = KeptVectors(np.split(X, parts or 1))
+    if not parts:
+        kept.save(tmp_path / "vectors.npy")
+        kept = KeptVectors.load(tmp_path / "vectors.npy", *X.shape)
+    assert (kept.in_one_piece(candidates) is None) == (parts == 3)
     rows = (normalised(X) if metric == "cosine" else X)[candidates].astype(float)
     exact = ((rows - Q[:, None]) ** 2).sum(-1) if metric == "l2" else -np.einsum("qcd,qd->qc", rows, Q)
     exact[:, -1] = np.inf
@@ -64,3 +69,17 @@ def test_candidates_are_ranked_as_numpy_ranks_them(rng, metric, parts):
     assert np.array_equal(found, np.take_along_axis(candidates, order, 1))
     wanted = np.take_along_axis(exact, order, 1)
     np.testing.assert_allclose(scores, wanted if metric == "l2" else -wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
+    X = rng.normal(size=(40_000, 16)).astype(np.float32)
+    quantizer = nk.ProductQuantizer(2, 16, rotation=None, max_iter=1, random_state=0).fit(X[:500])
+    nk.Index.build(X, quantizer, keep_vectors=True).save(tmp_path / "idx")
+    with (tmp_path / "idx" / "vectors.npy").open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"\xff\xff\xff\x7f")
+    kept = nk.Index.load(tmp_path / "idx").kept
+    assert kept is not None
+    np.testing.assert_array_equal(kept.in_one_piece(np.array([[3]]))[3], X[3])
+    with pytest.raises(ValueError, match="it is damaged"):
+        kept.in_one_piece(np.array([[3], [39_999]]))

@@ -43,14 +43,18 @@ class MappedRows:
         return len(self._rows)
 
     def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self.verified(rows)[rows]
+
+    def verified(self, rows: slice | np.ndarray) -> np.ndarray:
+        """All rows (n, d) as the file has them, those of a slice or of row numbers, of any shape, verified."""
         if self._unread.any():
-            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows)
+            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows).ravel()
             width = self._rows.nbytes // max(1, len(self))
             first = (self._header + numbers * width) // BLOCK
             last = (self._header + (numbers + 1) * width - 1) // BLOCK
             longest = int((last - first).max(initial=0)) + 1
             self._verify(np.unique(np.minimum(first[:, None] + np.arange(longest), last[:, None])))
-        return self._rows[rows]
+        return self._rows
 
     def _verify(self, blocks: np.ndarray) -> None:
         for block in blocks[self._unread[blocks]].tolist():

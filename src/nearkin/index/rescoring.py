@@ -59,12 +59,14 @@ class KeptVectors:
             raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
         return out.reshape(*positions.shape, -1)
 
-    def in_memory(self) -> np.ndarray | None:
-        """All rows (n, d) as one float32 array in memory, None where they are not."""
-        if self.order is None and len(self.blocks) == 1 and isinstance(self.blocks[0], np.ndarray):
-            block = self.blocks[0]
-            return block if block.dtype == np.float32 and block.flags.c_contiguous else None
-        return None
+    def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
+        """All rows (n, d) float32 where they lie as one array, None where they do not; of a mapped file the rows at
+        `positions`, of any shape, are verified."""
+        if self.order is not None or len(self.blocks) != 1:
+            return None
+        block = self.blocks[0]
+        rows = block.verified(positions) if isinstance(block, MappedRows) else block
+        return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else None
 
     def save(self, path: Path) -> None:
         """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
@@ -100,10 +102,10 @@ def rescore(
     normalised here). Candidates of -1 (none) sort last. Equal scores keep the order of the codes.
     """
     scores = np.empty(candidates.shape, np.float32)
-    whole = kept.in_memory() if metric != "cosine" else None
     for first in range(0, len(Q), _QUERIES):
         some = slice(first, first + _QUERIES)
-        numbers, rows = np.maximum(candidates[some], 0), whole
+        numbers = np.maximum(candidates[some], 0)
+        rows = kept.in_one_piece(numbers) if metric != "cosine" else None
         if rows is None:
             rows = kept.rows(numbers.ravel())
             rows = normalised(rows) if metric == "cosine" else rows
