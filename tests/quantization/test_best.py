@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, _candidates, _Race, best
+from nearkin.quantization.best import BestCode, _candidates, _Clock, _Race, best
 from nearkin.quantization.residual import ResidualQuantizer
 
 
@@ -129,3 +129,12 @@ def test_rows_that_tie_are_not_lost() -> None:
     found = best(X, 8, random_state=0)
     assert {record["name"]: record["recall"] for record in found.table}["product, no rotation"] == 1
     np.testing.assert_allclose(found.quantizer.decode(found.quantizer.encode(X)), X, atol=1e-5)
+
+
+def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It once waited for a code that keeps something, and `seconds` held nobody back until then."""
+    led, leads = [], _Clock.leads
+    monkeypatch.setattr(_Clock, "leads", lambda clock, growth: (led.append(growth), leads(clock, growth)))
+    monkeypatch.setattr(_Race, "run", lambda race, name, quantizer, tick: {"name": name, "recall": 0.0})
+    best(np.random.default_rng(0).normal(size=(300, 8)), 2, seconds=60, random_state=0)
+    assert len(led) == 1

@@ -86,7 +86,7 @@ def best(
     for name, make in _candidates(n_bytes, X.shape[1], len(race.train), settings, kept):
         if not clock.starts(growth):
             break
-        kept[name] = 0.0
+        kept[name] = -1.0  # below what any code keeps
         try:
             record = race.run(name, make(), clock.tick)
         except _OutOfTime:
