@@ -103,6 +103,11 @@ def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
     )
 
 
+def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1) -> np.ndarray:
+    """Return queries (q, d) whose squared distances float32 holds; TypeError or ValueError as for any vectors."""
+    return check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=min_rows), "queries")
+
+
 def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
     """Warn of rows X (n, d) so small that float32 has 0 for all their squared distances: then every row is as near."""
     largest = float(np.abs(X).max(initial=0))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import check_integer, check_magnitude, check_real, check_vectors
+from nearkin._check import check_integer, check_magnitude, check_queries, check_real, check_vectors
 from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
@@ -212,8 +212,8 @@ class _Race:
             count = min(_QUERIES, len(X) // 10)
             asked, order = X[order[:count]], order[count:]
         else:
-            queries = check_vectors(queries, name="queries", n_features=X.shape[1], min_rows=2)
-            queries = check_magnitude(queries, "queries").astype(np.float32)[generator.permutation(len(queries))]
+            queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
+            queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
             asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
         known = min(len(X), _TRAIN) / n_rows  # part of the index's rows

@@ -11,7 +11,7 @@ from scipy.linalg import hadamard
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_vectors, validate_vectors
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, validate_vectors
 from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
@@ -117,7 +117,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self
 
     def _asked(self, queries: ArrayLike, d: int) -> np.ndarray:
-        queries = check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=20), "queries")
+        queries = check_queries(queries, d, min_rows=20)
         return queries[:: -(-len(queries) // _QUERIES)].astype(np.float32)
 
     def _race(
@@ -227,9 +227,8 @@ class _Judge:
         Y = coded(Z)
         if self.codec == "sign":
             Q = coded(Q)
-        elif self.codec.startswith(
-            HOLD_NORMS
-        ):  # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
+        elif self.codec.startswith(HOLD_NORMS):
+            # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
             mean = (self.learned_from @ R).mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])

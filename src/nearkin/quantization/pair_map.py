@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_magnitude, check_vectors, validate_vectors
+from nearkin._check import check_integer, check_magnitude, check_queries, check_vectors, validate_vectors
 from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
@@ -78,7 +78,7 @@ class PairMap(BaseEstimator):
         """
         X = check_magnitude(validate_vectors(self, X, reset=True)).astype(np.float32)
         n, d = X.shape
-        Q = check_magnitude(check_vectors(queries, name="queries", n_features=d), "queries").astype(np.float32)
+        Q = check_queries(queries, d).astype(np.float32)
         if self.n_bytes is not None:
             check_integer(self.n_bytes, "n_bytes", low=1, high=d)
         numbers = _numbers(pairs, len(Q), n)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from nearkin._check import check_magnitude, check_row_weights, check_vectors
+from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._shards import Shard
 from nearkin._types import ArrayLike
 
@@ -53,7 +53,7 @@ class TrainingRows:
         """Rows X as `_shards.training_rows` gives them; ValueError or TypeError for what cannot be learned from."""
         check_magnitude(X)
         if queries is not None:
-            queries = check_magnitude(check_vectors(queries, name="queries", n_features=X.shape[1]), "queries")
+            queries = check_queries(queries, X.shape[1])
             queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
         return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
 

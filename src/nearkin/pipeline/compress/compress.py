@@ -17,7 +17,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._check import check_magnitude, check_vectors
+from nearkin._check import check_queries
 from nearkin._distributed import Group, current
 from nearkin._shards import shared_generator
 from nearkin._storage import check_apart, check_inputs, check_space, check_target
@@ -152,7 +152,7 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
             "--queries choose by distance, and --metric ip ranks by inner product; leave --queries out, or take "
             "--metric cosine or l2"
         )
-    queries = check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=_FEWEST_QUERIES), "queries")
+    queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES)
     return normalised(queries) if metric == "cosine" else queries
 
 
