@@ -1,6 +1,8 @@
-"""Many searches at a time or one change, and a change that Ctrl-C cannot cut in two."""
+"""Many searches at a time or one change, a change that Ctrl-C cannot cut in two, and a Ctrl-C that is not lost."""
 
+import _thread
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -82,3 +84,27 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def interrupts_in_finalizers() -> Iterator[None]:
+    """Ctrl-C that comes while Python runs a finalizer is raised again behind it.
+
+    Python only prints what a `__del__` or a C library's callback raises, and goes on: numba's compiler runs many of
+    them, so a Ctrl-C during a first compilation would be lost. A thread raises it again once this hook has returned.
+    """
+    before = sys.unraisablehook
+
+    def again(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            before(unraisable)
+            return
+        later = threading.Timer(0.01, _thread.interrupt_main)
+        later.daemon = True
+        later.start()
+
+    sys.unraisablehook = again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from nearkin._distributed import PeerError, join_processes, leave
+from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.screen import printable
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -40,7 +41,8 @@ class CommandGroup(TyperGroup):
         args = front + [word for word in given if word not in EVERYWHERE]
         together = False
         try:
-            with join_processes() as processes:  # under torchrun: the processes of a run; nothing without it
+            # under torchrun join_processes gives the processes of a run; without it one
+            with interrupts_in_finalizers(), join_processes() as processes:
                 together = processes.size > 1
                 code = super().main(args, *others, **extra)
         except KeyboardInterrupt:
