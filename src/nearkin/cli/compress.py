@@ -8,8 +8,6 @@ import nearkin as nk
 from nearkin.cli.options import Json, Seed, Side, Threads
 from nearkin.cli.screen import Screen, pairs, read_line
 
-_ENOUGH = 20  # left rows to judge codes by
-
 
 def compress(
     vectors: Annotated[
@@ -123,8 +121,8 @@ def compress(
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     asked = None if queries is None else pipeline.open_queries(queries).vectors
-    if asked is None and method == "best" and metric == "ip" and given.left is not None and len(given.left) >= _ENOUGH:
-        asked, queries = given.left, f"the left rows of {vectors}"
+    if asked is None and method == "best" and given.asking(metric) is not None:
+        asked, queries = given.asking(metric), f"the left rows of {vectors}"
     made = pipeline.compress_file(
         given.file,
         quantizer,

@@ -19,6 +19,7 @@ from nearkin.records import Interactions
 
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
+_ENOUGH = 20  # left vectors to judge codes by
 
 
 class Words(NamedTuple):
@@ -38,6 +39,10 @@ class Given(NamedTuple):
     ids: np.ndarray | None = None
     metric: str | None = None
     left: np.ndarray | None = None
+
+    def asking(self, metric: str | None) -> np.ndarray | None:
+        """The left vectors, where codes will be searched by inner product and these are enough to judge them by."""
+        return self.left if metric == "ip" and self.left is not None and len(self.left) >= _ENOUGH else None
 
 
 def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "right") -> Given:
