@@ -29,13 +29,12 @@ _LOOKS, _JUDGED = (2_048, 4_096), 2_048  # rows to learn from in a look, and to 
 _WORTH = 1.25  # times the last look's rows there must be for looks to be worth their time
 _LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
-_NEAR, _FAR = (
-    0.01,
-    0.04,
-)  # of the neighbours: behind the leader by less a code is looked at again; `_FAR`: one that gains
+_NEAR = 0.01  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
+_FAR = 0.04  # or by more than this, where it gains by more rows
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHEAP = 16  # those that run in any case
-_CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
+_CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
+_PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
 _BEAM = 16
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
 _MOST = 12  # fits that are judged, at most
@@ -239,14 +238,16 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
     """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
-    length = dict.fromkeys(kept, 1)
-    for target in _CHAINS:
-        if target == min(_CHAINS):
-            if 1 < units <= _LONGEST and (units <= _CHEAP or _longest_leads(length, kept)):
+    length: dict[str, int] = {}
+    for target in (*_CHAINS, _SHORT):
+        if target == _SHORT:
+            if 1 < units <= _LONGEST and (units <= _CHEAP or _margin(length, kept) >= 0):
                 length["residual"] = units
                 yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
-            if length[_leader(kept)] > max(4, target):
+            if length.get(max(kept, key=lambda name: kept[name]), 1) > _CHAINS[0]:
                 break
+        elif target > _CHAINS[1] and _margin(length, kept) < _PAYS:
+            continue
         chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
@@ -254,14 +255,12 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
             yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
 
 
-def _leader(kept: dict[str, float]) -> str:
-    return max(kept, key=lambda name: kept[name])
-
-
-def _longest_leads(length: dict[str, int], kept: dict[str, float]) -> bool:
-    """Of the sums that ran, whether the longest keep most: else those of all codebooks, the dearest, hardly would."""
-    ran = [name for name in length if length[name] > 1]
-    return all(length[name] <= length[_leader(kept)] for name in ran) if len(ran) > 1 else True
+def _margin(length: dict[str, int], kept: dict[str, float]) -> float:
+    """How much more the longest of the sums that ran keeps than any other; 0 where fewer than two ran."""
+    if len(length) < 2:
+        return 0.0
+    *others, longest = sorted(length, key=lambda name: length[name])
+    return kept[longest] - max(kept[name] for name in others)
 
 
 @dataclass(eq=False, repr=False)
