@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, _Candidate, _candidates, _Entry, _near, _ranked, best
+from nearkin.quantization.best import BestCode, _Candidate, _candidates, _Entry, _near, best
 from nearkin.quantization.code_race import Clock, Race
 from nearkin.quantization.residual import ResidualQuantizer
 
@@ -152,7 +152,7 @@ def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
     assert len(again) > 1
     assert again < few
     assert [record["rows"] for record in found.table] == [600] * len(again) + [300] * (len(few) - len(again))
-    ahead = [record["forecast"] for record in found.table[: len(again)]]
+    ahead = [record["recall"] for record in found.table[: len(again)]]
     assert ahead == sorted(ahead, reverse=True)
     assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
 
@@ -168,18 +168,13 @@ def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
 def test_codes_that_gain_by_more_rows_are_looked_at_from_farther_behind(known, first, again):
     """Of rows of which few are learned from, long sums gain; of the very rows learned from they lose."""
     lengths = {"product": 1, "4 x 2": 2, "2 x 4": 4, "residual": 8}
-    kept = {name: 0.63 - 0.002 * i for i, name in enumerate(("residual", "2 x 4", "product"))} | {"4 x 2": 0.6}
+    kept = {name: 0.62 - 0.002 * i for i, name in enumerate(("residual", "2 x 4", "product"))} | {"4 x 2": 0.59}
     kept[first] = 0.645
     entries = [
         _Entry({"recall": kept[name]}, _Candidate(name, length, lambda: None)) for name, length in lengths.items()
     ]
-    assert [entry.name for entry in _near(_ranked(entries, [], 8), known)] == again
-
-
-def test_what_more_rows_bring_is_expected_to_halve():
-    candidate = _Candidate("residual", 8, lambda: None)
-    before = [_Entry({"recall": 0.6, "forecast": 0.6}, candidate)]
-    assert _ranked([_Entry({"recall": 0.64}, candidate)], before, 4)[0].forecast == pytest.approx(0.64 + 0.02 + 0.01)
+    entries.sort(key=lambda entry: -entry.recall)
+    assert [entry.name for entry in _near(entries, known)] == again
 
 
 def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):

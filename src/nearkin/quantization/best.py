@@ -1,8 +1,8 @@
 """The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
 
-Where there are rows enough, candidates are looked at in few rounds, learned from few rows, and those that come near
-the leader again, from twice as many. What a code keeps more by these is what rows are worth to it, and half as much is
-expected of each further doubling (an error that falls as 1/n), so that all rows are learned from once, by the winner.
+Where there are rows enough, candidates are looked at in few rounds: all learn from few rows, and those near the leader
+from twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points
+where a rotation is learned, so that a first look alone chooses badly.
 """
 
 import itertools
@@ -25,11 +25,11 @@ from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
-_LOOKS, _JUDGED = (2_048, 4_096), 2_048  # rows to learn from in a look, and to judge by
-_WORTH = 1.25  # times the last look's rows there must be for looks to be worth their time
+_LOOKS, _JUDGED = (4_096, 8_192), 4_096  # rows to learn from in a look, at most, and to judge by
+_WORTH = 1.25  # times the first look's rows there must be for looks to be worth their time
 _LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
-_NEAR = 0.01  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
+_NEAR = 0.02  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
 _FAR = 0.04  # or by more than this, where it gains by more rows
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHEAP = 16  # those that run in any case
@@ -45,9 +45,8 @@ class Best(NamedTuple):
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
     alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
-    and "search_seconds" for a thousand queries and a thousand rows. Where codes were looked at with few rows, they are
-    ranked by "forecast", the recall of the same neighbours expected with all rows; codes that were left out after a
-    first look stand behind, their forecast is that recall.
+    and "search_seconds" for a thousand queries and a thousand rows. Codes that were left out after a first look, with
+    fewer rows, stand behind.
     """
 
     quantizer: VectorCodes
@@ -114,7 +113,8 @@ def best(
         ended = _run(look, candidates, kept, clock, tell)
         if found and not any(entry.name == found[0].name for entry in ended):
             break  # no time for the leader
-        found = _ranked(ended, found, look.n_times)
+        names = {entry.name for entry in ended}
+        found = ended + [entry for entry in found if entry.name not in names]
         near = _near(found[: len(ended)], race.known)
         if len(near) == 1:
             break
@@ -144,33 +144,32 @@ class _Entry(NamedTuple):
         return self.candidate.name
 
     @property
-    def forecast(self) -> float:
-        return self.record["forecast"]
+    def recall(self) -> float:
+        return self.record["recall"]
 
 
 class _Look(NamedTuple):
-    """What judges, what fits have in place of settings of their own, how many times the rows a fit on all rows learns
-    from, and how many times as long it takes."""
+    """What judges, the settings that fits have in place of their own, and how many times as long one on all rows takes."""
 
     race: Race
     settings: Mapping[str, int]
-    n_times: float
     growth: float
 
 
 def _looks(race: Race, n: int) -> Iterator[_Look]:
     """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from."""
-    if len(race.train) < _WORTH * _LOOKS[-1]:
-        yield _Look(race, {}, 1, n / len(race.train))
+    if len(race.train) < _WORTH * _LOOKS[0]:
+        yield _Look(race, {}, n / len(race.train))
         return
     for count in _LOOKS:
-        yield _Look(race.fewer(count, _JUDGED), _LOOK_SETTINGS, n / count, _LOOK_GROWTH * n / count)
+        few = race.fewer(count, _JUDGED)
+        yield _Look(few, _LOOK_SETTINGS, _LOOK_GROWTH * n / len(few.train))
 
 
 def _run(
     look: _Look, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
 ) -> list[_Entry]:
-    """Those that ended in time; `kept` gets the recall of each before the next is asked for."""
+    """Those that ended in time, the best first; `kept` gets the recall of each before the next is asked for."""
     entries: list[_Entry] = []
     for candidate in candidates:
         if not clock.starts(look.growth):
@@ -185,7 +184,7 @@ def _run(
         kept[candidate.name] = record["recall"]
         entries.append(_Entry(record, candidate))
         tell(record)
-    return entries
+    return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
 def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
@@ -193,18 +192,6 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
     return quantizer
-
-
-def _ranked(ended: list[_Entry], before: list[_Entry], n_times: float) -> list[_Entry]:
-    """Those that ended, the best first by what is expected with `n_times` the rows, and behind them the others."""
-    earlier = {entry.name: entry.record["recall"] for entry in before}
-    for entry in ended:
-        recall = entry.record["recall"]
-        gain = recall - earlier.get(entry.name, recall)
-        entry.record["forecast"] = recall + gain * (1 - 1 / n_times)  # gain (1/2 + 1/4 + ...), to n_times
-    names = {entry.name for entry in ended}
-    ended = sorted(ended, key=lambda entry: -entry.forecast)  # stable: of equals, the cheaper that ran first
-    return ended + [entry for entry in before if entry.name not in names]
 
 
 def _near(found: list[_Entry], known: float) -> list[_Entry]:
@@ -218,7 +205,7 @@ def _near(found: list[_Entry], known: float) -> list[_Entry]:
             gains = entry.candidate.length < lead.candidate.length
         return _FAR if gains else _NEAR
 
-    return [entry for entry in found if entry.forecast >= lead.forecast - behind(entry)]
+    return [entry for entry in found if entry.recall >= lead.recall - behind(entry)]
 
 
 def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
