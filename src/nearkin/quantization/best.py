@@ -149,7 +149,7 @@ class _Entry(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What judges, settings that fits have in place of their own, and how many times as long a fit on all rows takes."""
+    """What judges, settings that fits have in place of their own, how many times as long a fit on all rows takes."""
 
     race: Race
     settings: Mapping[str, int]
