@@ -3,9 +3,10 @@
 import numpy as np
 
 from nearkin.hashing.bits import n_bytes
-from nearkin.hashing.spectrum import BLOCK, row_blocks
+from nearkin.hashing.spectrum import row_blocks
 
 _PRODUCTS = 1 << 22  # float64 products formed at a time
+_BLOCK = 1024  # rows whose signs are formed at a time
 
 
 def affine_values(
@@ -55,10 +56,10 @@ def affine_codes(
     P, shift = _checked(X, mean, P, intercept)
     reach, floor = _bounds(P, scale, shift)
     out = np.empty((len(X), n_bytes(P.shape[1])), np.uint8)
-    centred, values = (np.empty((min(BLOCK, len(X)), width), P.dtype) for width in P.shape)
+    centred, values = (np.empty((min(_BLOCK, len(X)), width), P.dtype) for width in P.shape)
     plain = scale > 0 and not shift.any()  # then the signs are those of the product
-    for start in range(0, len(X), BLOCK):
-        count = min(BLOCK, len(X) - start)
+    for start in range(0, len(X), _BLOCK):
+        count = min(_BLOCK, len(X) - start)
         near_by, block = centred[:count], values[:count]
         np.subtract(X[start : start + count], mean, out=near_by, casting="same_kind")
         np.matmul(near_by, P, out=block)

@@ -16,8 +16,8 @@ Slopes = tuple[np.ndarray, np.ndarray]  # of a loss by z and by b, (g, k, d) eac
 Scores = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], Slopes]]]
 _LIST = 64  # rows near each other in a list
 _LISTS = 16  # of a step
-_STEPS = 300
-_RATE = 0.1
+_STEPS = 500
+_RATE = 0.2
 _WIDTH = 0.5  # of tanh, in standard deviations of an entry
 
 

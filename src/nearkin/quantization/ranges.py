@@ -4,9 +4,9 @@ import numpy as np
 
 from nearkin.quantization.descent import descend
 
-_POWER = 12  # of the mean that stands for the largest entry: a maximum itself would follow single rows
-_STEPS = 100
-_RATE = 0.1
+_POWER = 8  # of the mean that stands for the largest entry: a maximum itself would follow single rows
+_STEPS = 300
+_RATE = 0.3
 _BATCH = 2_048
 
 
@@ -21,12 +21,14 @@ def narrowed(X: np.ndarray, R: np.ndarray, axis: int, generator: np.random.Gener
 
 
 def width(X: np.ndarray, R: np.ndarray, axis: int) -> tuple[float, np.ndarray]:
-    """The sum of squared widths, each a mean of power 12 of the entries of a column (row) of X R, and its slope by R."""
+    """The sum of squared widths, each a mean of power 8 of a column (row) of X R about its mean, and its slope by R."""
     Z = X @ R
+    Z -= Z.mean(axis=axis, keepdims=True)
     sizes = np.abs(Z)
     largest = np.maximum(sizes.max(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny ** 0.5)
     shares = sizes / largest
     mean = np.maximum((shares**_POWER).mean(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny)
     widths = largest * mean ** (1 / _POWER)
     by_z = 2 / Z.shape[axis] * widths * shares ** (_POWER - 1) * mean ** (1 / _POWER - 1) * np.sign(Z)
+    by_z -= by_z.mean(axis=axis, keepdims=True)
     return float(np.square(widths).sum()), X.T @ by_z
