@@ -1,4 +1,8 @@
-"""Gradient steps of a rotation that only have to be near the best: normalized, with momentum, kept on O(d) by products."""
+"""Gradient steps of a rotation that only have to be near the best: normalized, with momentum, kept on O(d) by products.
+
+`nearkin.orthogonal` has the same steps and better ones as optimizers of torch, which takes longer to load than the few
+hundred steps needed here, on gradients that NumPy has.
+"""
 
 from collections.abc import Callable
 

@@ -48,8 +48,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
         "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-row", "int4-row" (from a row's least to its largest, queries too), "rabitq", "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any
-        number that divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
+        quantiles), "int8-row", "int4-row" (from a row's least to its largest, queries too), "rabitq", "rabitq2" to
+        "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any number that
+        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.40 of ten instead of 0.34).
         Distances stay as they are; inner products and angles do not.
@@ -58,10 +59,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     Attributes
     ----------
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
-    chosen_: the name of the winner: "none", "random", "hadamard", "pca", or "learned from ..." one of these, "learned for
+    chosen_: the name of the winner: "none", "random", "hadamard", "pca", "learned from ..." one of these, "learned for
         order" or "learned for ranges".
     recall_: for each, the share of the 10 nearest held-out rows kept by codes alone, on the queries that chose.
-    gain_: that share with `rotation_` less that of the vectors as they are, on other queries.
+    gain_: the winner's share less that of the vectors as they are, on other queries, before it learned from all rows.
     n_iter_, n_features_in_.
 
     Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
@@ -145,7 +146,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         R = candidates[self.chosen_]
         plain = _Judge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
-        everything = np.concatenate([judge.learned_from, judge.rows])
+        everything = X - self.mean_
         if self.chosen_.startswith("learned from"):  # it is worth more rows now that nothing is left to choose
             R = self._learn(everything, R, train, draw_seed(generator))
         elif self.chosen_.startswith("learned for"):
@@ -249,18 +250,18 @@ class _Judge:
         self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
-        """Neighbours kept of every second query, from the first or the second on."""
-        coded: Coded = self.train(self.learned_from @ R)
+        """Neighbours kept of every second query, from the first or the second on, by a codec of the rows' own."""
         Q = self.queries[part::2] @ R
         if not len(Q):
             return 0.0
         Z = self.rows @ R
+        coded: Coded = self.train(Z)  # as an engine learns from the rows that it codes
         Y = coded(Z)
         if self.codec in CODE_QUERIES:
             Q = coded(Q)
         elif self.codec.startswith(HOLD_NORMS):
             # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
-            mean = (self.learned_from @ R).mean(axis=0)
+            mean = Z.mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
