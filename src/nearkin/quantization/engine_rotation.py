@@ -27,8 +27,8 @@ from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.ranges import narrowed
 
-_ROWS = 8192  # rows learned from, and as many judged
-_QUERIES = 1000
+_ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
+_QUERIES = 2000
 _NEIGHBOURS = 10
 _RANGES = {"int8": 0, "int4": 0, "int8-row": 1, "int4-row": 1}  # codecs of equal steps: the axis that a range spans
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
@@ -98,7 +98,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         queries: ArrayLike | None = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn from rows X (n, d), of which up to 8,192 are learned from and as many judged.
+        """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others judge.
 
         `queries` (m, d), at least 20, judge where rows will be searched by others than themselves.
         `callback(step, record)` hears of each start that was learned from. ValueError or TypeError, before any work,
@@ -111,7 +111,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else self._asked(queries, d)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: 2 * _ROWS + _QUERIES]].astype(np.float32)
+        X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         self.mean_ = np.zeros(d, np.float32)
         if self.center:
@@ -243,9 +243,9 @@ class _Judge:
         if asked is not None:
             X = np.concatenate([asked, X])
         queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
-        half = max(1, (len(X) - queries) // 2)
+        most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
-        self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
+        self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + most], X[queries + most :]
         self.k = min(_NEIGHBOURS, len(self.rows))
         self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
