@@ -20,7 +20,7 @@ from nearkin._fields import Fields
 
 _OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
 _BESIDE = ("distortion", "metric")  # and these
-_WORTH_A_LINE = 2.0  # seconds that a step takes before a log has a line about it, unless --verbose asks for all
+_WORTH_A_LINE = 2.0  # seconds after which a log has a first line about a step, unless --verbose asks for all
 _NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
 
 
@@ -83,13 +83,14 @@ class Screen:
     @contextmanager
     def _log(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
         """Lines with the time of day: when the run began, one for each step that takes time, some within long ones."""
-        start = said = time.monotonic()
+        start = time.monotonic()
+        due = start + _WORTH_A_LINE
         VOICE.began = VOICE.began or start
 
         def callback(step: int, record: Fields) -> None:
-            nonlocal said
-            if time.monotonic() - said >= VOICE.every():
-                said = time.monotonic()
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + VOICE.every()
                 share = f"{step / record['total']:.0%}  " if record.get("total") else ""
                 self._line(f"{title}: {share}{_note(record)}".rstrip())
 
