@@ -56,14 +56,11 @@ SCORES: dict[str, Scores] = {
 
 def turned_for_order(X: np.ndarray, R: np.ndarray, codec: str, generator: np.random.Generator) -> np.ndarray:
     """R (d, d) turned so that scores by codes of X R follow the distances among rows of X (n, d) near each other."""
-    near = nearest_rows(X, X, min(_LIST, len(X)))
+    drawn, places = np.unique(generator.integers(len(X), size=_STEPS * _LISTS), return_inverse=True)
+    near = nearest_rows(X, X[drawn], min(_LIST, len(X)))
+    steps = iter(places.reshape(_STEPS, _LISTS))
     spread = np.float32(np.sqrt(np.square(X).mean(dtype=np.float64)) or 1)
-
-    def gradient(R: np.ndarray) -> np.ndarray:
-        rows = X[near[generator.integers(len(X), size=_LISTS)]] / spread
-        return disagreement(rows, R, SCORES[codec])[1]
-
-    return descend(R, gradient, _STEPS, _RATE)
+    return descend(R, lambda R: disagreement(X[near[next(steps)]] / spread, R, SCORES[codec])[1], _STEPS, _RATE)
 
 
 def disagreement(
