@@ -69,7 +69,7 @@ def test_plain_faiss_finds_the_decoded_rows(fitted, vectors, metric):
     exact = faiss.IndexFlat(R.shape[1], faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
     exact.add(fitted._inner().sa_decode(fitted.encode(X)))
     same = nk.metrics.recall_k_at_k(index.search(Q, 10)[1], exact.search(Q @ R, 10)[1], 10)
-    assert same > (0.75 if fitted.norm_bits and metric == "l2" else 0.97)
+    assert same > (0.65 if fitted.norm_bits and metric == "l2" else 0.97)
 
 
 def test_saved_and_read_from_faiss(fitted, vectors, tmp_path):
