@@ -29,19 +29,19 @@ def add_codes(index: BlockIndex, codes: np.ndarray) -> None:
 
     `index.ntotal` counts them from the start, so that what broke off can be removed again.
     """
-    before, inverted = index.ntotal, isinstance(index, faiss.IndexIVFFastScan)
-    width = index.coarse_code_size() if inverted else 0
+    before, layout = index.ntotal, _layout(index.M, index.bbs)
     index.ntotal = before + len(codes)
-    if not inverted:
+    width = index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0
+    if isinstance(index, faiss.IndexFastScan):
         _resize(index, before)
     for first in range(0, len(codes), _CHUNK):
         some = codes[first : first + _CHUNK]
-        numbers = _numbers(some[:, width:], index.M)
-        if inverted:
+        numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
+        if isinstance(index, faiss.IndexIVFFastScan):
             lists = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, :width]), 1, 8 * width)[:, 0]
             _add_to_lists(index, lists, numbers, before + first)
         else:
-            _put(_blocks(index), numbers, before + first, _layout(index.M, index.bbs))
+            _put(_blocks(index), numbers, before + first, layout)
 
 
 def _resize(index: faiss.IndexFastScan, before: int) -> None:
@@ -83,10 +83,6 @@ def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
     """Byte and shift (n, M) of the numbers of rows (n,)."""
     block, place = np.divmod(rows, len(layout.byte))
     return block[:, None] * layout.size + layout.byte[place], layout.shift[place]
-
-
-def _numbers(codes: np.ndarray, M: int) -> np.ndarray:
-    return faiss.unpack_bitstrings(np.ascontiguousarray(codes), M, 4).astype(np.uint8)
 
 
 @lru_cache(maxsize=64)

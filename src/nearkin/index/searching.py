@@ -21,7 +21,7 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
     if isinstance(index, faiss.IndexPreTransform):
         asked = index.chain.at(0).apply(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        decoded = _decoded(inner, asked, k) if _has_no_tables(inner) else None
+        decoded = _decoded(inner, asked, k)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]
     scores, positions = inner.search(asked, k) if decoded is None else decoded
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
@@ -32,28 +32,33 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
     return scores, positions
 
 
-def _has_no_tables(inner: faiss.Index) -> bool:
-    """Whether FAISS decodes rows to compare them: sums of centroids without a norm, by distance."""
-    sums = isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer)
-    return sums and inner.metric_type == faiss.METRIC_L2 and inner.aq.search_type == inner.aq.ST_decompress
-
-
 def _decoded(inner: faiss.Index, Q: np.ndarray, k: int) -> Found | None:
-    """What `nearest` gives for queries (q, d'), of rows decoded once; None where that would not pay."""
-    if isinstance(inner, faiss.IndexIVF):
-        return _in_lists(inner, Q, k)
+    """What `nearest` gives for queries (q, d'), of rows decoded once.
+
+    None where that would not pay, or where FAISS has tables: for codes other than sums of centroids without a norm,
+    and for inner products.
+    """
+    if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
+        return None
+    if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
+        return None
+    return _in_lists(inner, Q, k) if isinstance(inner, faiss.IndexIVFAdditiveQuantizer) else _flat(inner, Q, k)
+
+
+def _flat(inner: faiss.IndexAdditiveQuantizer, Q: np.ndarray, k: int) -> Found:
+    """Of all rows, block by block."""
     best, rows = faiss.ResultHeap(len(Q), k), max(1, _BLOCK // inner.d)
     middle = inner.aq.decode(np.zeros((1, inner.code_size), np.uint8))  # products round less among the rows
-    Q = Q - middle
+    asked = Q - middle
     for first in range(0, inner.ntotal, rows):
         block = inner.reconstruct_n(first, min(rows, inner.ntotal - first)) - middle
-        distances, numbers = faiss.knn(Q, block, min(k, len(block)))
+        distances, numbers = faiss.knn(asked, block, min(k, len(block)))
         best.add_result(distances, numbers + first)
     best.finalize()
     return best.D, best.I
 
 
-def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found | None:
+def _in_lists(inner: faiss.IndexIVFAdditiveQuantizer, Q: np.ndarray, k: int) -> Found | None:
     """Of the lists that the queries (q, d') visit; None where most lists are visited by one query alone."""
     visited = inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
     order = np.argsort(visited, axis=None, kind="stable")

@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self
+from typing import Self, cast
 
 import faiss
 import numpy as np
@@ -290,7 +290,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     def _scanned(self, metric: str) -> ScannedIndex:
         """The FAISS index of the rotated rows that scans 4-bit codes fast."""
-        index: ScannedIndex = self._inner(metric, fast=True)
+        index = cast(ScannedIndex, self._inner(metric, fast=True))
         if self.norm_tables_ is not None:
             fill_tables(index.aq, self.norm_tables_)
             index.norm_scale = self.norm_scale_
