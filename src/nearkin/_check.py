@@ -69,8 +69,8 @@ def _check_range(value: Any, name: str, low: float | None, high: float | None, k
 def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     """Return X (n, ...) if every entry is finite; ValueError with the count of bad rows and the first one's number."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum(dtype=np.float64)
-    if np.isfinite(total):  # one cheap pass; an overflow to inf only costs the exact look below
+        total = X.sum()
+    if np.isfinite(total):  # one cheap pass in the type of X; an overflow to inf only costs the exact look below
         return X
     rows = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
     if rows.any():

@@ -23,15 +23,15 @@ def innermost(index: FaissIndex) -> FaissIndex:
     return faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
 
 
-def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
-    """Numbers (q, min(k, n)) of the rows (n, d) nearest to each query (q, d) by exact L2 distance in float32."""
-    exact = faiss.IndexFlatL2(rows.shape[1])
+def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
+    """Numbers (q, min(k, n)) of the rows (n, d) nearest to each query (q, d), exactly in float32, by "l2" or "ip"."""
+    exact = faiss.IndexFlat(rows.shape[1], METRIC_TYPES[metric])
     exact.add(np.ascontiguousarray(rows, np.float32))
     return exact.search(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))[1]
 
 
-def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int) -> np.ndarray:
-    """Numbers (q, k) of the rows that a flat `index` of codes finds by L2 distance for queries (q, d).
+def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
+    """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d).
 
     Rows are decoded once; FAISS decodes each anew for every query where its codes have no tables, tens of times slower.
     """
@@ -40,4 +40,4 @@ def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int) -> np.ndarray
         for i in range(index.chain.size()):
             queries = index.chain.at(i).apply(np.ascontiguousarray(queries, np.float32))
     inner = innermost(index)
-    return nearest_rows(inner.reconstruct_n(0, inner.ntotal), queries, k)
+    return nearest_rows(inner.reconstruct_n(0, inner.ntotal), queries, k, metric)

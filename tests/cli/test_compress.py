@@ -51,6 +51,27 @@ def test_queries_judge_the_race(files: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(nk.Index.load(tmp_path / "idx").quantizer.encode(X), expected.encode(X))
 
 
+def test_pairs_are_judged_by_those_who_ask(tmp_path: Path) -> None:
+    """The right rows of a folder of `embed`, searched by inner product: its left rows are the queries."""
+    rng = np.random.default_rng(0)
+    reader, book = rng.integers(60, size=3000), rng.integers(150, size=3000)
+    table = tmp_path / "pairs.csv"
+    table.write_text("reader,book\n" + "\n".join(f"r{a},b{b}" for a, b in zip(reader, book, strict=True)))
+    emb, idx = tmp_path / "emb", tmp_path / "idx"
+    assert run("embed", table, "--dim", 8, "--out", emb).exit_code == 0
+    record = run_json("compress", emb, "--method", "best", "--bytes", 2, "--out", idx)
+    assert record["metric"] == "ip"
+    assert record["queries"] == f"the left rows of {emb}"
+    model = nk.TwoTower.load(emb)
+    left, right = model.left_embeddings_, model.right_embeddings_
+    expected = nk.quantization.best(right, 2, left, n_rows=len(right), metric="ip", random_state=0).quantizer
+    np.testing.assert_array_equal(nk.Index.load(idx).quantizer.encode(right), expected.encode(right))
+    assert "the left rows of" in run("compress", emb, "-m", "best", "-b", 2, "--out", idx).stdout
+    assert run_json("compress", emb, "--bytes", 2, "--centroids", 16, "--out", idx)["queries"] is None
+    left_ones = run_json("compress", emb, "--side", "left", "-b", 2, "--centroids", 16, "--out", idx)
+    assert left_ones["queries"] is None
+
+
 def test_the_same_seed_gives_the_same_codes(files: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
         run_json("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--out", tmp_path / name)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from nearkin.hashing.affine_values import affine_values
+from nearkin.hashing.affine_values import affine_codes, affine_values
+from nearkin.hashing.bits import pack_signs
 from nearkin.hashing.stable_products import steady_products
 
 
@@ -72,3 +73,21 @@ def test_values_that_are_all_near_zero_are_computed_in_parts(rng, monkeypatch):
     monkeypatch.setattr("nearkin.hashing.affine_values._PRODUCTS", 9 * 7)
     np.testing.assert_array_equal(affine_values(X, mean, P), whole)
     assert (whole[0] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(3, 1), (64, 12), (300, 64)])
+@pytest.mark.parametrize("scale", [0.25, -2.0])
+def test_codes_are_the_signs_of_the_values(rng, dtype, shape, scale):
+    """Without forming values; a third of the rows lie on the planes, and one is so long that its norm is infinite."""
+    d, n_bits = shape
+    X, P, mean = rng.standard_normal((2100, d)), rng.standard_normal((d, n_bits)), rng.standard_normal(d)
+    X[::3] = mean + (X[::3] - mean) @ (np.eye(d) - P @ np.linalg.pinv(P))
+    X[2049:2080] = mean
+    X[1] = 1e25
+    X, P, mean = X.astype(dtype), P.astype(dtype), mean.astype(dtype)
+    for intercept in (None, np.zeros(n_bits), rng.standard_normal(n_bits)):
+        codes = affine_codes(X, mean, P, scale, intercept)
+        np.testing.assert_array_equal(codes, pack_signs(affine_values(X, mean, P, scale, intercept)))
+        np.testing.assert_array_equal(affine_codes(X[6:7], mean, P, scale, intercept)[0], codes[6])
+    assert affine_codes(X[:0], mean, P).shape == (0, -(-n_bits // 8))

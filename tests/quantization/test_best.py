@@ -1,13 +1,15 @@
 """The race at a size: never below the codes that it races, in the time given."""
 
 import itertools
+import sys
 import time
 
 import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, _candidates, _Clock, _Race, best
+from nearkin.quantization.best import BestCode, _Candidate, _candidates, _Entry, _near, _ranked, best
+from nearkin.quantization.code_race import Clock, Race
 from nearkin.quantization.residual import ResidualQuantizer
 
 
@@ -41,17 +43,6 @@ def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch):
     assert len(free.table) == 4
     assert 1 <= len(found.table) < 4
     assert fitting < 0.85 * looks
-
-
-@pytest.mark.parametrize(("n_rows", "known"), [(2000, 1.0), (4000, 0.5), (200_000, 0.01), (10**9, 0.0)])
-def test_rows_that_judge_are_mixed_as_those_of_the_index(rng, n_rows, known):
-    X = np.arange(2000, dtype=np.float32)[:, None] + np.zeros((1, 2), np.float32)
-    race = _Race.of(X, None, n_rows, rng)
-    learned, judged, asked = (set(part[:, 0].tolist()) for part in (race.train, race.rows, race.queries))
-    assert not asked & (learned | judged)
-    assert len(learned & judged) == pytest.approx(known * len(judged), abs=1)
-    assert len(learned) >= 1300
-    assert len(judged) >= 450
 
 
 def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng):
@@ -117,7 +108,7 @@ def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
 def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
     kept: dict[str, float] = {}
     seen = []
-    for name, _ in _candidates(n_bytes, 128, 8000, {"random_state": 0, "norm_bits": 0}, kept):
+    for name, _, _ in _candidates(n_bytes, 128, 8000, {"random_state": 0, "norm_bits": 0}, kept):
         kept[name] = 1.0 if name.endswith(lead) else 0.5
         seen.append(name.removeprefix("product residual, "))
     assert [name for name in seen if "product" not in name and "scalar" not in name] == names
@@ -133,8 +124,63 @@ def test_rows_that_tie_are_not_lost() -> None:
 
 def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It once waited for a code that keeps something, and `seconds` held nobody back until then."""
-    led, leads = [], _Clock.leads
-    monkeypatch.setattr(_Clock, "leads", lambda clock, growth: (led.append(growth), leads(clock, growth)))
-    monkeypatch.setattr(_Race, "run", lambda race, name, quantizer, tick: {"name": name, "recall": 0.0})
+    led, leads = [], Clock.leads
+    monkeypatch.setattr(Clock, "leads", lambda clock, growth: (led.append(growth), leads(clock, growth)))
+    monkeypatch.setattr(Race, "run", lambda race, name, quantizer, tick: {"name": name, "recall": 0.0})
     best(np.random.default_rng(0).normal(size=(300, 8)), 2, seconds=60, random_state=0)
     assert len(led) == 1
+
+
+def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
+    """All codes learn from few rows, those near the first from twice as many, and only the winner from all."""
+    monkeypatch.setattr(sys.modules[best.__module__], "_LOOKS", (300, 600))
+    monkeypatch.setattr(sys.modules[best.__module__], "_JUDGED", 400)
+    monkeypatch.setattr(sys.modules[best.__module__], "_FAR", 0.2)
+    heard: list[tuple[str, int]] = []
+    found = best(
+        vectors[0][:2000], 4, n_rows=10**6, random_state=0,
+        callback=lambda step, record: heard.append((record["name"], record["rows"])),
+    )  # fmt: skip
+    few, again = ({name for name, rows in heard if rows == count} for count in (300, 600))
+    assert len(heard) == len(few) + len(again)
+    assert {"product", "residual", "product residual, 2 x 2"} <= few
+    assert len(again) > 1
+    assert again < few
+    assert [record["rows"] for record in found.table] == [600] * len(again) + [300] * (len(few) - len(again))
+    ahead = [record["forecast"] for record in found.table[: len(again)]]
+    assert ahead == sorted(ahead, reverse=True)
+    assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
+
+
+@pytest.mark.parametrize(
+    ("known", "first", "again"),
+    [
+        (0.0, "4 x 2", ["4 x 2", "residual", "2 x 4"]),
+        (1.0, "2 x 4", ["2 x 4", "product"]),
+        (0.0, "residual", ["residual"]),
+    ],
+)
+def test_codes_that_gain_by_more_rows_are_looked_at_from_farther_behind(known, first, again):
+    """Of rows of which few are learned from, long sums gain; of the very rows learned from they lose."""
+    lengths = {"product": 1, "4 x 2": 2, "2 x 4": 4, "residual": 8}
+    kept = {name: 0.63 - 0.002 * i for i, name in enumerate(("residual", "2 x 4", "product"))} | {"4 x 2": 0.6}
+    kept[first] = 0.645
+    entries = [
+        _Entry({"recall": kept[name]}, _Candidate(name, length, lambda: None)) for name, length in lengths.items()
+    ]
+    assert [entry.name for entry in _near(_ranked(entries, [], 8), known)] == again
+
+
+def test_what_more_rows_bring_is_expected_to_halve():
+    candidate = _Candidate("residual", 8, lambda: None)
+    before = [_Entry({"recall": 0.6, "forecast": 0.6}, candidate)]
+    assert _ranked([_Entry({"recall": 0.64}, candidate)], before, 4)[0].forecast == pytest.approx(0.64 + 0.02 + 0.01)
+
+
+def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):
+    X = vectors[0][:900]
+    found = best(X, 4, metric="cosine", seconds=0, random_state=0)
+    assert found.quantizer.normalized_
+    assert len(nk.Index.build(X, found.quantizer, metric="cosine")) == 900
+    with pytest.raises(ValueError, match="metric is 'hamming'"):
+        best(X, 4, metric="hamming")

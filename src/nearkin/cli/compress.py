@@ -59,7 +59,7 @@ def compress(
             metavar="FILE",
             help="Queries as they will be asked, where they are unlike the vectors: the rotation, or with --method "
             "best the code, is chosen by the neighbours that it keeps for them. Without them, rows are held out and "
-            "stand in.",
+            "stand in; --method best of pairs of `nearkin embed` takes their left rows.",
         ),
     ] = None,
     train_rows: Annotated[
@@ -120,12 +120,15 @@ def compress(
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
+    asked = None if queries is None else pipeline.open_queries(queries).vectors
+    if asked is None and method == "best" and given.asking(metric) is not None:
+        asked, queries = given.asking(metric), f"the left rows of {vectors}"
     made = pipeline.compress_file(
         given.file,
         quantizer,
         out,
         train=None if train is None else nk.data.open_vectors(train),
-        queries=None if queries is None else pipeline.open_queries(queries).vectors,
+        queries=asked,
         train_rows=train_rows,
         metric=pipeline.choose_metric(chosen, metric),
         ids=given.ids if ids is None else pipeline.read_ids(ids, len(given.file)),
@@ -141,8 +144,10 @@ def compress(
 
 def _for_people(record: dict) -> dict[str, object]:
     seconds = record["seconds"]
-    won = {"the code that won": record["code"]} if record["method"] == "best" else {}
-    return won | {
+    said: dict[str, object] = {"the code that won": record["code"]} if record["method"] == "best" else {}
+    if record["queries"] is not None:
+        said["judged by"] = record["queries"]
+    return said | {
         "vectors": f"{record['vectors']:,} × {record['dimensions']:,}",
         "bytes per vector": record["bytes_per_vector"],
         "smaller than float32": f"{record['compression']:.3g} times",

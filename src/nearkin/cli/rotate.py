@@ -21,7 +21,7 @@ def rotate(
         typer.Option(
             "--for",
             metavar="ENGINE",
-            help="pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, "
+            help="pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4, "
             "or faiss:FACTORY, such as faiss:SQ4.",
         ),
     ] = None,

@@ -20,7 +20,7 @@ def sweep(
     ],
     queries: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Real queries. Without them, rows are held out and stand in."),
+        typer.Option(metavar="FILE", help="Real queries.  [default: the left rows of pairs, else rows held out]"),
     ] = None,
     recall: Annotated[
         float, typer.Option(help="Share of each query's k nearest neighbours to keep.", min=0.01, max=0.999)
@@ -83,6 +83,8 @@ def sweep(
     screen = Screen(as_json)
     pipeline = nk.pipeline
     given = pipeline.open_given(vectors)
+    if queries is None and given.asking(metric or given.metric) is not None:
+        queries = vectors
     asked = None if queries is None else pipeline.open_queries(queries)
     found = pipeline.sweep.sweep(
         given.file,

@@ -15,7 +15,7 @@ from nearkin._shards import shared_generator, training_rows
 from nearkin._threads import serial_products
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.affine_values import affine_values
+from nearkin.hashing.affine_values import affine_codes, affine_values
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.sign_moments import CentredRows, StoredRows, StreamedRows
@@ -40,6 +40,11 @@ class AbstractLinearHasher(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
+
+    def encode(self, X: ArrayLike) -> np.ndarray:
+        """Packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d): the signs of `project`, which is not formed."""
+        check_is_fitted(self)
+        return affine_codes(validate_vectors(self, X), self.mean_, self.projection_, self.scale_, self.intercept_)
 
     def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""

@@ -19,6 +19,7 @@ from nearkin.records import Interactions
 
 SIDES = ("left", "right")
 MAP = "ordinal-embedding"
+_ENOUGH = 20  # left vectors to judge codes by
 
 
 class Words(NamedTuple):
@@ -29,11 +30,19 @@ class Words(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Vectors that a command was given: rows, and where they come from a folder their ids and metric."""
+    """Vectors that a command was given: rows, and where they come from a folder their ids and metric.
+
+    `left` (m, d) are the left vectors of a folder whose right ones were given: the queries that these are made for.
+    """
 
     file: VectorFile
     ids: np.ndarray | None = None
     metric: str | None = None
+    left: np.ndarray | None = None
+
+    def asking(self, metric: str | None) -> np.ndarray | None:
+        """The left vectors, where codes will be searched by inner product and these are enough to judge them by."""
+        return self.left if metric == "ip" and self.left is not None and len(self.left) >= _ENOUGH else None
 
 
 def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "right") -> Given:
@@ -48,31 +57,31 @@ def open_given(path: str | os.PathLike, side: str | None = None, usual: str = "r
         file = open_vectors(path)
         return Given(file, file.ids())
     check_choice(side, "--side", (None, *SIDES))
-    vectors, ids, metric = one_version(folder, lambda path: _side_of(path, side, usual))
+    vectors, ids, metric, left = one_version(folder, lambda path: _side_of(path, side, usual))
     X = np.ascontiguousarray(vectors, np.float32)
-    return Given(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric)
+    return Given(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric, left)
 
 
-def _side_of(folder: Path, side: str | None, usual: str) -> tuple[np.ndarray, np.ndarray, str]:
+def _side_of(folder: Path, side: str | None, usual: str) -> tuple[np.ndarray, np.ndarray, str, np.ndarray | None]:
     kind = read_config(folder)["kind"]
     if kind == MAP:
         if side is not None:
             raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")
         model = nk.OrdinalEmbedding.load(folder)
-        return model.embedding_, model.objects_, "l2"
+        return model.embedding_, model.objects_, "l2", None
     chosen = side or usual
     if kind == saved_towers.KIND:
         towers = saved_towers.read_towers(folder)
         if chosen == "left":
-            return towers.left, towers.pairs.left_ids, "ip"
-        return towers.right, towers.pairs.right_ids, "ip"
-    if (folder / LEFT).is_file() and chosen == "left":
-        arrays = read_arrays(folder / LEFT)
-        return arrays["vectors"], unpack_ids("left", arrays), "ip"
+            return towers.left, towers.pairs.left_ids, "ip", None
+        return towers.right, towers.pairs.right_ids, "ip", towers.left
+    left = read_arrays(folder / LEFT) if (folder / LEFT).is_file() else None
+    if left is not None and chosen == "left":
+        return left["vectors"], unpack_ids("left", left), "ip", None
     if kind == "index":
         index = nk.Index.load(folder)
         own = np.arange(len(index)) if index.ids is None else index.ids
-        return decoded(index), own, index.metric
+        return decoded(index), own, index.metric, None if left is None else left["vectors"]
     raise ValueError(f"{folder} holds the kind {kind!r}; give a file of vectors, or a folder of `nearkin embed`")
 
 

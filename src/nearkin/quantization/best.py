@@ -1,41 +1,54 @@
-"""The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries."""
+"""The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
 
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+Where there are rows enough, candidates are looked at in few rounds, learned from few rows, and those that come near
+the leader again, from twice as many. What a code keeps more by these is what rows are worth to it, and half as much is
+expected of each further doubling (an error that falls as 1/n), so that all rows are learned from once, by the winner.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import check_integer, check_magnitude, check_queries, check_real, check_vectors
-from nearkin._faiss import nearest_codes
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors
 from nearkin._random import draw_seed, numpy_generator
-from nearkin._types import ArrayLike, Fields, Record, Seed
+from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.linalg.orthonormal import unit_rows
+from nearkin.quantization.code_race import Clock, OutOfTime, Race
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
-_TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 500, 10
 _FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
+_LOOKS, _JUDGED = (2_048, 4_096), 2_048  # rows to learn from in a look, and to judge by
+_WORTH = 1.25  # times the last look's rows there must be for looks to be worth their time
+_LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
+_LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
+_NEAR, _FAR = (
+    0.01,
+    0.04,
+)  # of the neighbours: behind the leader by less a code is looked at again; `_FAR`: one that gains
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHEAP = 16  # those that run in any case
 _CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
 _BEAM = 16
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
-_MOST = 8  # candidates at most
-_TIMED = 20  # queries by which the speed of search is told
+_MOST = 12  # fits that are judged, at most
 
 
 class Best(NamedTuple):
     """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the best first.
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
-    alone), "seconds" of processor time for the fit, "encode_seconds" for a thousand rows and "search_seconds" for a
-    thousand queries and a thousand rows.
+    alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
+    and "search_seconds" for a thousand queries and a thousand rows. Where codes were looked at with few rows, they are
+    ranked by "forecast", the recall of the same neighbours expected with all rows; codes that were left out after a
+    first look stand behind, their forecast is that recall.
     """
 
     quantizer: VectorCodes
@@ -49,6 +62,7 @@ def best(
     seconds: float | None = None,
     *,
     n_rows: int | None = None,
+    metric: str = "l2",
     fast_search: bool = False,
     random_state: Seed = None,
     callback: Callback | None = None,
@@ -60,10 +74,13 @@ def best(
     long sums above all; the rows that judge are therefore mixed as the index's: all learned from where X is all and
     has at most 16,384 rows, hardly any where X is a small sample of `n_rows`.
 
+    `metric` is what the index will be searched by: "l2", "ip" (inner product: give `queries`, as rows are seldom like
+    them) or "cosine", for which codes are learned from the rows at length 1, as `nk.Index` stores them.
+
     Within `seconds` of the clock the winner is to be fitted: a candidate that would leave no time for that is stopped,
     and is not in the table; product codes, the cheapest, are fitted in any case. With `fast_search` residual codes
     spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
-    query, tens of times slower.
+    query, tens of times slower. By "ip" and "cosine" tables need no norm.
     Candidates learn from at most 16,384 rows; the winner then from all.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
 
@@ -72,36 +89,137 @@ def best(
     >>> found.quantizer.encode(X).shape
     (800, 4)
     """
+    check_choice(metric, "metric", ("l2", "ip", "cosine"))
     X = check_magnitude(check_vectors(X, min_rows=100)).astype(np.float32)
+    X = unit_rows(X) if metric == "cosine" else X
     check_integer(n_bytes, "n_bytes", low=1)
-    clock = _Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0))
+    clock = Clock(np.inf if seconds is None else check_real(seconds, "seconds", low=0))
     generator = numpy_generator(random_state)
     n_rows = check_integer(len(X) if n_rows is None else n_rows, "n_rows", low=len(X))
-    race, seed = _Race.of(X, queries, n_rows, generator), draw_seed(generator)
+    race, seed = Race.of(X, queries, n_rows, metric, generator), draw_seed(generator)
+    steps = itertools.count(1)
+
+    def tell(record: Record) -> None:
+        (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
+
+    settings = {
+        "norm_bits": _NORM if fast_search and metric == "l2" else 0,
+        "smoothing": 1 - race.known / 2,
+        "random_state": seed,
+    }
+    fitted = min(len(X), _FITTED)
     kept: dict[str, float] = {}  # read by the candidates: what ran says what is worth a run
-    table: list[Record] = []
-    made: dict[str, Callable[[], VectorCodes]] = {}
-    growth = min(len(X), _FITTED) / len(race.train)
-    settings = {"norm_bits": _NORM if fast_search else 0, "smoothing": race.smoothing, "random_state": seed}
-    for name, make in _candidates(n_bytes, X.shape[1], len(race.train), settings, kept):
-        if not clock.starts(growth):
+    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept)
+    found: list[_Entry] = []
+    for look in _looks(race, fitted):
+        ended = _run(look, candidates, kept, clock, tell)
+        if found and not any(entry.name == found[0].name for entry in ended):
+            break  # no time for the leader
+        found = _ranked(ended, found, look.n_times)
+        near = _near(found[: len(ended)], race.known)
+        if len(near) == 1:
             break
-        kept[name] = -1.0  # below what any code keeps
+        candidates, kept = iter([entry.candidate for entry in near]), {}
+    return Best(race.fitted(found[0].candidate.make(), X), [entry.record for entry in found])
+
+
+class _Candidate(NamedTuple):
+    """A code: its name, how many centroids are added up in a part of the row, and what makes an unfitted one."""
+
+    name: str
+    length: int
+    make: Callable[[], VectorCodes]
+
+
+Candidates: TypeAlias = Iterator[_Candidate]
+
+
+class _Entry(NamedTuple):
+    """What ran."""
+
+    record: Record
+    candidate: _Candidate
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def forecast(self) -> float:
+        return self.record["forecast"]
+
+
+class _Look(NamedTuple):
+    """What judges, what fits have in place of settings of their own, how many times the rows a fit on all rows learns
+    from, and how many times as long it takes."""
+
+    race: Race
+    settings: Mapping[str, int]
+    n_times: float
+    growth: float
+
+
+def _looks(race: Race, n: int) -> Iterator[_Look]:
+    """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from."""
+    if len(race.train) < _WORTH * _LOOKS[-1]:
+        yield _Look(race, {}, 1, n / len(race.train))
+        return
+    for count in _LOOKS:
+        yield _Look(race.fewer(count, _JUDGED), _LOOK_SETTINGS, n / count, _LOOK_GROWTH * n / count)
+
+
+def _run(
+    look: _Look, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
+) -> list[_Entry]:
+    """Those that ended in time; `kept` gets the recall of each before the next is asked for."""
+    entries: list[_Entry] = []
+    for candidate in candidates:
+        if not clock.starts(look.growth):
+            break
+        kept[candidate.name] = -1.0  # below what any code keeps
         try:
-            record = race.run(name, make(), clock.tick)
-        except _OutOfTime:
+            record = look.race.run(candidate.name, _set(candidate.make(), look.settings), clock.tick)
+        except OutOfTime:
             continue
         if record["recall"] > max(kept.values()):
-            clock.leads(growth)
-        made[name], kept[name] = make, record["recall"]
-        table.append(record)
-        (callback or ignore)(len(table), {"total": _MOST, "objective": -kept[name], **table[-1]})
-    table.sort(key=lambda record: -record["recall"])  # stable: of equals, the cheaper that ran first
-    winner = made[table[0]["name"]]()
-    return Best(_fitted(winner, X, race.given), table)
+            clock.leads(look.growth)
+        kept[candidate.name] = record["recall"]
+        entries.append(_Entry(record, candidate))
+        tell(record)
+    return entries
 
 
-Candidates = Iterator[tuple[str, Callable[[], VectorCodes]]]
+def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
+    """The quantizer with those of the settings that it has."""
+    for name in settings.keys() & vars(quantizer).keys():
+        setattr(quantizer, name, settings[name])
+    return quantizer
+
+
+def _ranked(ended: list[_Entry], before: list[_Entry], n_times: float) -> list[_Entry]:
+    """Those that ended, the best first by what is expected with `n_times` the rows, and behind them the others."""
+    earlier = {entry.name: entry.record["recall"] for entry in before}
+    for entry in ended:
+        recall = entry.record["recall"]
+        gain = recall - earlier.get(entry.name, recall)
+        entry.record["forecast"] = recall + gain * (1 - 1 / n_times)  # gain (1/2 + 1/4 + ...), to n_times
+    names = {entry.name for entry in ended}
+    ended = sorted(ended, key=lambda entry: -entry.forecast)  # stable: of equals, the cheaper that ran first
+    return ended + [entry for entry in before if entry.name not in names]
+
+
+def _near(found: list[_Entry], known: float) -> list[_Entry]:
+    """The leader, and those that may be ahead of it with more rows: of rows of which few are learned from long sums
+    keep more the more these are, and of the rows learned from fewer."""
+    lead = found[0]
+
+    def behind(entry: _Entry) -> float:
+        gains = entry.candidate.length > lead.candidate.length
+        if known >= 0.5:
+            gains = entry.candidate.length < lead.candidate.length
+        return _FAR if gains else _NEAR
+
+    return [entry for entry in found if entry.forecast >= lead.forecast - behind(entry)]
 
 
 def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
@@ -109,11 +227,11 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
     if units <= d:
-        yield "product", lambda: ProductQuantizer(units, K, random_state=seed)
-        yield "product, no rotation", lambda: ProductQuantizer(units, K, None, random_state=seed)
+        yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
+        yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
     for bits in (16, 8, 6, 4):
         if -(-bits * d // 8) <= n_bytes:
-            yield f"scalar, {bits} bits", lambda bits=bits: ScalarQuantizer(bits)
+            yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": _BEAM}
     yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
@@ -126,14 +244,14 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
         if target == min(_CHAINS):
             if 1 < units <= _LONGEST and (units <= _CHEAP or _longest_leads(length, kept)):
                 length["residual"] = units
-                yield "residual", lambda: ResidualQuantizer(units, **settings)
+                yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
             if length[_leader(kept)] > max(4, target):
                 break
         chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
-            yield name, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings)
+            yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
 
 
 def _leader(kept: dict[str, float]) -> str:
@@ -146,104 +264,6 @@ def _longest_leads(length: dict[str, int], kept: dict[str, float]) -> bool:
     return all(length[name] <= length[_leader(kept)] for name in ran) if len(ran) > 1 else True
 
 
-def _fitted(
-    quantizer: VectorCodes, X: np.ndarray, queries: np.ndarray | None, callback: Callback = ignore
-) -> VectorCodes:
-    if queries is not None and isinstance(quantizer, ProductQuantizer):
-        return quantizer.fit(X, queries=queries, callback=callback)  # pyright: ignore[reportReturnType]
-    return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]
-
-
-class _OutOfTime(Exception):
-    """A candidate was stopped."""
-
-
-class _Clock:
-    """The seconds given to a race, of which the leader's fit on all rows will need a part."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.perf_counter() + seconds
-        self._needed: float | None = None  # by the leader; None before there is one
-        self._began = self._stop = np.inf
-
-    def starts(self, growth: float) -> bool:
-        """Start a candidate, whose fit on all rows will take `growth` times as long; False where no time is left.
-
-        The first one runs in any case.
-        """
-        self._began = time.perf_counter()
-        if self._needed is None:
-            return True
-        left = self._end - self._began
-        self._stop = self._began + min(left - self._needed, left / (1 + growth))
-        return self._stop > self._began
-
-    def tick(self, step: int, record: Fields) -> None:
-        """The callback of a candidate's fit: _OutOfTime where it would leave too little."""
-        del step, record
-        if time.perf_counter() > self._stop:
-            raise _OutOfTime
-
-    def leads(self, growth: float) -> None:
-        """The candidate that was started leads."""
-        self._needed = growth * (time.perf_counter() - self._began)
-
-
-@dataclass(frozen=True)
-class _Race:
-    """Rows to learn from and to judge by, queries and the rows (by number) that are truly nearest to them.
-
-    Given queries are halved: one half may judge starts within a fit, the other judges the codes. Of the rows that judge
-    as large a part is among those to learn from as it will be in an index of `n_rows` rows; the smaller it is, the more
-    `smoothing` there is in learning sums.
-    """
-
-    train: np.ndarray
-    rows: np.ndarray
-    queries: np.ndarray
-    given: np.ndarray | None
-    truth: ExactNeighbours = field(repr=False)
-    smoothing: float
-
-    @classmethod
-    def of(cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, generator: np.random.Generator) -> "_Race":
-        order, given = generator.permutation(len(X)), None
-        if queries is None:
-            count = min(_QUERIES, len(X) // 10)
-            asked, order = X[order[:count]], order[count:]
-        else:
-            queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
-            queries = queries[generator.permutation(len(queries))]
-            half = len(queries) // 2
-            asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
-        known = min(len(X), _TRAIN) / n_rows  # part of the index's rows
-        unseen = min(round((1 - known) * _JUDGED), round((1 - known) * len(order)), len(order) // 4)
-        judged = len(order) if known == 1 else round(unseen / (1 - known))
-        train = order[unseen : unseen + _TRAIN]
-        rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
-        train = X[train]
-        return cls(train, rows, asked, given, ExactNeighbours.of(rows, asked, _NEIGHBOURS), 1 - known / 2)
-
-    def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
-        """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
-        started = time.process_time()
-        fitted = _fitted(quantizer, self.train, self.given, tick)
-        learned = time.process_time()
-        index = fitted.to_faiss()
-        fitted.add_to(index, self.rows)
-        encoded = time.process_time()
-        found = nearest_codes(index, self.queries, _NEIGHBOURS)
-        speed = 1000 * (encoded - learned) / len(self.rows)
-        searched = time.process_time()
-        index.search(self.queries[:_TIMED], self.truth.ids.shape[1])
-        search = 1e6 * (time.process_time() - searched) / len(self.queries[:_TIMED]) / len(self.rows)
-        size = index.sa_code_size()
-        return {
-            "name": name, "bytes": size, "recall": self.truth.kept(found),
-            "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
-        }  # fmt: skip
-
-
 @dataclass(eq=False, repr=False)
 class BestCode(BaseEstimator):
     """`best` as something to fit, for what makes a quantizer first and fits it later: `fit` returns the winner."""
@@ -252,6 +272,7 @@ class BestCode(BaseEstimator):
     seconds: float | None = None
     random_state: Seed = None
     n_rows: int | None = None
+    metric: str = "l2"
 
     def fit(
         self,
@@ -263,5 +284,5 @@ class BestCode(BaseEstimator):
     ) -> VectorCodes:
         """The fitted winner of the race on rows X (n, d), judged by `queries` (q, d) or by rows held out."""
         del y
-        settings = {"n_rows": self.n_rows, "random_state": self.random_state, "callback": callback}
-        return best(X, self.n_bytes, queries, self.seconds, **settings).quantizer
+        settings = {"n_rows": self.n_rows, "metric": self.metric, "random_state": self.random_state}
+        return best(X, self.n_bytes, queries, self.seconds, **settings, callback=callback).quantizer

@@ -36,6 +36,17 @@ def _through(index: faiss.Index) -> Coded:
     return lambda rows: index.sa_decode(index.sa_encode(np.ascontiguousarray(rows, np.float32)))
 
 
+def _by_rows(n_bits: int) -> Train:
+    """Equal steps from the least to the largest entry of each row, both kept beside its code."""
+
+    def coded(rows: np.ndarray) -> np.ndarray:
+        low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
+        step = np.maximum((high - low) / (2**n_bits - 1), np.finfo(np.float32).tiny)
+        return (low + np.round((rows - low) / step) * step).astype(np.float32)
+
+    return lambda Z: coded
+
+
 def _by_ranges(n_bits: int) -> Train:
     """Equal steps between two quantiles of each column, those with the least distortion: an engine's "quantile"."""
 
@@ -122,10 +133,13 @@ NAMED: dict[str, Train] = {
     "int4": _by_faiss(lambda d: faiss.IndexScalarQuantizer(d, faiss.ScalarQuantizer.QT_4bit)),
     "int8-quantile": _by_ranges(8),
     "int4-quantile": _by_ranges(4),
+    "int8-row": _by_rows(8),
+    "int4-row": _by_rows(4),
     "rabitq": _about_the_mean(lambda centred: np.where(centred > 0, np.float32(1), np.float32(-1))),
     **{f"rabitq{bits}": _rabitq_bits(bits) for bits in range(2, 9)},
     **{f"eden{bits}": _eden(bits) for bits in range(1, 5)},
 }
+CODE_QUERIES = ("sign", "int8-row", "int4-row")  # queries are coded as rows are
 HOLD_NORMS = ("rabitq", "eden")  # beginnings of names: codes beside which engines hold each row's own norm
 
 

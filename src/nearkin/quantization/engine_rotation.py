@@ -22,12 +22,15 @@ from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.quantization.codecs import HOLD_NORMS, Coded, Train, find_codec
+from nearkin.quantization.codecs import CODE_QUERIES, HOLD_NORMS, Coded, Train, find_codec
+from nearkin.quantization.order import SCORES, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
+from nearkin.quantization.ranges import narrowed
 
-_ROWS = 8192  # rows learned from, and as many judged
-_QUERIES = 1000
+_ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
+_QUERIES = 2000
 _NEIGHBOURS = 10
+_RANGES = {"int8": 0, "int4": 0, "int8-row": 1, "int4-row": 1}  # codecs of equal steps: the axis that a range spans
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
 
 
@@ -36,14 +39,18 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
     that (Procrustes), again and again - the update of OPQ and ITQ. What is learned from several starts races on
-    held-out rows against no rotation, random ones and the principal axes, and the one that keeps most neighbours wins.
+    held-out rows against no rotation, random ones and the principal axes. From the best of these, rotations for signs
+    and RaBitQ go on by gradients of how well scores by codes follow distances among near rows (`order.py`), those for
+    equal steps by gradients of the ranges (`ranges.py`). The one that keeps most neighbours wins, and what was learned
+    learns on, from the judged rows too.
 
     Parameters
     ----------
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
-        "int4" (equal steps from least to largest), "int8-quantile", "int4-quantile" (between two quantiles), "rabitq",
-        "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any
-        number that divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
+        "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
+        quantiles), "int8-row", "int4-row" (from a row's least to its largest, queries too), "rabitq", "rabitq2" to
+        "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any number that
+        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.40 of ten instead of 0.34).
         Distances stay as they are; inner products and angles do not.
@@ -52,9 +59,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     Attributes
     ----------
     rotation_ (d, d) float32; mean_ (d,) float32, zeros without `center`.
-    chosen_: the name of the winner: "none", "random", "hadamard", "pca", or "learned from ..." one of these.
+    chosen_: the name of the winner: "none", "random", "hadamard", "pca", "learned from ..." one of these, "learned for
+        order" or "learned for ranges".
     recall_: for each, the share of the 10 nearest held-out rows kept by codes alone, on the queries that chose.
-    gain_: that share with `rotation_` less that of the vectors as they are, on other queries.
+    gain_: the winner's share less that of the vectors as they are, on other queries, before it learned from all rows.
     n_iter_, n_features_in_.
 
     Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
@@ -90,7 +98,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         queries: ArrayLike | None = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn from rows X (n, d), of which up to 8,192 are learned from and as many judged.
+        """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others judge.
 
         `queries` (m, d), at least 20, judge where rows will be searched by others than themselves.
         `callback(step, record)` hears of each start that was learned from. ValueError or TypeError, before any work,
@@ -103,7 +111,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
         asked = None if queries is None else self._asked(queries, d)
         generator = shared_generator(self.random_state)
-        X = X[generator.permutation(len(X))[: 2 * _ROWS + _QUERIES]].astype(np.float32)
+        X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
         self.mean_ = np.zeros(d, np.float32)
         if self.center:
@@ -133,10 +141,34 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 candidates[f"learned from {name}"] = self._learn(judge.learned_from, R, train, draw_seed(generator))
             callback(step + 1, {"total": len(starts), "start": name})
         self.recall_ = {name: judge.recall(R, 0) for name, R in candidates.items()}
+        self._refine(judge, candidates, generator)
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
-        self.rotation_ = candidates[self.chosen_]
+        R = candidates[self.chosen_]
         plain = _Judge(X, train, codec, asked) if self.center else judge
-        self.gain_ = judge.recall(self.rotation_, 1) - plain.recall(starts["none"], 1)
+        self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
+        everything = X - self.mean_
+        if self.chosen_.startswith("learned from"):  # it is worth more rows now that nothing is left to choose
+            R = self._learn(everything, R, train, draw_seed(generator))
+        elif self.chosen_.startswith("learned for"):
+            R = self._turned_for(everything, R, generator)
+        self.rotation_ = R
+
+    def _refine(self, judge: "_Judge", candidates: dict[str, np.ndarray], generator: np.random.Generator) -> None:
+        """One more candidate where the codec has a goal that reconstructions miss: from the best so far."""
+        codec = self.codec if isinstance(self.codec, str) else ""
+        if codec not in SCORES and codec not in _RANGES:
+            return
+        name = "learned for order" if codec in SCORES else "learned for ranges"
+        best = max(candidates, key=lambda name: self.recall_[name])
+        candidates[name] = self._turned_for(judge.learned_from, candidates[best], generator)
+        self.recall_[name] = judge.recall(candidates[name], 0)
+
+    def _turned_for(self, X: np.ndarray, R: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        codec = str(self.codec)
+        if codec in SCORES:
+            centred = X - X.mean(axis=0) if codec.startswith(HOLD_NORMS) else X  # bits are about 0
+            return turned_for_order(centred, R, codec, generator)
+        return narrowed(X, R, _RANGES[codec], generator)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
         """The rotation after `max_iter` rounds from R; product codes have a faster learner of their own."""
@@ -211,25 +243,25 @@ class _Judge:
         if asked is not None:
             X = np.concatenate([asked, X])
         queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
-        half = max(1, (len(X) - queries) // 2)
+        most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
-        self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + half], X[queries + half :]
+        self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + most], X[queries + most :]
         self.k = min(_NEIGHBOURS, len(self.rows))
         self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
-        """Neighbours kept of every second query, from the first or the second on."""
-        coded: Coded = self.train(self.learned_from @ R)
+        """Neighbours kept of every second query, from the first or the second on, by a codec of the rows' own."""
         Q = self.queries[part::2] @ R
         if not len(Q):
             return 0.0
         Z = self.rows @ R
+        coded: Coded = self.train(Z)  # as an engine learns from the rows that it codes
         Y = coded(Z)
-        if self.codec == "sign":
+        if self.codec in CODE_QUERIES:
             Q = coded(Q)
         elif self.codec.startswith(HOLD_NORMS):
             # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
-            mean = (self.learned_from @ R).mean(axis=0)
+            mean = Z.mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])

@@ -170,8 +170,9 @@ def test_a_folder_of_pairs_is_swept_by_inner_product(tmp_path: Path) -> None:
     lines = [f"u{i},p{j}" for i in range(80) for j in pairs.indices[pairs.indptr[i] : pairs.indptr[i + 1]]]
     (tmp_path / "pairs.csv").write_text("user,item\n" + "\n".join(lines))
     run_json("embed", tmp_path / "pairs.csv", "--dim", 8, "--out", tmp_path / "emb")
-    made = run_json("sweep", tmp_path / "emb", "--queries", tmp_path / "emb", "--recall", 0.5)
+    made = run_json("sweep", tmp_path / "emb", "--recall", 0.5)
     assert made["metric"] == "ip"
+    assert (made["queries"], made["queries_are_rows"]) == (80, False)  # the left side asks
     assert "--metric ip" in made["choice"]["command"]
     assert json.dumps(made)
 

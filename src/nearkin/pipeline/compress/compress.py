@@ -85,7 +85,8 @@ def compress_file(
     if ids is not None:
         ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
     if isinstance(quantizer, BestCode):  # whose race asks how many of the index's rows are learned from
-        quantizer = replace(quantizer, n_rows=len(file) if source is file else sys.maxsize)
+        n_rows = len(file) if source is file else sys.maxsize
+        quantizer = replace(quantizer, n_rows=n_rows, metric=metric)
     rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
     job = {
         "vectors": file.describe(),
@@ -147,10 +148,10 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
             "--queries choose between the starts of a rotation (--method procrustes, cayley, givens-..., without "
             "--coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
         )
-    if metric == "ip":
+    if rotated and metric == "ip":
         raise ValueError(
-            "--queries choose by distance, and --metric ip ranks by inner product; leave --queries out, or take "
-            "--metric cosine or l2"
+            "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
+            "take --method best, which judges codes by inner product"
         )
     queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES)
     return normalised(queries) if metric == "cosine" else queries

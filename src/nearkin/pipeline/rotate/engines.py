@@ -41,6 +41,8 @@ ENGINES: dict[str, Engine] = {
     "elasticsearch-precondition": Engine("better binary quantization, preconditioned", refused=_ITSELF),
     "lucene-int8": Engine("8 bits a column", lambda d: "int8"),
     "milvus-rabitq": Engine("RaBitQ", refused=_ITSELF),
+    "zvec-int8": Engine("8 bits a column, from a row's least to its largest entry", lambda d: "int8-row"),
+    "zvec-int4": Engine("4 bits a column, from a row's least to its largest entry", lambda d: "int4-row"),
     "weaviate-rq": Engine("rotational quantization", refused=_ITSELF),
 }
 
