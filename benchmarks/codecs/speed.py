@@ -3,9 +3,10 @@
     python -m benchmarks codecs speed --only "ours, residual" --only "FAISS IVF256,PQ16"
     python -m benchmarks codecs speed --figure
 
-SIFT descriptors, 100,000 rows under 16 bytes each, norms included and the list's number not, in 256 lists (ScaNN: leaves), all learned
-from 16,384 other rows; one thread, 1,000 queries in one call, the quicker of two. Each point visits twice as many lists
-as the one before. "exact after" re-ranks 100 candidates by the rows themselves, which are kept beside the codes.
+SIFT descriptors, 100,000 rows under 16 bytes each, norms included and the list's number not, in 256 lists (ScaNN:
+leaves), all learned from 16,384 other rows; one thread, 1,000 queries in one call, the quicker of two. Each point
+visits twice as many lists as the one before. "exact after" re-ranks 100 candidates by the rows themselves, kept beside
+the codes.
 """
 
 import json
