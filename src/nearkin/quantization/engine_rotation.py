@@ -250,18 +250,19 @@ class _Judge:
         self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
-        """Neighbours kept of every second query, from the first or the second on, by a codec of the rows' own."""
+        """Neighbours kept of every second query, from the first or the second on."""
         Q = self.queries[part::2] @ R
         if not len(Q):
             return 0.0
-        Z = self.rows @ R
-        coded: Coded = self.train(Z)  # as an engine learns from the rows that it codes
+        everything = np.concatenate([self.learned_from, self.rows]) @ R
+        coded: Coded = self.train(everything)  # as an engine learns from the rows that it codes
+        Z = everything[len(self.learned_from) :]
         Y = coded(Z)
         if self.codec in CODE_QUERIES:
             Q = coded(Q)
         elif self.codec.startswith(HOLD_NORMS):
             # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
-            mean = Z.mean(axis=0)
+            mean = everything.mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
