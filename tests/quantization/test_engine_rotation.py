@@ -43,6 +43,7 @@ CODECS = {
     "int8": lambda X: "int8",
     "int4": lambda X: "int4",
     "int4-row": lambda X: "int4-row",
+    "int8-all": lambda X: "int8-all",
     "rabitq": lambda X: "rabitq",
     "rabitq2": lambda X: "rabitq2",
     "sign-float": lambda X: "sign-float",
@@ -62,7 +63,7 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     assert model.recall_[model.chosen_] == max(model.recall_.values())
     assert {"none", "random", "hadamard", "pca", "learned from none"} <= set(model.recall_)
     goals = {"sign": "order", "sign-float": "order", "rabitq": "order"}
-    goals |= {"int8": "ranges", "int4": "ranges", "int4-row": "ranges"}
+    goals |= {"int8": "ranges", "int4": "ranges", "int4-row": "ranges", "int8-all": "ranges"}
     if name in goals:
         assert f"learned for {goals[name]}" in model.recall_
     assert model.gain_ >= -0.02

@@ -30,7 +30,7 @@ from nearkin.quantization.ranges import narrowed
 _ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
 _QUERIES = 2000
 _NEIGHBOURS = 10
-_RANGES = {"int8": 0, "int4": 0, "int8-row": 1, "int4-row": 1}  # codecs of equal steps: the axis that a range spans
+_RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
 
 
@@ -48,9 +48,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
         "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-row", "int4-row" (from a row's least to its largest, queries too), "rabitq", "rabitq2" to
-        "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any number that
-        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
+        quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
+        in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to
+        "eden4", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with sa_encode, trained or
+        not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.40 of ten instead of 0.34).
         Distances stay as they are; inner products and angles do not.
