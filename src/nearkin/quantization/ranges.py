@@ -11,7 +11,7 @@ _BATCH = 2_048
 
 
 def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.random.Generator) -> np.ndarray:
-    """R (d, d) turned until ranges of X R (n, d) are narrow: of its columns (axis 0), its rows (1) or all of it (None)."""
+    """R (d, d) turned until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
 
     def gradient(R: np.ndarray) -> np.ndarray:
         rows = X if len(X) <= _BATCH else X[generator.integers(len(X), size=_BATCH)]
