@@ -37,6 +37,8 @@ def faiss_codecs(d: int, n_bytes: int) -> Iterator[tuple[str, Make]]:
         if n_bytes % splits == 0 and d % splits == 0 and 4 <= n_bytes // splits <= 8:
             yield f"FAISS PRQ {splits}", lambda X, s=splits: _product_residual(X, s, n_bytes // s)
             break
+    if 8 * n_bytes >= d and n_bytes % 4 == 0 and d % (n_bytes // 4) == 0:  # short sums, of which many bits want more
+        yield f"FAISS PRQ {n_bytes // 4} x 4", lambda X: _product_residual(X, n_bytes // 4, 4)
     if n_bytes <= LONGEST:
         yield "FAISS RQ", lambda X: _residual(X, n_bytes, refined=False)
     if n_bytes <= _REFINED:

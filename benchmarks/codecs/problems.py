@@ -7,6 +7,7 @@ import faiss
 import numpy as np
 
 from benchmarks.words import word_vectors
+from nearkin._check import has_unit_rows
 
 SETS = ("sift", "mnist", "sentences", "vocabulary")
 _ALL = 10**6
@@ -31,6 +32,11 @@ class Problem(NamedTuple):
     @property
     def d(self) -> int:
         return self.learned.shape[1]
+
+    @property
+    def metric(self) -> str:
+        """ "cosine" where all rows have length 1, by which the same rows are nearest; else "l2"."""
+        return "cosine" if has_unit_rows(self.learned) else "l2"
 
 
 def load(name: str, folder: Path, n_learned: int | None = None, n_searched: int | None = None) -> Problem:

@@ -1,8 +1,8 @@
 """The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
 
-Where there are rows enough, candidates are looked at in few rounds, learned from few rows, and those that come near
-the leader again, from twice as many. What a code keeps more by these is what rows are worth to it, and half as much is
-expected of each further doubling (an error that falls as 1/n), so that all rows are learned from once, by the winner.
+Where there are rows enough, candidates are looked at in few rounds: all learn from few rows, and those near the leader
+from twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points
+where a rotation is learned, so that a first look alone chooses badly.
 """
 
 import itertools
@@ -25,17 +25,16 @@ from nearkin.quantization.residual import ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
-_LOOKS, _JUDGED = (2_048, 4_096), 2_048  # rows to learn from in a look, and to judge by
-_WORTH = 1.25  # times the last look's rows there must be for looks to be worth their time
+_LOOKS, _JUDGED = (4_096, 8_192), 4_096  # rows to learn from in a look, at most, and to judge by
+_WORTH = 1.25  # times the first look's rows there must be for looks to be worth their time
 _LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
-_NEAR, _FAR = (
-    0.01,
-    0.04,
-)  # of the neighbours: behind the leader by less a code is looked at again; `_FAR`: one that gains
+_NEAR = 0.02  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
+_FAR = 0.04  # or by more than this, where it gains by more rows
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHEAP = 16  # those that run in any case
-_CHAINS = (4, 8, 2)  # codebooks of each part of product residual codes; which pays depends on the bits a column
+_CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
+_PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
 _BEAM = 16
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
 _MOST = 12  # fits that are judged, at most
@@ -46,9 +45,8 @@ class Best(NamedTuple):
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
     alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
-    and "search_seconds" for a thousand queries and a thousand rows. Where codes were looked at with few rows, they are
-    ranked by "forecast", the recall of the same neighbours expected with all rows; codes that were left out after a
-    first look stand behind, their forecast is that recall.
+    and "search_seconds" for a thousand queries and a thousand rows. Codes that were left out after a first look, with
+    fewer rows, stand behind.
     """
 
     quantizer: VectorCodes
@@ -115,7 +113,8 @@ def best(
         ended = _run(look, candidates, kept, clock, tell)
         if found and not any(entry.name == found[0].name for entry in ended):
             break  # no time for the leader
-        found = _ranked(ended, found, look.n_times)
+        names = {entry.name for entry in ended}
+        found = ended + [entry for entry in found if entry.name not in names]
         near = _near(found[: len(ended)], race.known)
         if len(near) == 1:
             break
@@ -145,33 +144,32 @@ class _Entry(NamedTuple):
         return self.candidate.name
 
     @property
-    def forecast(self) -> float:
-        return self.record["forecast"]
+    def recall(self) -> float:
+        return self.record["recall"]
 
 
 class _Look(NamedTuple):
-    """What judges, what fits have in place of settings of their own, how many times the rows a fit on all rows learns
-    from, and how many times as long it takes."""
+    """What judges, settings that fits have in place of their own, how many times as long a fit on all rows takes."""
 
     race: Race
     settings: Mapping[str, int]
-    n_times: float
     growth: float
 
 
 def _looks(race: Race, n: int) -> Iterator[_Look]:
     """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from."""
-    if len(race.train) < _WORTH * _LOOKS[-1]:
-        yield _Look(race, {}, 1, n / len(race.train))
+    if len(race.train) < _WORTH * _LOOKS[0]:
+        yield _Look(race, {}, n / len(race.train))
         return
     for count in _LOOKS:
-        yield _Look(race.fewer(count, _JUDGED), _LOOK_SETTINGS, n / count, _LOOK_GROWTH * n / count)
+        few = race.fewer(count, _JUDGED)
+        yield _Look(few, _LOOK_SETTINGS, _LOOK_GROWTH * n / len(few.train))
 
 
 def _run(
     look: _Look, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
 ) -> list[_Entry]:
-    """Those that ended in time; `kept` gets the recall of each before the next is asked for."""
+    """Those that ended in time, the best first; `kept` gets the recall of each before the next is asked for."""
     entries: list[_Entry] = []
     for candidate in candidates:
         if not clock.starts(look.growth):
@@ -186,7 +184,7 @@ def _run(
         kept[candidate.name] = record["recall"]
         entries.append(_Entry(record, candidate))
         tell(record)
-    return entries
+    return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
 def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
@@ -194,18 +192,6 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
     return quantizer
-
-
-def _ranked(ended: list[_Entry], before: list[_Entry], n_times: float) -> list[_Entry]:
-    """Those that ended, the best first by what is expected with `n_times` the rows, and behind them the others."""
-    earlier = {entry.name: entry.record["recall"] for entry in before}
-    for entry in ended:
-        recall = entry.record["recall"]
-        gain = recall - earlier.get(entry.name, recall)
-        entry.record["forecast"] = recall + gain * (1 - 1 / n_times)  # gain (1/2 + 1/4 + ...), to n_times
-    names = {entry.name for entry in ended}
-    ended = sorted(ended, key=lambda entry: -entry.forecast)  # stable: of equals, the cheaper that ran first
-    return ended + [entry for entry in before if entry.name not in names]
 
 
 def _near(found: list[_Entry], known: float) -> list[_Entry]:
@@ -219,7 +205,7 @@ def _near(found: list[_Entry], known: float) -> list[_Entry]:
             gains = entry.candidate.length < lead.candidate.length
         return _FAR if gains else _NEAR
 
-    return [entry for entry in found if entry.forecast >= lead.forecast - behind(entry)]
+    return [entry for entry in found if entry.recall >= lead.recall - behind(entry)]
 
 
 def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
@@ -239,14 +225,16 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
 
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
     """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
-    length = dict.fromkeys(kept, 1)
-    for target in _CHAINS:
-        if target == min(_CHAINS):
-            if 1 < units <= _LONGEST and (units <= _CHEAP or _longest_leads(length, kept)):
+    length: dict[str, int] = {}
+    for target in (*_CHAINS, _SHORT):
+        if target == _SHORT:
+            if 1 < units <= _LONGEST and (units <= _CHEAP or _margin(length, kept) >= 0):
                 length["residual"] = units
                 yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
-            if length[_leader(kept)] > max(4, target):
+            if length.get(max(kept, key=lambda name: kept[name]), 1) > _CHAINS[0]:
                 break
+        elif target > _CHAINS[1] and _margin(length, kept) < _PAYS:
+            continue
         chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
@@ -254,14 +242,12 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
             yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
 
 
-def _leader(kept: dict[str, float]) -> str:
-    return max(kept, key=lambda name: kept[name])
-
-
-def _longest_leads(length: dict[str, int], kept: dict[str, float]) -> bool:
-    """Of the sums that ran, whether the longest keep most: else those of all codebooks, the dearest, hardly would."""
-    ran = [name for name in length if length[name] > 1]
-    return all(length[name] <= length[_leader(kept)] for name in ran) if len(ran) > 1 else True
+def _margin(length: dict[str, int], kept: dict[str, float]) -> float:
+    """How much more the longest of the sums that ran keeps than any other; 0 where fewer than two ran."""
+    if len(length) < 2:
+        return 0.0
+    *others, longest = sorted(length, key=lambda name: length[name])
+    return kept[longest] - max(kept[name] for name in others)
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,7 @@ from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.product import ProductQuantizer
 
-_TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 500, 10
+_TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
 _TIMED = 20  # queries by which the speed of search is told
 
 
@@ -75,14 +75,14 @@ class Race:
         """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
-            count = min(_QUERIES, len(X) // 10)
+            count = min(_QUERIES, max(len(X) // 16, min(100, len(X) // 10)))
             asked, order = X[order[:count]], order[count:]
         else:
             queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
             queries = unit_rows(queries) if metric == "cosine" else queries
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
-            asked, given = queries[:half][: 2 * _QUERIES], queries[half:]
+            asked, given = queries[:half][:_QUERIES], queries[half:]
         known = min(len(X), _TRAIN) / n_rows  # part of the index's rows
         unseen = min(round((1 - known) * _JUDGED), round((1 - known) * len(order)), len(order) // 4)
         judged = len(order) if known == 1 else round(unseen / (1 - known))
