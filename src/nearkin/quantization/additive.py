@@ -75,11 +75,17 @@ def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndar
     return faiss.unpack_bitstrings(codes[:n], quantizer.M, bits)
 
 
-def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray) -> np.ndarray:
-    """Codes (n, bytes) uint8 as FAISS's quantizer stores them, with the norms of the decoded rows where it has any."""
+def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
+    """Codes (n, bytes) uint8 as FAISS's quantizer stores them, with the norms of the decoded rows where it has any.
+
+    `centres` (n, d') are added to the decoded rows first, None for none.
+    """
     numbers = np.ascontiguousarray(numbers, np.int32)
-    codes = np.zeros((len(numbers), quantizer.code_size), np.uint8)
-    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+    codes, before = np.zeros((len(numbers), quantizer.code_size), np.uint8), None
+    if centres is not None:
+        centres = np.ascontiguousarray(centres, np.float32)
+        before = faiss.swig_ptr(centres)
+    quantizer.pack_codes(len(numbers), faiss.swig_ptr(numbers), faiss.swig_ptr(codes), -1, None, before)
     return codes
 
 
