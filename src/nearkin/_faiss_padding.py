@@ -14,9 +14,9 @@ def clear_padding(index: FaissIndex) -> None:
     or, so that rows added afterwards get wrong codes. Other indexes have no such places.
     """
     index = innermost(index)
-    if isinstance(index, faiss.IndexPQFastScan):
+    if isinstance(index, faiss.IndexFastScan):
         blocks = [(index.codes.get(), index.ntotal)]
-    elif isinstance(index, faiss.IndexIVFPQFastScan):
+    elif isinstance(index, faiss.IndexIVFFastScan):
         lists = index.invlists
         blocks = [(lists.get_codes(i), lists.list_size(i)) for i in range(lists.nlist)]
     else:

@@ -133,6 +133,19 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
+class ScannedCodes(VectorCodes, Protocol):
+    """Codes that FAISS's fast scan of 4-bit codes may read."""
+
+    def scans_fast(self, metric: str) -> bool:
+        """Whether it does, by that metric, "l2" or "ip"."""
+        ...
+
+    def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
+        """As `VectorCodes.to_faiss`; with `fast_scan` the index that scans them, whose distances are rounded."""
+        ...
+
+
+@runtime_checkable
 class Reconstructing(Protocol):
     """A quantizer whose codes stand for rows again, so that what they lose can be measured; bits do not."""
 

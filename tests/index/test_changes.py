@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index import faiss_rows
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 rng = np.random.default_rng(0)
@@ -28,6 +29,12 @@ KINDS = {
     "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X), "l2"),
     "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0).fit(X), "ip"),
     "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0).fit(X), "l2"),
+    "scanned sums": (ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0).fit(X), "l2"),
+    "scanned sums in lists": (
+        ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=2, random_state=0).fit(X),
+        "l2",
+    ),
+    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0).fit(X), "l2"),
     "bits": (RandomHyperplanes(24, random_state=0).fit(X), "hamming"),
 }
 NAMES = {

@@ -52,6 +52,25 @@ class ClusteringParameters:
     min_points_per_centroid: int
     max_points_per_centroid: int
 
+class CodePacker:
+    nvec: int
+    code_size: int
+    block_size: int
+    def pack_1(self, flat_code: np.ndarray, offset: int, block: np.ndarray) -> None: ...
+
+class AlignedTable:
+    def get(self) -> Pointer[int]: ...
+    def size(self) -> int: ...
+    def resize(self, n: int) -> None: ...
+
+class ResultHeap:
+    D: np.ndarray
+    I: np.ndarray
+    def __init__(self, nq: int, k: int, keep_max: bool = ...) -> None: ...
+    def add_result(self, D: np.ndarray, I: np.ndarray) -> None: ...
+    def add_result_subset(self, subset: np.ndarray, D: np.ndarray, I: np.ndarray) -> None: ...
+    def finalize(self) -> None: ...
+
 class ScalarQuantizer:
     QT_4bit: int
     QT_6bit: int
@@ -67,6 +86,10 @@ class ScalarQuantizer:
 class AdditiveQuantizer:
     ST_decompress: int
     ST_LUT_nonorm: int
+    ST_norm_rq2x4: int
+    search_type: int
+    norm_tabs: Vector[float]
+    qnorm: IndexFlat
     M: int
     nbits: Vector[int]
     codebooks: Vector[float]
@@ -123,6 +146,7 @@ class InvertedLists:
     def list_size(self, list_no: int) -> int: ...
     def get_ids(self, list_no: int) -> Pointer[int]: ...
     def get_codes(self, list_no: int) -> Pointer[int]: ...
+    def resize(self, list_no: int, new_size: int) -> None: ...
 
 class SearchParameters: ...
 
@@ -175,20 +199,44 @@ class IndexScalarQuantizer(IndexFlatCodes):
     sq: ScalarQuantizer
     def __init__(self, d: int, qtype: int, metric: int = ...) -> None: ...
 
-class IndexResidualQuantizer(IndexFlatCodes):
+class IndexAdditiveQuantizer(IndexFlatCodes):
+    aq: AdditiveQuantizer
+
+class IndexResidualQuantizer(IndexAdditiveQuantizer):
     rq: ResidualQuantizer
     def __init__(self, d: int, M: int, nbits: int, metric: int = ..., search_type: int = ...) -> None: ...
 
-class IndexProductResidualQuantizer(IndexFlatCodes):
+class IndexProductResidualQuantizer(IndexAdditiveQuantizer):
     prq: ProductAdditiveQuantizer
     def __init__(
         self, d: int, nsplits: int, Msub: int, nbits: int, metric: int = ..., search_type: int = ...
     ) -> None: ...
 
-class IndexPQFastScan(Index):
-    pq: ProductQuantizer
-    codes: Vector[int]
+class IndexFastScan(Index):
+    M: int
+    bbs: int
+    ntotal2: int
+    codes: AlignedTable
     code_size: int
+    def get_CodePacker(self) -> CodePacker: ...
+
+class IndexAdditiveQuantizerFastScan(IndexFastScan):
+    aq: AdditiveQuantizer
+    norm_scale: int
+    def estimate_norm_scale(self, n: int, x: Pointer[Any]) -> None: ...
+
+class IndexResidualQuantizerFastScan(IndexAdditiveQuantizerFastScan):
+    rq: ResidualQuantizer
+    def __init__(self, d: int, M: int, nbits: int, metric: int = ..., search_type: int = ...) -> None: ...
+
+class IndexProductResidualQuantizerFastScan(IndexAdditiveQuantizerFastScan):
+    prq: ProductAdditiveQuantizer
+    def __init__(
+        self, d: int, nsplits: int, Msub: int, nbits: int, metric: int = ..., search_type: int = ...
+    ) -> None: ...
+
+class IndexPQFastScan(IndexFastScan):
+    pq: ProductQuantizer
     def __init__(self, d: int, M: int, nbits: int, metric: int = ..., bbs: int = ...) -> None: ...
 
 class IndexIVF(Index):
@@ -198,6 +246,7 @@ class IndexIVF(Index):
     own_fields: bool
     by_residual: bool
     invlists: InvertedLists
+    code_size: int
     direct_map: DirectMap
     def encode_vectors(
         self, n: int, x: Pointer[Any], list_nos: Pointer[Any], codes: Pointer[Any], include_listnos: bool = ...
@@ -209,17 +258,51 @@ class IndexIVFPQ(IndexIVF):
     pq: ProductQuantizer
     def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
 
-class IndexIVFPQFastScan(IndexIVF):
-    pq: ProductQuantizer
-    def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
+class IndexIVFFastScan(IndexIVF):
+    M: int
+    bbs: int
+    def coarse_code_size(self) -> int: ...
+    def get_CodePacker(self) -> CodePacker: ...
 
-class IndexIVFResidualQuantizer(IndexIVF):
+class IndexIVFAdditiveQuantizer(IndexIVF):
+    aq: AdditiveQuantizer
+
+class IndexIVFAdditiveQuantizerFastScan(IndexIVFFastScan):
+    aq: AdditiveQuantizer
+    norm_scale: int
+    def estimate_norm_scale(self, n: int, x: Pointer[Any]) -> None: ...
+
+class IndexIVFResidualQuantizerFastScan(IndexIVFAdditiveQuantizerFastScan):
     rq: ResidualQuantizer
     def __init__(
         self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ..., search_type: int = ...
     ) -> None: ...
 
-class IndexIVFProductResidualQuantizer(IndexIVF):
+class IndexIVFProductResidualQuantizerFastScan(IndexIVFAdditiveQuantizerFastScan):
+    prq: ProductAdditiveQuantizer
+    def __init__(
+        self,
+        quantizer: Index,
+        d: int,
+        nlist: int,
+        nsplits: int,
+        Msub: int,
+        nbits: int,
+        metric: int = ...,
+        search_type: int = ...,
+    ) -> None: ...
+
+class IndexIVFPQFastScan(IndexIVFFastScan):
+    pq: ProductQuantizer
+    def __init__(self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ...) -> None: ...
+
+class IndexIVFResidualQuantizer(IndexIVFAdditiveQuantizer):
+    rq: ResidualQuantizer
+    def __init__(
+        self, quantizer: Index, d: int, nlist: int, M: int, nbits: int, metric: int = ..., search_type: int = ...
+    ) -> None: ...
+
+class IndexIVFProductResidualQuantizer(IndexIVFAdditiveQuantizer):
     prq: ProductAdditiveQuantizer
     def __init__(
         self,

@@ -46,6 +46,8 @@ class FaissShards(Target):
         check_integer(self.shards, "shards", low=1, high=n)
         if isinstance(inner_index(index), faiss.IndexIVFPQFastScan):
             raise ValueError("an inverted file of 4-bit fast-scan codes cannot be cut; build it with fast_scan=False")
+        if isinstance(inner_index(index), faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFFastScan):
+            raise ValueError("a fast scan of residual codes cannot be cut; build it with norm_bits=4 or 32")
         bounds = [n * i // self.shards for i in range(self.shards + 1)]
         config = {"metric": index.metric, "n_features": index.n_features, "bounds": bounds}
         with saving_folder(self.out, KIND, config) as folder:

@@ -4,10 +4,9 @@ import faiss
 
 from nearkin._check import check_choice, check_integer
 from nearkin._faiss import METRIC_TYPES, FaissIndex
-from nearkin.contracts import BitCodes, Quantizer, VectorCodes
+from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index.metrics import METRICS
-from nearkin.quantization.product import ProductQuantizer
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
@@ -25,11 +24,11 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: boo
     _check_quantizer(quantizer, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))
-    if isinstance(quantizer, ProductQuantizer):
-        fast = quantizer.codebooks_.shape[1] == 16 if fast_scan is None else fast_scan
+    if isinstance(quantizer, ScannedCodes):
+        fast = quantizer.scans_fast(inner_metric) if fast_scan is None else bool(fast_scan)
         return quantizer.to_faiss(inner_metric, fast_scan=fast)
     if fast_scan:
-        raise ValueError(f"fast_scan is for product quantization with n_centroids=16, not for {_name(quantizer)}")
+        raise ValueError(f"fast_scan is for product and residual codes with n_centroids=16, not for {_name(quantizer)}")
     return quantizer.to_faiss(inner_metric)  # type: ignore[attr-defined]
 
 

@@ -141,6 +141,7 @@ def _scalar(fields: _Fields) -> tuple[int, int]:
 
 
 _NORM_BITS = {0: 0, 1: 0, 3: 32, 4: 8, 5: 4}  # FAISS's ST_decompress, LUT_nonorm, norm_float, norm_qint8, norm_qint4
+_TABLED = 9  # ST_norm_rq2x4: two tables of 16 norms, and all of their sums
 _NO_TABLES = 2048  # Skip_codebook_tables; without it FAISS makes a table of all pairs of centroids when it reads
 _MOST_CODEBOOKS = 4096
 
@@ -154,8 +155,11 @@ def _sums(fields: _Fields) -> tuple[int, int, int, int]:
     (trained, numbers) = fields.read("BQ")
     fields.skip(4 * numbers)
     search, _, _ = fields.read("iff")
-    need(trained == 1 and search in _NORM_BITS, f"a search of type {search}")
-    return d, sum(1 << b for b in bits), (sum(bits) + _NORM_BITS[search] + 7) // 8, numbers
+    need(trained == 1 and (search in _NORM_BITS or search == _TABLED), f"a search of type {search}")
+    if search == _TABLED:
+        fields.vector(4, 256, "the table of norms")
+        fields.vector(4, 32, "the two tables of norms")
+    return d, sum(1 << b for b in bits), (sum(bits) + _NORM_BITS.get(search, 8) + 7) // 8, numbers
 
 
 def _residual_codec(fields: _Fields, d: int) -> int:
@@ -202,14 +206,47 @@ def _inverted_sums(codec: Callable[[_Fields, int], int]) -> "Reader":
     return read
 
 
+def _scanned_sums(codec: Callable[[_Fields, int], int]) -> "Reader":
+    def read(fields: _Fields) -> tuple[int, int]:
+        d, rows = _header(fields)
+        size = codec(fields, d)
+        _, block, _, M, bits, K, width, padded, even, _, _, _ = fields.read("iiiQQQQQQBiQ")
+        need((bits, K, width) == (4, 16, size), f"codes of {bits} bits in {width} bytes, not {size}")
+        _blocks(fields, rows, M, block, padded, even)
+        need(even == 2 * size, f"rows of {even} numbers in codes of {size} bytes")
+        return d, rows
+
+    return read
+
+
+def _scanned_lists(codec: Callable[[_Fields, int], int]) -> "Reader":
+    def read(fields: _Fields) -> tuple[int, int]:
+        d, rows, lists = _lists_header(fields)
+        size = codec(fields, d)
+        residual, _, block, _, M, bits, K, width, _, even, _, _, _ = fields.read("BiiiQQQQQQBiQ")
+        need(residual == 1, "codes of rows and not of residuals")
+        need((bits, K, width) == (4, 16, size), f"codes of {bits} bits in {width} bytes, not {size}")
+        need(even == M + M % 2 == 2 * size, f"rows of {even} numbers in codes of {size} bytes")
+        _block_lists(fields, lists, block, even, rows)
+        return d, rows
+
+    return read
+
+
 def _fast_scan(fields: _Fields) -> tuple[int, int]:
     d, rows = _header(fields)
     M, bits = _codec(fields, d)
     _, block, _, padded, even = fields.read("iiiQQ")
-    need(bits == 4 and even == M + M % 2, f"4-bit codes of {M} subspaces in rows of {even}")
+    need(bits == 4, f"fast-scan codes of {bits} bits")
+    _blocks(fields, rows, M, block, padded, even)
+    return d, rows
+
+
+def _blocks(fields: _Fields, rows: int, M: int, block: int, padded: int, even: int) -> None:
+    """The codes of rows of M numbers, `even` with the one that fills up a byte, in blocks of `block` rows."""
+    need(even == M + M % 2, f"4-bit codes of {M} subspaces in rows of {even}")
     need(block > 0 and block % 32 == 0 and padded == -(-rows // block) * block, f"{rows} rows in blocks of {block}")
     fields.vector(1, padded * even // 2, "the table of codes")
-    return d, rows
 
 
 def _rotated(fields: _Fields) -> tuple[int, int]:
@@ -218,14 +255,15 @@ def _rotated(fields: _Fields) -> tuple[int, int]:
     need(count == 1, f"{count} transforms")
     fields.name("LTra")
     (bias,) = fields.read("B")
-    need(bias == 0, "a transform with a bias")
+    need(bias in (0, 1), "a transform with a bias that is neither there nor not")
     (count,) = fields.read("Q")
     wide = count // d  # columns behind it: as many, or more where they are filled up
     need(wide >= d and count == wide * d, f"a rotation of {count} entries for {d} columns")
     fields.skip(4 * count)
-    fields.vector(4, 0, "the bias")
+    fields.vector(4, bias * wide, "the bias")
     need(fields.read("iiB") == (d, wide, 1), f"a transform that is no rotation of {d} columns")
     kind = fields.name(*_COMPRESSED)
+    need(not bias or kind in _CENTRED, "a transform with a bias")
     inner = _COMPRESSED[kind](fields)
     need(inner == (wide, rows), f"an index of {inner} (columns, rows) behind a rotation to {(wide, rows)}")
     return d, rows
@@ -279,6 +317,12 @@ def _inverted_fast_scan(fields: _Fields) -> tuple[int, int]:
     _, width, block, even, _, _ = fields.read("BQiQiQ")  # older folders hold codes of rows and not of residuals
     M, bits = _codec(fields, d)
     need(bits == 4 and even == M + M % 2 and width == _bytes(M, bits), f"4-bit codes of {M} subspaces in {width} bytes")
+    _block_lists(fields, lists, block, even, rows)
+    return d, rows
+
+
+def _block_lists(fields: _Fields, lists: int, block: int, even: int, rows: int) -> None:
+    """Lists of codes in blocks that together name every row once."""
     need(block > 0 and block % 32 == 0, f"rows in blocks of {block}")
     fields.name("ilbl")
     found, _, per_block, size = fields.read("QQQQ")
@@ -290,7 +334,6 @@ def _inverted_fast_scan(fields: _Fields) -> tuple[int, int]:
         fields.ids(count, seen)
         fields.vector(1, -(-count // block) * size, "a list's codes")
     need(bool((seen == 1).all()), "rows that stand in no list or in two")
-    return d, rows
 
 
 def _bytes(M: int, bits: int) -> int:
@@ -308,6 +351,11 @@ _COMPRESSED: dict[str, Reader] = {
     "IxPR": _flat_sums(_product_residual_codec),
     "IwRQ": _inverted_sums(_residual_codec),
     "IwPR": _inverted_sums(_product_residual_codec),
+    "IRfs": _scanned_sums(_residual_codec),
+    "IPRf": _scanned_sums(_product_residual_codec),
+    "IVRf": _scanned_lists(_residual_codec),
+    "NPRf": _scanned_lists(_product_residual_codec),
 }
+_CENTRED = ("IRfs", "IPRf", "IVRf", "NPRf")  # whose rows are turned and then moved to an origin
 _FLOAT: dict[str, Reader] = {"IxF2": _flat, "IxFI": _flat, "IxPT": _rotated, **_COMPRESSED}
 _BINARY: dict[str, Reader] = {"IBxF": _flat_bits}

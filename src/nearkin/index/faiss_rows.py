@@ -9,6 +9,7 @@ from typing import cast
 import faiss
 import numpy as np
 
+from nearkin import _faiss_blocks
 from nearkin._faiss import FaissIndex, innermost
 from nearkin._faiss_padding import clear_padding
 from nearkin.index.faiss_file import inverted_file
@@ -22,7 +23,12 @@ def takes_rows_only(index: FaissIndex) -> bool:
 def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
     """Add rows by their codes (n, bytes) in FAISS's own layout, in one step."""
     inner = innermost(index)
-    inner.add(codes) if isinstance(inner, faiss.IndexBinary) else inner.add_sa_codes(codes)
+    if isinstance(inner, faiss.IndexBinary):
+        inner.add(codes)
+    elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
+        _faiss_blocks.add_codes(inner, codes)
+    else:
+        inner.add_sa_codes(codes)
     index.ntotal = inner.ntotal
 
 
@@ -34,7 +40,7 @@ def flat_codes(index: FaissIndex) -> np.ndarray:
 
 def cut(index: FaissIndex, n_rows: int) -> None:
     """Leave the first `n_rows` rows."""
-    if index.ntotal > n_rows:
+    if innermost(index).ntotal > n_rows:
         _remove(index, faiss.IDSelectorRange(n_rows, np.iinfo(np.int64).max))
 
 

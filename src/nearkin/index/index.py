@@ -16,7 +16,7 @@ from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
-from nearkin.index import faiss_rows, identifiers, saved
+from nearkin.index import faiss_rows, identifiers, saved, searching
 from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
 from nearkin.index.merging import Made, check_mergeable
 from nearkin.index.metrics import METRICS
@@ -287,9 +287,7 @@ class Index:
             return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
         if self.metric == "hamming":
             return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
-        scores, positions = self.faiss_index.search(Q, k)
-        scores[positions < 0] = np.inf if self.metric == "l2" else -np.inf  # FAISS fills up with the largest float
-        return scores, positions
+        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and where there are any the quantizer's

@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Self
+from typing import Self, cast
 
 import faiss
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss_blocks import add_codes
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
@@ -21,18 +22,20 @@ from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.quantization.additive import decode, packed, steady_numbers
-from nearkin.quantization.additive_learning import Sums
-from nearkin.quantization.additive_part import LOOK_BEAM, SHARE, lengths
+from nearkin.quantization.additive_learning import Learned, Sums
+from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
+from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables, learn_tables, learned_scale
 
-Learned = tuple[np.ndarray, np.ndarray, np.ndarray]  # rotation (d, d'), codebooks, metric (splits, w, w)
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for (zeros without `norm_bits`),
+    the largest squared norm that a code may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two
+    parts of a squared norm that FAISS's fast scan adds up (None without it), `norm_scale_` their divisor there,
+    `norm_origin_` (d',) what it takes from rotated rows first,
     `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 
@@ -55,6 +58,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     codebooks_: np.ndarray
     rotation_: np.ndarray
     norms_: np.ndarray
+    norm_tables_: np.ndarray | None = None
+    norm_scale_: int = 1
+    norm_origin_: np.ndarray | None = None
     metric_: np.ndarray | None = None
     share_: float = 0.0
     n_lists: int
@@ -96,17 +102,27 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             (callback or ignore)(len(self.history_), entry)
 
         with serial_products(X.shape[0] * X.shape[1] ** 2):
-            rotation, codebooks, self.metric_ = self._learn(rows - mean, draw_seed(generator), record)
+            learned = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
-        splits, _, _, width = codebooks.shape
-        self.share_ = SHARE if splits * width > rotation.shape[1] else 0.0
-        self.rotation_ = _widened(rotation, splits) if self.share_ else rotation
+        rotation, codebooks, self.metric_, self.share_ = learned
+        self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        if self.norm_bits:
+        self.norm_tables_ = self.norm_origin_ = None
+        if self.norm_bits == 8 and self.n_centroids == SCANNED:
+            self._learn_tables(X, draw_seed(generator))
+        elif self.norm_bits:
             self.norms_ = self._norm_range(X)
         return self
+
+    def _learn_tables(self, X: np.ndarray, seed: int) -> None:
+        """Learn what `_scanned` wants from rows X (n, d): the norms of decoded rows about their mean."""
+        decoded = self._inner().sa_decode(self.encode(X))
+        self.norm_origin_ = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
+        norms = np.square(decoded - self.norm_origin_, dtype=np.float64).sum(axis=1)
+        self.norm_tables_ = learn_tables(norms, seed)
+        self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - self.norm_origin_)
 
     def _norm_range(self, X: np.ndarray) -> np.ndarray:
         """The least and the largest squared norm of what codes of rows X (n, d) stand for, less their lists' middle."""
@@ -134,7 +150,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
-        into, index = self._into_codes(), self._inner()  # `index` stays: it owns its quantizer
+        into = self._into_codes()
+        index = self._inner() if self.norm_tables_ is None else self._scanned("l2")  # it stays: it owns its quantizer
         Z = rounded_product(X, into)
         if self.coarse_centroids_ is None:
             return packed(index.aq, self._numbers(Z))
@@ -142,7 +159,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
         lists = CoarseQuantizer(coarse).assign(turned)
         numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
-        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), packed(index.aq, numbers)])
+        codes = packed(index.aq, numbers, None if self.norm_origin_ is None else (coarse - self.norm_origin_)[lists])
+        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), codes])
 
     def _into_codes(self) -> np.ndarray:
         """The matrix (d, d') float64 that leads rows into the space in which codes are chosen."""
@@ -178,15 +196,35 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
         return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
 
-    def to_faiss(self, metric: str = "l2") -> faiss.Index:
+    def scans_fast(self, metric: str) -> bool:
+        """Whether FAISS's fast scan reads these codes: 16 centroids, and by "l2" `norm_bits=8`, by "ip" none."""
+        known = not self.norm_bits if metric == "ip" else self.norm_tables_ is not None
+        return self.codebooks_.shape[2] == SCANNED and known
+
+    def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
         """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
 
         By "l2" without `norm_bits` FAISS decodes every code for every query: exact and slow. With them, and by "ip",
-        it adds entries of tables, as for product codes.
+        it adds entries of tables, as for product codes. `fast_scan`: FAISS's faster search of 4-bit codes, whose
+        distances are rounded; None: where the norms are for it.
         """
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
-        return behind_rotation(self.rotation_, self._inner(metric)) if self._is_rotated() else self._inner(metric)
+        norms = self.norm_tables_ is not None and metric == "l2"
+        fast = norms if fast_scan is None else fast_scan
+        if fast and not self.scans_fast(metric):
+            raise ValueError(
+                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}; this "
+                f"quantizer was fitted with n_centroids={self.codebooks_.shape[2]}, norm_bits={self.norm_bits}"
+            )
+        if norms and not fast:
+            raise ValueError(
+                "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
+                "with norm_bits=4 or 32, or leave fast_scan out"
+            )
+        inner, origin = (self._scanned(metric), self._origin(metric)) if fast else (self._inner(metric), None)
+        plain = origin is None and not self._is_rotated()
+        return inner if plain else behind_rotation(self.rotation_, inner, origin)
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """The same as `encode`: FAISS stores these codes."""
@@ -194,8 +232,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
-        inner = innermost(index)
-        inner.add_sa_codes(self.encode(X))
+        inner, codes = innermost(index), self.encode(X)
+        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
+            add_codes(inner, codes)
+        else:
+            inner.add_sa_codes(codes)
         index.ntotal = inner.ntotal
 
     def save(self, path: str | os.PathLike) -> None:
@@ -215,18 +256,24 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         d, padded = self.rotation_.shape
         return d != padded or not np.array_equal(self.rotation_, np.eye(d))
 
-    def _coarse(self) -> np.ndarray | None:
-        """Coarse centroids (n_lists, d') of the rotated rows."""
-        return None if self.coarse_centroids_ is None else self.coarse_centroids_ @ self.rotation_
+    def _origin(self, metric: str) -> np.ndarray | None:
+        return self.norm_origin_ if metric == "l2" else None
 
-    def _lists(self, metric: str) -> faiss.Index | None:
-        """The flat index of the coarse centroids for an inverted file, None without lists."""
-        centroids = self._coarse()
-        if centroids is None:
-            return None
+    def _placed(self, metric: str, fast: bool) -> tuple[np.ndarray, faiss.Index | None]:
+        """Codebooks, and the flat index of the coarse centroids of the rotated rows, None without lists.
+
+        A fast scan has both about its origin: the middle of the lists is moved there, else the first codebook.
+        """
+        origin, codebooks = self._origin(metric) if fast else None, self.codebooks_
+        if self.coarse_centroids_ is None:
+            if origin is not None:
+                codebooks = codebooks.copy()
+                codebooks[:, 0] -= origin.reshape(len(codebooks), 1, -1)
+            return codebooks, None
+        centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
         lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
         lists.add(np.ascontiguousarray(centroids, np.float32))
-        return lists
+        return codebooks, lists
 
     def _take(self, rotation: np.ndarray | None, inner: faiss.Index) -> None:
         """The fitted values that every trained FAISS index of codes has, but for the codebooks."""
@@ -235,14 +282,27 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self.coarse_centroids_ = inner.quantizer.reconstruct_n(0, inner.nlist) @ self.rotation_.T
             self.n_lists = inner.nlist
         self.n_features_in_, self.history_, self.n_iter_ = len(self.rotation_), [], 0
+        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and inner.metric_type == faiss.METRIC_L2:
+            self.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, SCANNED)
+            self.norm_bits, self.norm_scale_ = 8, int(inner.norm_scale)
+
+    def _scanned(self, metric: str) -> ScannedIndex:
+        """The FAISS index of the rotated rows that scans 4-bit codes fast."""
+        index = cast(ScannedIndex, self._inner(metric, fast=True))
+        if self.norm_tables_ is not None:
+            fill_tables(index.aq, self.norm_tables_)
+            index.norm_scale = self.norm_scale_
+        return index
 
     @abstractmethod
-    def _inner(self, metric: str = "l2") -> faiss.Index:
-        """The FAISS index of the rotated rows."""
+    def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
+        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes."""
 
-    def _search_type(self, metric: str) -> int:
+    def _search_type(self, metric: str, fast: bool) -> int:
         """How FAISS compares: by tables alone where no norm is needed."""
         by_tables = metric == "ip" and not self.norm_bits
+        if fast and not by_tables:
+            return faiss.AdditiveQuantizer.ST_norm_rq2x4
         return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else NORMS[self.norm_bits])
 
 

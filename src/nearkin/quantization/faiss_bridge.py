@@ -48,10 +48,12 @@ def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
     return np.hstack([lists.astype(np.uint8), faiss.pack_bitstrings(codes.astype(np.int32), bits)])
 
 
-def linear_transform(rotation: np.ndarray) -> faiss.LinearTransform:
-    """x -> x R for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x."""
-    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], False)
+def linear_transform(rotation: np.ndarray, origin: np.ndarray | None = None) -> faiss.LinearTransform:
+    """x -> x R - origin (d',) for FAISS, R (d, d') with orthonormal rows; FAISS stores A = R^T and computes A x + b."""
+    transform = faiss.LinearTransform(rotation.shape[0], rotation.shape[1], origin is not None)
     faiss.copy_array_to_vector(np.ascontiguousarray(rotation.T, np.float32).ravel(), transform.A)
+    if origin is not None:
+        faiss.copy_array_to_vector(np.ascontiguousarray(-origin, np.float32), transform.b)
     transform.is_trained = True
     transform.is_orthonormal = True  # FAISS may then reconstruct through the transpose
     return transform
@@ -91,9 +93,12 @@ def empty_index(
     return behind_rotation(rotation, index)
 
 
-def behind_rotation(rotation: np.ndarray, index: faiss.Index) -> faiss.Index:
-    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), `index` holds; it is given away."""
-    transform = linear_transform(rotation)
+def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray | None = None) -> faiss.Index:
+    """The index of rows X (n, d) whose rotated rows X R, R (d, d'), less `origin` (d',), `index` holds.
+
+    `index` is given away.
+    """
+    transform = linear_transform(rotation, origin)
     chain = faiss.IndexPreTransform(transform, index)
     chain.own_fields = True
     for part in (transform, index):  # the chain deletes them

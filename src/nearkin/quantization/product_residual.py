@@ -11,10 +11,13 @@ from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization import additive
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, Learned, inverted
-from nearkin.quantization.additive_learning import learn
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.additive_learning import Learned, learn
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 from nearkin.quantization.product import ProductQuantizer
+
+_PLAIN = faiss.IndexProductResidualQuantizer, faiss.IndexIVFProductResidualQuantizer
+_FAST = faiss.IndexProductResidualQuantizerFastScan, faiss.IndexIVFProductResidualQuantizerFastScan
 
 
 @dataclass(eq=False, repr=False)
@@ -52,7 +55,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
-    max_iter: int = 8
+    max_iter: int = 14
     smoothing: float = 0.75
     ranking: bool = True
     max_points_per_centroid: int = 256
@@ -75,7 +78,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         `beam_size` and the least and largest norm are those of the index.
         """
         R, inner = front_rotation(index)
-        if not isinstance(inner, faiss.IndexProductResidualQuantizer | faiss.IndexIVFProductResidualQuantizer):
+        if not isinstance(inner, (*_PLAIN, *_FAST)):
             raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an IndexProductResidualQuantizer")
         parts = [faiss.downcast_AdditiveQuantizer(inner.prq.subquantizer(m)) for m in range(inner.prq.nsplits)]
         M, bits = parts[0].M, int(faiss.vector_to_array(parts[0].nbits)[0])
@@ -86,14 +89,12 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         made._take(R, inner)
         return made
 
-    def _inner(self, metric: str = "l2") -> faiss.Index:
+    def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
         splits, M, K, width = self.codebooks_.shape
-        shape, lists = (splits, M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric)), self._lists(metric)
-        if lists is None:
-            index = faiss.IndexProductResidualQuantizer(splits * width, *shape)  # pyright: ignore[reportCallIssue]
-        else:
-            index = inverted(faiss.IndexIVFProductResidualQuantizer, lists, *shape)
-        self._fill(index.prq, self.codebooks_, self.beam_size)
+        shape = splits, M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
+        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric, fast)
+        index = flat(splits * width, *shape) if lists is None else inverted(inverse, lists, *shape)
+        self._fill(index.prq, codebooks, self.beam_size)
         index.prq.norm_min, index.prq.norm_max = map(float, self.norms_)
         index.is_trained = True
         return index

@@ -1,0 +1,99 @@
+"""Codes put into FAISS's blocks of 4-bit codes, where FAISS itself would only take rows.
+
+FAISS adds rows to a fast scan by codes of its own choice. Codes that were chosen elsewhere go in here, byte for byte as
+FAISS would have packed them.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import faiss
+import numpy as np
+
+BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
+"""An index of 4-bit codes in blocks, inverted or not."""
+
+_CHUNK = 65_536  # rows put in place at a time
+
+
+class _Layout(NamedTuple):
+    """Where a block keeps number m of its row r: in byte `byte[r, m]`, `shift[r, m]` bits up."""
+
+    byte: np.ndarray
+    shift: np.ndarray
+    size: int
+
+
+def add_codes(index: BlockIndex, codes: np.ndarray) -> None:
+    """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list.
+
+    `index.ntotal` counts them from the start, so that what broke off can be removed again.
+    """
+    before, layout = index.ntotal, _layout(index.M, index.bbs)
+    index.ntotal = before + len(codes)
+    width = index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0
+    if isinstance(index, faiss.IndexFastScan):
+        _resize(index, before)
+    for first in range(0, len(codes), _CHUNK):
+        some = codes[first : first + _CHUNK]
+        numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
+        if isinstance(index, faiss.IndexIVFFastScan):
+            lists = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, :width]), 1, 8 * width)[:, 0]
+            _add_to_lists(index, lists, numbers, before + first)
+        else:
+            _put(_blocks(index), numbers, before + first, layout)
+
+
+def _resize(index: faiss.IndexFastScan, before: int) -> None:
+    """Make room for `index.ntotal` rows, `before` of which are there."""
+    size = _layout(index.M, index.bbs).size
+    old, new = (-(-rows // index.bbs) * size for rows in (before, index.ntotal))
+    index.codes.resize(new)
+    index.ntotal2 = new // size * index.bbs
+    _blocks(index)[old:] = 0
+
+
+def _blocks(index: faiss.IndexFastScan) -> np.ndarray:
+    return faiss.rev_swig_ptr(index.codes.get(), index.codes.size())
+
+
+def _add_to_lists(index: faiss.IndexIVFFastScan, lists: np.ndarray, numbers: np.ndarray, first: int) -> None:
+    """Add codes' numbers (n, M) to the lists (n,) that they name, as rows `first`, `first` + 1, ..."""
+    layout, order = _layout(index.M, index.bbs), np.argsort(lists, kind="stable")
+    changes = np.flatnonzero(np.diff(lists[order])) + 1
+    for rows in np.split(order, changes) if len(order) else []:
+        number = int(lists[rows[0]])
+        size = index.invlists.list_size(number)
+        total = size + len(rows)
+        index.invlists.resize(number, total)  # new blocks are zeros
+        faiss.rev_swig_ptr(index.invlists.get_ids(number), total)[size:] = first + rows
+        blocks = faiss.rev_swig_ptr(index.invlists.get_codes(number), -(-total // index.bbs) * layout.size)
+        _put(blocks, numbers[rows], size, layout)
+
+
+def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -> None:
+    """Write numbers (n, M) below 16 into the places of rows `first`, `first` + 1, ..., which hold zeros."""
+    at, shift = _where(np.arange(first, first + len(numbers)), layout)
+    for bits in (0, 4):  # no byte twice in either
+        here = shift == bits
+        blocks[at[here]] |= numbers[here] << bits
+
+
+def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Byte and shift (n, M) of the numbers of rows (n,)."""
+    block, place = np.divmod(rows, len(layout.byte))
+    return block[:, None] * layout.size + layout.byte[place], layout.shift[place]
+
+
+@lru_cache(maxsize=64)
+def _layout(M: int, rows: int) -> _Layout:
+    """Of blocks of so many rows with M numbers each, found by packing one number at a time."""
+    packer = faiss.IndexPQFastScan(M, M, 4, faiss.METRIC_L2, rows).get_CodePacker()
+    byte, shift = np.empty((rows, M), np.int64), np.empty((rows, M), np.uint8)
+    for r, m in np.ndindex(rows, M):
+        block, code = np.zeros(packer.block_size, np.uint8), np.zeros(packer.code_size, np.uint8)
+        code[m // 2] = 15 << 4 * (m % 2)
+        packer.pack_1(code, r, block[None])
+        byte[r, m] = block.argmax()
+        shift[r, m] = 4 if block.max() > 15 else 0
+    return _Layout(byte, shift, int(packer.block_size))

@@ -1,0 +1,81 @@
+"""The nearest rows by their codes: by FAISS's search, or, where FAISS would decode every row for every query, by one
+decoding of the rows for all queries together."""
+
+import faiss
+import numpy as np
+
+from nearkin._faiss import innermost
+
+_BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
+_VISITS = 2  # of a list by several queries, from which its decoding once pays
+
+Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+
+
+def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
+    """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first.
+
+    What an inverted file does not find has position -1 and an infinite score.
+    """
+    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
+    if isinstance(index, faiss.IndexPreTransform):
+        asked = index.chain.at(0).apply(asked)
+    with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
+        decoded = _decoded(inner, asked, k)
+        own = np.einsum("qd,qd->q", asked, asked)[:, None]
+    scores, positions = inner.search(asked, k) if decoded is None else decoded
+    scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
+    by_distance = index.metric_type == faiss.METRIC_L2
+    if scanned and by_distance:  # FAISS leaves out what is the same for all rows
+        scores = np.maximum(scores + own, 0)
+    scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
+    return scores, positions
+
+
+def _decoded(inner: faiss.Index, Q: np.ndarray, k: int) -> Found | None:
+    """What `nearest` gives for queries (q, d'), of rows decoded once.
+
+    None where that would not pay, or where FAISS has tables: for codes other than sums of centroids without a norm,
+    and for inner products.
+    """
+    if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
+        return None
+    if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
+        return None
+    return _in_lists(inner, Q, k) if isinstance(inner, faiss.IndexIVFAdditiveQuantizer) else _flat(inner, Q, k)
+
+
+def _flat(inner: faiss.IndexAdditiveQuantizer, Q: np.ndarray, k: int) -> Found:
+    """Of all rows, block by block."""
+    best, rows = faiss.ResultHeap(len(Q), k), max(1, _BLOCK // inner.d)
+    middle = inner.aq.decode(np.zeros((1, inner.code_size), np.uint8))  # products round less among the rows
+    asked = Q - middle
+    for first in range(0, inner.ntotal, rows):
+        block = inner.reconstruct_n(first, min(rows, inner.ntotal - first)) - middle
+        distances, numbers = faiss.knn(asked, block, min(k, len(block)))
+        best.add_result(distances, numbers + first)
+    best.finalize()
+    return best.D, best.I
+
+
+def _in_lists(inner: faiss.IndexIVFAdditiveQuantizer, Q: np.ndarray, k: int) -> Found | None:
+    """Of the lists that the queries (q, d') visit; None where most lists are visited by one query alone."""
+    visited = inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
+    order = np.argsort(visited, axis=None, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
+    if visited.size < _VISITS * len(groups) or not inner.by_residual:
+        return None
+    best = faiss.ResultHeap(len(Q), k)
+    for group in groups:
+        number = int(visited.flat[group[0]])
+        size = 0 if number < 0 else inner.invlists.list_size(number)
+        if not size:
+            continue
+        some = group // visited.shape[1]
+        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
+        asked = Q[some] - inner.quantizer.reconstruct(number)
+        distances, numbers = faiss.knn(asked, inner.aq.decode(codes), min(k, size))
+        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+        best.add_result_subset(some, distances, ids[numbers])
+    best.finalize()
+    return best.D, best.I

@@ -1,0 +1,25 @@
+"""Codes put into blocks lie there as FAISS itself would have put them."""
+
+import faiss
+import numpy as np
+import pytest
+
+from nearkin._faiss_blocks import add_codes
+
+X = np.random.default_rng(0).normal(size=(700, 28)).astype(np.float32)
+
+
+@pytest.mark.parametrize("M", [1, 7, 14])
+@pytest.mark.parametrize("n_lists", [0, 5])
+def test_blocks_are_those_of_faiss(M, n_lists, monkeypatch):
+    monkeypatch.setattr("nearkin._faiss_blocks._CHUNK", 100)
+    coarse = faiss.IndexFlatL2(28)
+    peer = faiss.IndexIVFPQFastScan(coarse, 28, n_lists, M, 4) if n_lists else faiss.IndexPQFastScan(28, M, 4)
+    peer.train(X)
+    copy = faiss.clone_index(peer)
+    ours = faiss.downcast_index(copy)
+    codes = peer.sa_encode(X) if n_lists else peer.pq.compute_codes(X)
+    for first, last in ((0, 45), (45, 45), (45, 700)):
+        peer.add(X[first:last])
+        add_codes(ours, codes[first:last])
+    np.testing.assert_array_equal(faiss.serialize_index(ours), faiss.serialize_index(peer))
