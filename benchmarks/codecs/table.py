@@ -5,6 +5,7 @@ from typing import Any
 
 from scipy.stats import ttest_rel
 
+from benchmarks.codecs import training
 from benchmarks.codecs.problems import SETS
 from benchmarks.table import Results, Table, number
 
@@ -37,6 +38,7 @@ def tables(results: Results) -> Iterable[Table]:
         return
     yield _best(found)
     yield _every(found)
+    yield from training.tables(results)
     pairs = results.read("codecs_pairs")
     if pairs:
         yield _pairs(pairs)

@@ -54,7 +54,7 @@ CODECS = {
     "FAISS SQ4": Codec("int4", "SQ4"),
     "FAISS SQ8": Codec("int8", "SQ8"),
     "usearch b1": Codec("sign"),
-    "usearch i8": Codec("int8"),
+    "usearch i8": Codec("int8-all"),
     "Lance IVF_PQ": Codec("pq"),
     "Lance IVF_RQ": Codec("rabitq"),
     "pgvector bit": Codec("sign"),

@@ -17,3 +17,31 @@ def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator, bits: 
     np.testing.assert_array_equal(packed(quantizer, numbers), quantizer.compute_codes(X))
     np.testing.assert_allclose(quantizer.decode(packed(quantizer, numbers)), decode(numbers, codebooks), atol=1e-5)
     np.testing.assert_array_equal(numbers, encode(X, codebooks, 4))
+
+
+def test_rows_coded_in_parts_and_by_buckets_get_the_codes_of_a_whole_search(rng: np.random.Generator) -> None:
+    """FAISS's search of all rows at once, which keeps the best of all sums, is the slow twin."""
+    X = rng.standard_normal((1100, 12)).astype(np.float32)
+    codebooks = rng.standard_normal((4, 64, 12)).astype(np.float32)
+    for beam, same in ((2, 1.0), (16, 0.9)):  # buckets lose one of the 16 best now and then
+        whole = faiss.ResidualQuantizer(12, 4, 6)
+        fill(whole, codebooks, beam)
+        whole.approx_topk_mode = faiss.EXACT_TOPK
+        exact = faiss.unpack_bitstrings(whole.compute_codes(X), 4, 6)
+        found = encode(X, codebooks, beam)
+        assert (found == exact).all(axis=1).mean() >= same
+        errors = [np.square(X - decode(codes, codebooks)).sum() for codes in (found, exact)]
+        assert errors[0] < 1.002 * errors[1]
+
+
+@pytest.mark.parametrize("beam", [8, 24, 25])
+def test_buckets_never_leave_a_code_unwritten(rng: np.random.Generator, beam: int) -> None:
+    """Whatever the beam, no sum of two centroids is far better than the one that is found."""
+    X, codebooks = (rng.standard_normal(shape).astype(np.float32) for shape in ((300, 5), (2, 64, 5)))
+    codebooks[1] *= 0.3
+    codes = encode(X, codebooks, beam)
+    every = (codebooks[0][:, None] + codebooks[1]).reshape(-1, 5)
+    best = np.square(X[:, None] - every).sum(axis=2).min(axis=1)
+    assert codes.min() >= 0
+    assert codes.max() < 64
+    assert np.square(X - decode(codes, codebooks)).sum() < 1.05 * best.sum()

@@ -56,3 +56,13 @@ def test_older_sums_count_as_often_as_they_are_weighed(rng: np.random.Generator)
     np.testing.assert_array_equal(twice.cells.counts, copied.cells.counts)
     np.testing.assert_array_equal(twice.pairs, copied.pairs)
     assert twice.n == 60
+
+
+def test_a_refit_of_some_columns_is_that_of_all_in_these_columns(rng: np.random.Generator) -> None:
+    """The rounds refit the leading axes only; the refit of all axes is the slow twin."""
+    X, codes = rng.standard_normal((300, 6)).astype(np.float32), rng.integers(0, 8, (300, 3))
+    C, columns = rng.standard_normal((3, 8, 6)).astype(np.float32), np.array([0, 1, 2, 5])
+    error = np.square(X - decode(codes, C)).mean(axis=0, dtype=np.float64)
+    sums = CodeSums.of(X, codes, 8)
+    found = sums.only(columns).refit(np.ascontiguousarray(C[:, :, columns]), error[columns], 0.25, 2)
+    np.testing.assert_allclose(found, sums.refit(C, error, 0.25, 2)[:, :, columns], rtol=1e-4, atol=1e-5)

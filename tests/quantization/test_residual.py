@@ -296,3 +296,12 @@ def test_a_beam_wider_than_there_are_codes(n_codebooks: int, n_centroids: int, b
     best = ((X[:, None] - every) ** 2).sum(-1).min(axis=1)
     found = ((X - model.decode(model.encode(X))) ** 2).sum(-1)
     np.testing.assert_allclose(found, best, rtol=1e-4, atol=1e-6)
+
+
+def test_a_part_of_constant_columns_gets_the_column_of_errors_too() -> None:
+    """Parts without spread got none, and their codebooks could not be stacked beside the others'."""
+    X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32)
+    X[:, 8:] = 0
+    model = ProductResidualQuantizer(4, 2, 16, rotation=None, random_state=0).fit(X)
+    assert model.codebooks_.shape == (4, 2, 16, 5)
+    np.testing.assert_allclose(model.decode(model.encode(X))[:, 8:], 0, atol=1e-6)

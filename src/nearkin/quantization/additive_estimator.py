@@ -23,13 +23,12 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
-from nearkin.quantization.additive_learning import Sums
-from nearkin.quantization.additive_part import LOOK_BEAM, SHARE, lengths
+from nearkin.quantization.additive_learning import Learned, Sums
+from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables, learn_tables, learned_scale
 
-Learned = tuple[np.ndarray, np.ndarray, np.ndarray]  # rotation (d, d'), codebooks, metric (splits, w, w)
 LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
 _JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
@@ -106,11 +105,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             (callback or ignore)(len(self.history_), entry)
 
         with serial_products(X.shape[0] * X.shape[1] ** 2):
-            rotation, codebooks, self.metric_ = self._learn(rows - mean, draw_seed(generator), record)
+            learned = self._learn(rows - mean, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
-        splits, _, _, width = codebooks.shape
-        self.share_ = SHARE if splits * width > rotation.shape[1] else 0.0
-        self.rotation_ = _widened(rotation, splits) if self.share_ else rotation
+        rotation, codebooks, self.metric_, self.share_ = learned
+        self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)

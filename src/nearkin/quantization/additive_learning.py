@@ -7,31 +7,34 @@ coding and refitting alternate, as in k-means. Babenko & Lempitsky 2014 (additiv
 A codebook of full width has more numbers than the rows can tell: 8 x 256 centroids of 128 columns are fitted to 16,000
 rows. Least squares then codes those rows, and not others. Three things are done about it. In each round a part of the
 rows is replaced by rows drawn between near ones (`Neighbourhoods`), so that no centroid learns a row by heart, and the
-sums of the rounds before count on, fading. Learning begins along the principal axes that the bits can reach. The refits
-between rounds shrink centroids towards zero, along each axis as the noise of a mean of so few rows demands (empirical
-Bayes; Efron & Morris 1973), a quarter as far: the formula knows nothing of codes, which are chosen to suit the
-centroids. The last refit does not shrink: a shrunk sum is too short, the more so the longer the row is, and where rows
-differ in length long ones then crowd among the neighbours of short ones.
+sums of the rounds before count on, fading. The rounds learn along the principal axes that the bits can reach, the last
+refit along all. The refits between rounds shrink centroids towards zero, along each axis as the noise of a mean of so
+few rows demands (empirical Bayes; Efron & Morris 1973), a quarter as far: the formula knows nothing of codes, which are
+chosen to suit the centroids. The last refit does not shrink: a shrunk sum is too short, the more so the longer the row
+is, and where rows differ in length long ones then crowd among the neighbours of short ones.
 
 Where centroids are nearly as many as rows the rounds may lead away: the start, refitted once, is kept if it codes rows
 better by more than a tenth.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.quantization.additive_part import TRAIN_BEAM, Part
+from nearkin.quantization.error_share import best_share
 from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
 _MEMORY = 0.7  # of a round's sums in the next
+HALF = int(__import__("os").environ.get("HALF", 0))
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
-_JUDGED = 4_096  # rows by which that is seen
+_JUDGED, _QUERIES = 4_096, 500  # rows by which that and the share of the errors are judged
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,19 @@ class Sums:
     ranking: bool
 
 
-def learn(
-    X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: int, callback: Callback
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rotation (d, d'), codebooks (n_splits, M, K, w) and the matrices (n_splits, w, w) of each part that lead to the
-    space in which codes are chosen, of centred rows X (n, d) float32.
+class Learned(NamedTuple):
+    """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
+    w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
+    distances, 0 where there is none."""
+
+    rotation: np.ndarray
+    codebooks: np.ndarray
+    metric: np.ndarray
+    share: float
+
+
+def learn(X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: int, callback: Callback) -> Learned:
+    """What is learned of centred rows X (n, d) float32.
 
     With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` hears the
     distortion of each round before its refit.
@@ -65,27 +76,57 @@ def learn(
     parts = _parts(X, near, rotation, wanted, seed)
     ends: list[tuple[np.ndarray, list[Part]]] = []
     for index in range(wanted.rounds):
-        first, last = index == 0, index == wanted.rounds - 1
-        rows = X if first else _drawn(X, near, wanted.smoothing, generator)
-        decoded, error = [], 0.0
-        for part, Z in zip(parts, _split(rows @ rotation, wanted.n_splits), strict=True):
-            if index == 1 and wanted.ranking:
-                part.add_column(Z, TRAIN_BEAM)
-            targets, codes = part.code(Z, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
-            error += float(np.square(Z - part.decoded(codes), dtype=np.float64).sum()) / len(X)
-            part.refit(targets, codes, _MEMORY if index > 1 else 0.0, shrinks=not (first or last))
-            decoded.append(part.decoded(codes))
+        rows = X if index == 0 else _drawn(X, near, wanted.smoothing, generator)
+        error, decoded = _round(parts, rows @ rotation, wanted, index)
         callback(index + 1, {"objective": error, "distortion": error, "total": wanted.rounds})
-        if first or last:
-            ends.append((rotation, [replace(part) for part in parts]))
+        last = index == wanted.rounds - 1
+        if index == 0 or last:
+            ends.append((rotation, [part.whole() for part in parts]))
         if turns and not last:
-            rotation = nearest_orthogonal((rows.T @ np.hstack(decoded)).astype(np.float64)).astype(np.float32)
+            rotation = nearest_orthogonal((rows.T @ decoded).astype(np.float64)).astype(np.float32)
+    rotation, parts = ends[-1] if ends else (rotation, parts)
     if len(ends) == 2:
         judged = _drawn(X, near, wanted.smoothing, generator)[:_JUDGED]
-        errors = [_error(judged @ R, end, wanted) for R, end in ends]
+        errors = [_error(judged @ R, end) for R, end in ends]
         rotation, parts = ends[0 if errors[1] > _CLEARLY * errors[0] else 1]
-    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
-    return rotation, codebooks, metrics
+    share = 0.0
+    if near is not None and any(part.column for part in parts):
+        share = _share(near, rotation, parts, wanted.beam_size, generator)
+    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled(share) for part in parts), strict=True))
+    return Learned(rotation, codebooks, metrics, share)
+
+
+def _round(parts: list[Part], Z: np.ndarray, wanted: Sums, index: int) -> tuple[float, np.ndarray]:
+    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and what codes stand for after
+    (n, d').
+
+    In the last round the parts only take up the sums.
+    """
+    decoded, error, last = [], 0.0, index == wanted.rounds - 1
+    for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
+        if index == 1 and wanted.ranking:
+            part.add_column(own, TRAIN_BEAM)
+        targets, codes = part.code(own, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
+        error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
+        part.gather(targets, codes, _MEMORY if index > 1 else 0.0)
+        if not last:
+            part.refit(targets, codes, shrinks=index > 0)
+        decoded.append(part.decoded(codes))
+    return error, np.hstack(decoded)
+
+
+def _share(
+    near: Neighbourhoods, rotation: np.ndarray, parts: list[Part], beam: int, generator: np.random.Generator
+) -> float:
+    """The share of |e|^2 that serves some of the rows best, as queries among rows drawn between near ones."""
+    queries = near.X[generator.permutation(len(near.X))[:_QUERIES]] @ rotation
+    rows = near.drawn(generator)[generator.permutation(len(near.X))[:_JUDGED]] @ rotation
+    decoded, errors = [], np.zeros(len(rows), np.float32)
+    for part, own in zip(parts, _split(rows, len(parts)), strict=True):
+        codes = part.code(own, beam, True)[1]
+        decoded.append(part.decoded(codes))
+        errors += part.squared_errors(codes)
+    return best_share(rows, queries, np.hstack(decoded), errors)
 
 
 def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator) -> Neighbourhoods | None:
@@ -115,11 +156,11 @@ def _drawn(X: np.ndarray, near: Neighbourhoods | None, smoothing: float, generat
     return np.where(taken, fresh, X)
 
 
-def _error(Z: np.ndarray, parts: list[Part], wanted: Sums) -> float:
-    """The mean squared error of rotated rows Z (n, d') by the codes that they will get."""
+def _error(Z: np.ndarray, parts: list[Part]) -> float:
+    """The mean squared error of rotated rows Z (n, d') by codes of a narrow beam."""
     error = 0.0
-    for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
-        codes = part.code(own, wanted.beam_size, True)[1]
+    for part, own in zip(parts, _split(Z, len(parts)), strict=True):
+        codes = part.code(own, TRAIN_BEAM, True)[1]
         error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
     return error
 

@@ -11,20 +11,21 @@ Two things follow for codes that are to keep the order of near rows.
   the others, so it costs no bytes of its own, and as it depends on the code, a row is coded twice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from nearkin.quantization import additive
 from nearkin.quantization.code_sums import CodeSums
+from nearkin.quantization.error_share import SHARE
 from nearkin.quantization.principal import principal_axes, reached
 
 TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
 LOOK_BEAM = 2  # by which a row is coded for the first time, to see its error
-SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
-_REACH = 4.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
+_REACH = 3.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
+_SWEEPS = 2  # of a refit in the rounds, which begins where the one before ended
 _POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square)
 _FLOOR = 1e-3  # of the mean variance
 _COLUMN = 0.2  # weight of the error's column, for what it does to distances
@@ -32,8 +33,11 @@ _COLUMN = 0.2  # weight of the error's column, for what it does to distances
 
 @dataclass
 class Part:
-    """`turn` (w, w) is what rows are multiplied by before codes are chosen; with `column`, the weight of the error's
-    column, `codebooks` (M, K, w + 1) have that column, less `middle`; without it, 0, they are (M, K, w)."""
+    """`turn` (w, w) is what rows are multiplied by before codes are chosen, the axes that the bits reach first.
+
+    `codebooks` (M, K, r) are along the first r of them, those of `whole` along all; with `column`, the weight of the
+    error's column, they have that column, less `middle`, after the others.
+    """
 
     turn: np.ndarray
     codebooks: np.ndarray
@@ -44,7 +48,7 @@ class Part:
 
     @classmethod
     def start(cls, Z: np.ndarray, between: np.ndarray | None, n_codebooks: int, n_centroids: int, seed: int) -> Self:
-        """FAISS's start for centred rows Z (n, w) whose near ones differ by `between` (w, w); None: no weights."""
+        """The start for centred rows Z (n, w) whose near ones differ by `between` (w, w); None: no weights."""
         axes, _ = principal_axes(Z)
         weights, spread = np.ones(len(axes), np.float32), 0.0
         if between is not None:
@@ -52,15 +56,17 @@ class Part:
             spread = float(own.mean())
             if spread > 0:
                 weights = (np.maximum(own / spread, _FLOOR) ** _POWER).astype(np.float32)
-        turn = np.ascontiguousarray(axes * weights)
-        X = Z @ turn
-        variances = np.square(X).mean(axis=0, dtype=np.float64)
+        turn = axes * weights
+        variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
         order = np.argsort(-variances, kind="stable")
         bits = n_codebooks * (n_centroids.bit_length() - 1)
-        columns = np.sort(order[: reached(variances[order], bits, _REACH)])
-        codebooks = np.zeros((n_codebooks, n_centroids, X.shape[1]), np.float32)
-        codebooks[:, :, columns] = additive.start(X[:, columns], n_codebooks, n_centroids, seed)
-        return cls(turn, codebooks, spread)
+        turn, width = np.ascontiguousarray(turn[:, order]), reached(variances[order], bits, _REACH)
+        return cls(turn, additive.start(Z @ turn[:, :width], n_codebooks, n_centroids, seed), spread)
+
+    @property
+    def reach(self) -> int:
+        """r, how many axes the codebooks have."""
+        return self.codebooks.shape[2] - bool(self.column)
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
         """What codebooks are fitted to, rows (n, w) or with the error's column (n, w + 1), and codes (n, M).
@@ -68,53 +74,93 @@ class Part:
         Without `twice` the codes are chosen without that column.
         """
         X = Z @ self.turn
-        plain = np.ascontiguousarray(self.codebooks[:, :, : X.shape[1]])
-        codes = additive.encode(X, plain, min(beam, LOOK_BEAM) if self.column and twice else beam)
+        plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
+        codes = additive.encode(X[:, : self.reach], plain, min(beam, LOOK_BEAM) if self.column and twice else beam)
         if not self.column:
             return X, codes
-        error = self._lengths(X - additive.decode(codes, plain))
+        error = self._errors(X, codes)
         X = np.hstack([X, (self.column * np.sqrt(SHARE) * error - self.middle)[:, None].astype(np.float32)])
-        return X, additive.encode(X, self.codebooks, beam) if twice else codes
+        return X, additive.encode(self._seen(X), self.codebooks, beam) if twice else codes
 
     def add_column(self, Z: np.ndarray, beam: int) -> None:
         """Have the error's column, zero so far, by what the codes of rows Z (n, w) leave."""
         X, codes = self.code(Z, beam, False)
-        X, width = X[:, : len(self.turn)], len(self.turn)
-        error = self._lengths(X - additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, :width])))
+        error = self._errors(X[:, : len(self.turn)], codes)
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
-        if self.spread > 0 and size > 0:
-            self.column = _COLUMN * np.sqrt(SHARE / self.spread) * size
-            self.middle = float(self.column * np.sqrt(SHARE) * error.mean(dtype=np.float64))
-            self.codebooks = np.pad(self.codebooks[:, :, :width], ((0, 0), (0, 0), (0, 1)))
+        shorter = (
+            size / np.sqrt(self.spread) if size and self.spread else 1.0
+        )  # of rows that are all coded exactly, any
+        self.column = float(_COLUMN * np.sqrt(SHARE) * shorter)
+        self.middle = float(self.column * np.sqrt(SHARE) * error.mean(dtype=np.float64))
+        self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
 
-    def refit(self, X: np.ndarray, codes: np.ndarray, memory: float, *, shrinks: bool) -> None:
-        """Refit the codebooks to rows and codes as `code` gives them; sums of rounds before count `memory` times."""
+    def gather(self, X: np.ndarray, codes: np.ndarray, memory: float) -> None:
+        """Take up the sums of rows and codes as `code` gives them; those of rounds before count `memory` times."""
         sums = CodeSums.of(X, codes, self.codebooks.shape[1])
         if memory and self.sums is not None and self.sums.cells.sums.shape == sums.cells.sums.shape:
             sums = sums.after(self.sums, memory)
         self.sums = sums
-        error = np.square(X - additive.decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
-        self.codebooks = sums.refit(self.codebooks, error, _SHRINK if shrinks else 0)
+
+    def refit(self, X: np.ndarray, codes: np.ndarray, *, shrinks: bool) -> None:
+        """Refit the codebooks to the sums, as a round does: quickly, along the axes that they have."""
+        if self.sums is not None:
+            error = np.square(self._seen(X) - additive.decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
+            sums, shrink = self.sums.only(self._columns()), _SHRINK if shrinks else 0.0
+            self.codebooks = sums.refit(self.codebooks, error, shrink, _SWEEPS)
+
+    def whole(self) -> Self:
+        """The part with codebooks along all axes, refitted to the sums without shrinking."""
+        M, K, _ = self.codebooks.shape
+        width = len(self.turn) + bool(self.column)
+        wide = np.zeros((M, K, width), np.float32)
+        wide[:, :, self._columns()] = self.codebooks
+        if self.sums is not None:
+            wide = self.sums.refit(wide, np.zeros(width), 0)
+        return replace(self, codebooks=wide)
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
         """Rows (n, w) that codes stand for."""
-        width = len(self.turn)
-        return additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, :width])) @ np.linalg.inv(self.turn)
+        return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
 
-    def settled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes."""
-        metric = self.turn
-        if self.column:
-            metric = np.pad(metric, ((0, 1), (0, 1)))
-            metric[-1, -1] = self.column
-        codebooks = (self.codebooks.astype(np.float64) @ np.linalg.inv(metric.astype(np.float64))).astype(np.float32)
-        if self.column:
-            codebooks[0, :, -1] += self.middle / self.column
-        return codebooks, metric
+    def _columns(self) -> np.ndarray:
+        """Numbers of the columns of rows, as `code` gives them, that the codebooks have."""
+        return np.append(np.arange(self.reach), [len(self.turn)] * bool(self.column)).astype(int)
 
-    def _lengths(self, E: np.ndarray) -> np.ndarray:
-        """Lengths (n,) of errors E (n, w), which are weighted."""
+    def _seen(self, X: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(X[:, self._columns()]) if self.reach < len(self.turn) else X
+
+    def _summed(self, codes: np.ndarray) -> np.ndarray:
+        """Sums of centroids (n, r) along the axes that the codebooks have."""
+        return additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
+
+    def _errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Lengths (n,) of the errors of turned rows X (n, w), as they were before they were weighted."""
+        E = X.copy()
+        E[:, : self.reach] -= self._summed(codes)
         return lengths(E, self.turn)
+
+    def squared_errors(self, codes: np.ndarray) -> np.ndarray:
+        """What codes say of the squared error (n,) of their rows; zeros without the error's column."""
+        if not self.column:
+            return np.zeros(len(codes), np.float32)
+        told = additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, -1:]))[:, 0]
+        return np.square((told + self.middle) / self.column) / SHARE
+
+    def settled(self, share: float) -> tuple[np.ndarray, np.ndarray]:
+        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes.
+
+        The error's column adds `share` of |e|^2 to distances.
+        """
+        metric, plain = self.turn, self.codebooks[:, :, : self.reach].astype(np.float64)
+        codebooks = (plain @ np.linalg.inv(metric.astype(np.float64))[: self.reach]).astype(np.float32)
+        if self.column:
+            weight = self.column * np.sqrt(SHARE / share)
+            metric = np.pad(metric, ((0, 1), (0, 1)))
+            metric[-1, -1] = weight
+            told = self.codebooks[:, :, -1:] / np.float32(weight)
+            told[0] += np.float32(self.middle / weight)
+            codebooks = np.concatenate([codebooks, told], axis=2)
+        return codebooks, metric
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What refitting additive codebooks needs to know of rows and codes: sums, which fade as new rows come."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -36,8 +36,13 @@ class CodeSums:
         pairs += self.pairs
         return type(self)(cells, pairs, weight * older.n + self.n)
 
-    def refit(self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0) -> np.ndarray:
-        """Codebooks (M, K, w) for these codes: of a smaller ||X - sum_m C_m[codes_m]||^2, by Gauss-Seidel.
+    def only(self, columns: np.ndarray) -> Self:
+        """The sums of these columns of the rows."""
+        return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
+
+    def refit(self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = _SWEEPS) -> np.ndarray:
+        """Codebooks (M, K, w) for these codes: of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of
+        Gauss-Seidel over the codebooks.
 
         The normal equations are B^T B C = B^T X: both sides are sums over rows. One codebook's part of B^T B is
         diagonal, so a codebook is solved exactly given the others. A centroid that n_k rows chose is then
@@ -47,20 +52,20 @@ class CodeSums:
         With 0 the error cannot rise. A centroid that no row chose stays.
         """
         (M, K, _), n = codebooks.shape, self.n
-        counts, C = self.cells.counts[..., None], codebooks.astype(np.float64)
+        counts, flat = self.cells.counts[..., None], codebooks.reshape(M * K, -1).astype(np.float32)
         noise = error * n / max(n - M * K, n / 4)
-        for _ in range(_SWEEPS if M > 1 else 1):
-            flat = C.reshape(M * K, -1)
+        for _ in range(sweeps if M > 1 else 1):
             for m in range(M):
-                others = self.pairs[m * K : (m + 1) * K] @ flat.astype(np.float32) - counts[m] * C[m]
+                own = slice(m * K, (m + 1) * K)
+                others = self.pairs[own] @ flat - counts[m] * flat[own]
                 sums, chosen = self.cells.sums[m] - others, counts[m] > _FORGOTTEN
                 mean = sums / np.where(chosen, counts[m], 1)
                 weight = np.float64(0)
                 if shrink:
                     spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
                     weight = shrink * noise / np.maximum(np.maximum(spread, _LEAST * noise), np.finfo(float).tiny)
-                C[m] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), C[m])
-        return C.astype(np.float32)
+                flat[own] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), flat[own])
+        return flat.reshape(codebooks.shape)
 
 
 def _pairs(codes: np.ndarray, K: int) -> np.ndarray:

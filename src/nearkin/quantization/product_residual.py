@@ -11,8 +11,8 @@ from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization import additive
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, Learned, inverted
-from nearkin.quantization.additive_learning import learn
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.additive_learning import Learned, learn
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 from nearkin.quantization.product import ProductQuantizer
 
@@ -55,7 +55,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
-    max_iter: int = 8
+    max_iter: int = 14
     smoothing: float = 0.75
     ranking: bool = True
     max_points_per_centroid: int = 256

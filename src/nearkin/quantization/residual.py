@@ -11,8 +11,8 @@ from nearkin._faiss import METRIC_TYPES
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.additive import fill
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, Learned, inverted
-from nearkin.quantization.additive_learning import learn
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
+from nearkin.quantization.additive_learning import Learned, learn
 from nearkin.quantization.faiss_bridge import code_bits, front_rotation
 
 _PLAIN = faiss.IndexResidualQuantizer, faiss.IndexIVFResidualQuantizer
@@ -62,7 +62,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
-    max_iter: int = 12
+    max_iter: int = 20
     smoothing: float = 0.75
     ranking: bool = True
     max_points_per_centroid: int = 256
