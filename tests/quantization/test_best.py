@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.quantization.best import BestCode, _Candidate, _candidates, _Entry, _near, best
+from nearkin.quantization.best import BestCode, _Candidate, _candidates, _Entry, _near, _winner, best
 from nearkin.quantization.code_race import Clock, Race
 from nearkin.quantization.residual import ResidualQuantizer
 
@@ -53,8 +53,8 @@ def test_codes_are_judged_by_rows_that_they_learned_from_where_these_are_all(rng
     X = rng.normal(size=(500, 16)).astype(np.float32)
     own, others = ({r["name"]: r["recall"] for r in best(X, 4, n_rows=n, random_state=0).table} for n in (500, 10**6))
     assert all(own[name] > others[name] + 0.05 for name in own)
-    assert own["residual"] > own["product"] + 0.1
-    assert others["residual"] < others["product"] + 0.05
+    assert own["residual"] > own["product"] + 0.03
+    assert others["residual"] < others["product"] + 0.03
     with pytest.raises(ValueError, match="n_rows is 499"):
         best(X, 4, n_rows=499)
 
@@ -152,7 +152,7 @@ def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
     assert len(again) > 1
     assert again < few
     assert [record["rows"] for record in found.table] == [600] * len(again) + [300] * (len(few) - len(again))
-    ahead = [record["recall"] for record in found.table[: len(again)]]
+    ahead = [record["recall"] for record in found.table[1 : len(again)]]
     assert ahead == sorted(ahead, reverse=True)
     assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
 
@@ -175,6 +175,18 @@ def test_codes_that_gain_by_more_rows_are_looked_at_from_farther_behind(known, f
     ]
     entries.sort(key=lambda entry: -entry.recall)
     assert [entry.name for entry in _near(entries, known)] == again
+
+
+@pytest.mark.parametrize(
+    ("n", "known", "name"), [(16_000, 0.0, "residual"), (9_000, 0.0, "2 x 4"), (16_000, 1.0, "2 x 4")]
+)
+def test_of_codes_that_are_level_the_longest_gains_by_many_more_rows(n, known, name):
+    """SIFT in 8 bytes: 2 x 4 kept .653 and the residual code .646 after 8,192 rows, but .596 and .608 of other rows."""
+    kept = {("2 x 4", 4): 0.653, ("residual", 8): 0.646, ("4 x 2", 2): 0.63}
+    ran = [(_Candidate(*key, lambda: None), recall) for key, recall in kept.items()]
+    entries = [_Entry({"recall": recall, "rows": 8192}, candidate) for candidate, recall in ran]
+    entries.append(_Entry({"recall": 0.66, "rows": 4096}, _Candidate("1 x 16", 16, lambda: None)))
+    assert _winner(entries, n, known).name == name
 
 
 def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):

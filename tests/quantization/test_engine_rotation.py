@@ -3,11 +3,12 @@
 import faiss
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
 from nearkin.quantization.codecs import find_codec
-from nearkin.quantization.engine_rotation import _random_hadamard, turned
+from nearkin.quantization.engine_rotation import _Judge, _random_hadamard, turned
 
 
 @pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
@@ -41,6 +42,8 @@ CODECS = {
     "sign": lambda X: "sign",
     "int8": lambda X: "int8",
     "int4": lambda X: "int4",
+    "int4-row": lambda X: "int4-row",
+    "int8-all": lambda X: "int8-all",
     "rabitq": lambda X: "rabitq",
     "rabitq2": lambda X: "rabitq2",
     "sign-float": lambda X: "sign-float",
@@ -59,6 +62,10 @@ def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
     assert seen == [1, 2, 3, 4]
     assert model.recall_[model.chosen_] == max(model.recall_.values())
     assert {"none", "random", "hadamard", "pca", "learned from none"} <= set(model.recall_)
+    goals = {"sign": "order", "sign-float": "order", "rabitq": "order"}
+    goals |= {"int8": "ranges", "int4": "ranges", "int4-row": "ranges", "int8-all": "ranges"}
+    if name in goals:
+        assert f"learned for {goals[name]}" in model.recall_
     assert model.gain_ >= -0.02
     Z = model.transform(X[:100])
     assert Z.dtype == X.dtype
@@ -156,3 +163,36 @@ def test_given_queries_judge(rng):
         nk.Rotation().fit(X, queries=Q[:, :3])
     with pytest.raises(ValueError, match="center"):
         nk.Rotation(center="mean").fit(X)  # pyright: ignore[reportArgumentType]
+
+
+class Signs:
+    """Signs about 0, that remember how many rows they were given."""
+
+    def __init__(self):
+        self.given = []
+
+    def encode(self, X):
+        self.given.append(len(X))
+        return X > 0
+
+    def decode(self, codes):
+        return np.where(codes, 1.0, -1.0)
+
+
+def test_a_winner_learns_on_from_every_row():
+    """Once chosen, a learned rotation was kept as it was: of half of the rows given, where all had been at hand."""
+    X = load_digits().data - load_digits().data.mean(axis=0)
+    codec = Signs()
+    model = nk.Rotation(codec, max_iter=5, random_state=0).fit(X)
+    assert model.chosen_.startswith("learned from")
+    assert codec.given[-5:] == [len(X)] * 5
+    assert max(codec.given[:-5]) < 0.6 * len(X)
+
+
+def test_ranges_are_those_of_the_rows_that_are_coded(rng):
+    """An engine's ranges are of its own rows. Judged by the ranges of rows learned from, others were clipped."""
+    X = rng.normal(size=(900, 4)).astype(np.float32)
+    X[500:] *= 3
+    judge = _Judge(X, find_codec("int4", 4), "int4")
+    judge.learned_from = judge.learned_from / 100
+    assert judge.recall(np.eye(4, dtype=np.float32), 0) > 0.5

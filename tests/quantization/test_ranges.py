@@ -7,7 +7,7 @@ from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.quantization.ranges import narrowed, width
 
 
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("axis", [0, 1, None])
 def test_slope_by_central_differences(rng, axis):
     X, R = rng.normal(size=(9, 5)) + 1, haar_rotation(5, 0)
     slope, found = width(X, R, axis)[1], np.zeros((5, 5))
@@ -34,6 +34,6 @@ def test_constant_columns_and_rows(rng):
     X = rng.normal(size=(50, 4)).astype(np.float32)
     X[:, 2] = 1
     X[3] = 0
-    for axis in (0, 1):
+    for axis in (0, 1, None):
         assert np.isfinite(narrowed(X, np.eye(4, dtype=np.float32), axis, rng)).all()
         np.testing.assert_array_equal(width(np.zeros((3, 2)), np.eye(2), axis)[1], 0)

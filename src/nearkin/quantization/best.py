@@ -1,8 +1,8 @@
 """The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
 
-Where there are rows enough, candidates are looked at in few rounds: all learn from few rows, and those near the leader
-from twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points
-where a rotation is learned, so that a first look alone chooses badly.
+Where there are rows enough, candidates are looked at twice: all learn from few rows in few rounds, and those near the
+leader from twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two
+points where a rotation is learned, so that a first look alone chooses badly.
 """
 
 import itertools
@@ -31,6 +31,7 @@ _LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
 _NEAR = 0.02  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
 _FAR = 0.04  # or by more than this, where it gains by more rows
+_LEVEL, _MORE = 0.01, 1.5  # a code behind by less is level where so many times the rows will be learned from
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
 _CHEAP = 16  # those that run in any case
 _CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
@@ -41,7 +42,7 @@ _MOST = 12  # fits that are judged, at most
 
 
 class Best(NamedTuple):
-    """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the best first.
+    """`quantizer`: the winner, fitted on all rows; `table`: a record for each that ran, the winner first.
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
     alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
@@ -119,7 +120,9 @@ def best(
         if len(near) == 1:
             break
         candidates, kept = iter([entry.candidate for entry in near]), {}
-    return Best(race.fitted(found[0].candidate.make(), X), [entry.record for entry in found])
+    winner = _winner(found, fitted, race.known)
+    table = [winner.record, *(entry.record for entry in found if entry is not winner)]
+    return Best(race.fitted(winner.candidate.make(), X), table)
 
 
 class _Candidate(NamedTuple):
@@ -161,9 +164,9 @@ def _looks(race: Race, n: int) -> Iterator[_Look]:
     if len(race.train) < _WORTH * _LOOKS[0]:
         yield _Look(race, {}, n / len(race.train))
         return
-    for count in _LOOKS:
-        few = race.fewer(count, _JUDGED)
-        yield _Look(few, _LOOK_SETTINGS, _LOOK_GROWTH * n / len(few.train))
+    first, second = (race.fewer(count, _JUDGED) for count in _LOOKS)
+    yield _Look(first, _LOOK_SETTINGS, _LOOK_GROWTH * n / len(first.train))
+    yield _Look(second, {}, n / len(second.train))
 
 
 def _run(
@@ -192,6 +195,15 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
     return quantizer
+
+
+def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
+    """The leader; where `n`, many more rows, will be learned from, the longest of the sums that are level with it."""
+    lead = found[0]
+    if known >= 0.5 or n < _MORE * lead.record["rows"]:
+        return lead
+    level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - _LEVEL]
+    return max(level, key=lambda entry: entry.candidate.length)
 
 
 def _near(found: list[_Entry], known: float) -> list[_Entry]:

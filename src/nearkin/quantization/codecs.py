@@ -47,6 +47,17 @@ def _by_rows(n_bits: int) -> Train:
     return lambda Z: coded
 
 
+def _by_all(n_bits: int) -> Train:
+    """Equal steps up to the largest of all entries, either sign: one scale for all columns and rows."""
+
+    def train(Z: np.ndarray) -> Coded:
+        most = 2 ** (n_bits - 1) - 1
+        step = np.maximum(np.abs(Z).max() / most, np.finfo(np.float32).tiny)
+        return lambda rows: (np.clip(np.round(rows / step), -most, most) * step).astype(np.float32)
+
+    return train
+
+
 def _by_ranges(n_bits: int) -> Train:
     """Equal steps between two quantiles of each column, those with the least distortion: an engine's "quantile"."""
 
@@ -133,13 +144,14 @@ NAMED: dict[str, Train] = {
     "int4": _by_faiss(lambda d: faiss.IndexScalarQuantizer(d, faiss.ScalarQuantizer.QT_4bit)),
     "int8-quantile": _by_ranges(8),
     "int4-quantile": _by_ranges(4),
+    "int8-all": _by_all(8),
     "int8-row": _by_rows(8),
     "int4-row": _by_rows(4),
     "rabitq": _about_the_mean(lambda centred: np.where(centred > 0, np.float32(1), np.float32(-1))),
     **{f"rabitq{bits}": _rabitq_bits(bits) for bits in range(2, 9)},
     **{f"eden{bits}": _eden(bits) for bits in range(1, 5)},
 }
-CODE_QUERIES = ("sign", "int8-row", "int4-row")  # queries are coded as rows are
+CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are coded as rows are
 HOLD_NORMS = ("rabitq", "eden")  # beginnings of names: codes beside which engines hold each row's own norm
 
 

@@ -30,7 +30,7 @@ from nearkin.quantization.ranges import narrowed
 _ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
 _QUERIES = 2000
 _NEIGHBOURS = 10
-_RANGES = {"int8": 0, "int4": 0, "int8-row": 1, "int4-row": 1}  # codecs of equal steps: the axis that a range spans
+_RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
 
 
@@ -48,9 +48,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ----------
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
         "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
-        quantiles), "int8-row", "int4-row" (from a row's least to its largest, queries too), "rabitq", "rabitq2" to
-        "rabitq8" (of so many bits a column), "eden1" to "eden4", "pq8" (product codes of 8 bytes; any number that
-        divides d), a `faiss.Index` with sa_encode, trained or not, or an object with encode and decode.
+        quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
+        in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to
+        "eden4", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with sa_encode, trained or
+        not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.40 of ten instead of 0.34).
         Distances stay as they are; inner products and angles do not.
@@ -250,18 +251,19 @@ class _Judge:
         self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
-        """Neighbours kept of every second query, from the first or the second on, by a codec of the rows' own."""
+        """Neighbours kept of every second query, from the first or the second on."""
         Q = self.queries[part::2] @ R
         if not len(Q):
             return 0.0
-        Z = self.rows @ R
-        coded: Coded = self.train(Z)  # as an engine learns from the rows that it codes
+        everything = np.concatenate([self.learned_from, self.rows]) @ R
+        coded: Coded = self.train(everything)  # as an engine learns from the rows that it codes
+        Z = everything[len(self.learned_from) :]
         Y = coded(Z)
         if self.codec in CODE_QUERIES:
             Q = coded(Q)
         elif self.codec.startswith(HOLD_NORMS):
             # |q - y|^2 + h^2 has the same order as |x|^2 - 2 <q, y>, about the mean
-            mean = Z.mean(axis=0)
+            mean = everything.mean(axis=0)
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])

@@ -32,14 +32,14 @@ ENGINES: dict[str, Engine] = {
     "pgvector-halfvec": Engine(
         "half floats", refused="half floats keep 11 bits of every number, whichever way the vectors are turned"
     ),
-    "qdrant-scalar": Engine("8 bits a column", lambda d: "int8"),
+    "qdrant-scalar": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
     "qdrant-binary": Engine("signs, by Hamming distance", lambda d: "sign"),
     "qdrant-turbo": Engine("TurboQuant", refused=_ITSELF),
     "lance-ivf-pq": Engine("product codes", _lance),
     "lance-rq": Engine("RaBitQ", refused=_ITSELF),
     "elasticsearch-bbq": Engine("better binary quantization (RaBitQ without its rotation)", lambda d: "rabitq"),
     "elasticsearch-precondition": Engine("better binary quantization, preconditioned", refused=_ITSELF),
-    "lucene-int8": Engine("8 bits a column", lambda d: "int8"),
+    "lucene-int8": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
     "milvus-rabitq": Engine("RaBitQ", refused=_ITSELF),
     "zvec-int8": Engine("8 bits a column, from a row's least to its largest entry", lambda d: "int8-row"),
     "zvec-int4": Engine("4 bits a column, from a row's least to its largest entry", lambda d: "int4-row"),
