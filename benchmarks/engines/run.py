@@ -41,21 +41,10 @@ DRAWS = 3
 RANDOM = ("Lance IVF_PQ",)  # engines whose codes begin at random
 
 
-class UnitRows:
-    """usearch's i8: each row at length 127, its decimals cut off."""
-
-    def encode(self, X: np.ndarray) -> np.ndarray:
-        lengths = np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-        return np.trunc(127 * X / lengths).astype(np.int8)
-
-    def decode(self, codes: np.ndarray) -> np.ndarray:
-        return codes / np.float32(127)
-
-
 class Codec(NamedTuple):
     """`learned` is what `nk.Rotation` learns for ("pq" and a byte for 16 columns); `factory` FAISS's, where it is."""
 
-    learned: str | UnitRows
+    learned: str
     factory: str = ""
 
 
@@ -65,7 +54,7 @@ CODECS = {
     "FAISS SQ4": Codec("int4", "SQ4"),
     "FAISS SQ8": Codec("int8", "SQ8"),
     "usearch b1": Codec("sign"),
-    "usearch i8": Codec(UnitRows()),
+    "usearch i8": Codec("int8-all"),
     "Lance IVF_PQ": Codec("pq"),
     "Lance IVF_RQ": Codec("rabitq"),
     "pgvector bit": Codec("sign"),
@@ -116,7 +105,7 @@ def measured(problem: Problem, others: np.ndarray | None, names: list[str], peer
     """A row for every codec: recall by rotation, what the learned one is, and its seconds; `others` are queries too."""
     d = problem.d
     randoms = [haar_orthogonal(d, d, random_state=1 + i).numpy().astype(np.float32) for i in range(DRAWS)]
-    fitted: dict[str | UnitRows, tuple[Rotation, float]] = {}
+    fitted: dict[str, tuple[Rotation, float]] = {}
     for name in names:
         learned = CODECS[name].learned
         learned = f"pq{d // 16}" if learned == "pq" else learned

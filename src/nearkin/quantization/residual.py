@@ -62,7 +62,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     _: KW_ONLY
     beam_size: int = 5
     norm_bits: int = 0
-    max_iter: int = 20
+    max_iter: int = 18
     smoothing: float = 0.75
     ranking: bool = True
     max_points_per_centroid: int = 256
