@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
+from nearkin._faiss import innermost
 from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
@@ -47,6 +48,13 @@ def build(kind: str, ids: np.ndarray | None = None) -> Index:
         return Index.build(X, RandomHyperplanes(12, random_state=0), ids, "hamming")
     some = slice(0, 20) if kind == "sparse lists" else slice(None)  # most lists stay empty
     return Index.build(X[some], CODED[kind].fit(X), None if ids is None else ids[some])
+
+
+def test_the_kinds_that_are_scanned_are() -> None:
+    for kind in CODED:
+        index = build(kind)  # it stays: FAISS's index is its own
+        scanned = isinstance(innermost(index.faiss_index), faiss.IndexFastScan | faiss.IndexIVFFastScan)
+        assert scanned == ("scan" in kind)
 
 
 @pytest.mark.parametrize("ids", [None, np.arange(300) * 3 + 1], ids=["positions", "ids"])

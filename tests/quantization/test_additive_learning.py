@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin.quantization.additive_learning import Sums, learn
-from nearkin.quantization.error_share import SHARE
+from nearkin.quantization.additive_part import SHARE
 
 
 @pytest.mark.parametrize("splits", [1, 2])
@@ -34,7 +34,7 @@ def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
     _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), True, wanted, 0, lambda step, record: None)
     assert codebooks.shape == (2, 2, 16, 5)
     assert (metric[:, -1, -1] > 0).all()
-    assert 0 < share <= SHARE
+    assert share == SHARE
 
 
 @pytest.mark.parametrize("n", [16, 17])

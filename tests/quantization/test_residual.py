@@ -130,9 +130,27 @@ def test_a_fast_scan_of_rows_far_from_the_origin_finds_what_exact_norms_find(n_l
     assert kept[8] > 0.9 * kept[32]
 
 
+def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeypatch):
+    """Clusters far apart: rounded to bytes, distances within one are all alike (.043 of ten neighbours for .6)."""
+    X = rng.normal(size=(1500, 16)) + 100 * rng.normal(size=(8, 16))[rng.integers(0, 8, 1500)]
+    made = partial(ResidualQuantizer, 8, 16, norm_bits=8, n_lists=8, max_iter=2, random_state=0)
+    model = made().fit(X)
+    assert model.norm_tables_ is None
+    assert not model.scans_fast("l2")
+    slow = nk.Index.build(X, model, n_probe=8).search(X[:100], 10)[1]
+    monkeypatch.setattr("nearkin.quantization.additive_estimator.LEAST_SCANNED", 0)
+    fast = nk.Index.build(X, made(), n_probe=8).search(X[:100], 10)[1]
+    truth = nearest_rows(X, X[:100], 10)
+    assert nk.metrics.recall_k_at_k(slow, truth, 10) > nk.metrics.recall_k_at_k(fast, truth, 10) + 0.05
+
+
 def test_a_fast_scan_of_faiss_is_read(vectors):
     X, Y = vectors
-    for text, kind in (("RQ4x4fs_Nrq2x4", ResidualQuantizer), ("IVF4,PRQ2x2x4fs_Nrq2x4", ProductResidualQuantizer)):
+    for text, kind in (
+        ("RQ4x4fs_Nrq2x4", ResidualQuantizer),
+        ("PRQ2x2x4fs_Nrq2x4", ProductResidualQuantizer),
+        ("IVF4,RQ4x4fsr_Nrq2x4", ResidualQuantizer),
+    ):
         peer = faiss.index_factory(X.shape[1], text)
         peer.train(X)
         ours = kind.from_faiss(peer)
@@ -141,9 +159,14 @@ def test_a_fast_scan_of_faiss_is_read(vectors):
         peer.add(Y)
         assert ours.norm_bits == 8
         np.testing.assert_array_equal(peer.search(Y[:20], 5)[1], again.search(Y[:20], 5)[1])
+    rows = faiss.index_factory(X.shape[1], "IVF4,RQ4x4fs_Nrq2x4")  # which codes rows and not what lists leave
+    rows.train(X)
+    with pytest.raises(ValueError, match="by_residual=False"):
+        ResidualQuantizer.from_faiss(rows)
 
 
-def test_fast_scan_is_refused_where_norms_are_not_for_it(vectors):
+def test_fast_scan_is_refused_where_norms_are_not_for_it(vectors, monkeypatch):
+    monkeypatch.setattr("nearkin.quantization.additive_estimator.LEAST_SCANNED", 0)
     X = vectors[0]
     slow, fast = (ResidualQuantizer(3, 16, norm_bits=b, max_iter=1, random_state=0).fit(X) for b in (32, 8))
     with pytest.raises(ValueError, match=r"fast_scan by 'l2' needs n_centroids=16 and norm_bits=8"):

@@ -27,6 +27,8 @@ def read_faiss(path: Path, *, binary: bool = False, first_row: int = 0) -> Faiss
                 "damaged or of another program"
             ) from error
     lists = inverted_file(found)
+    if lists is not None:  # a fast scan makes room for as many as are to be visited
+        lists.nprobe = min(lists.nprobe, lists.nlist)
     if lists is not None and not lists.direct_map.no():  # it says where rows lie, and is made again when needed
         lists.set_direct_map_type(faiss.DirectMap.NoMap)
     return found

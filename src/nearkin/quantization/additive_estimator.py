@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
-from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
 from nearkin._faiss_blocks import add_codes
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
@@ -21,6 +21,7 @@ from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
+from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
 from nearkin.quantization.additive_learning import Learned, Sums
 from nearkin.quantization.additive_part import LOOK_BEAM, lengths
@@ -28,6 +29,8 @@ from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables, learn_tables, learned_scale
 
+LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
+_JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -110,11 +113,24 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_tables_ = self.norm_origin_ = None
-        if self.norm_bits == 8 and self.n_centroids == SCANNED:
-            self._learn_tables(X, draw_seed(generator))
-        elif self.norm_bits:
+        if self.norm_bits:
             self.norms_ = self._norm_range(X)
+        if self.norm_bits == 8 and self.n_centroids == SCANNED:
+            kept = self._kept(X)
+            self._learn_tables(X, draw_seed(generator))
+            if self._kept(X) < LEAST_SCANNED * kept:
+                self.norm_tables_ = self.norm_origin_ = None
         return self
+
+    def _kept(self, X: np.ndarray) -> float:
+        """The share of ten neighbours that a FAISS index of these codes keeps, of some of the rows X (n, d)."""
+        rows = X[:: -(-len(X) // _JUDGED)]
+        index, queries = self.to_faiss(), rows[:: -(-len(rows) // _JUDGES)]
+        self.add_to(index, rows)
+        inner, k = innermost(index), min(10, len(rows))
+        if isinstance(inner, faiss.IndexIVF):
+            inner.nprobe = inner.nlist
+        return recall_k_at_k(index.search(queries, k)[1], nearest_rows(rows, queries, k), k)
 
     def _learn_tables(self, X: np.ndarray, seed: int) -> None:
         """Learn what `_scanned` wants from rows X (n, d): the norms of decoded rows about their mean."""
@@ -159,7 +175,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
         lists = CoarseQuantizer(coarse).assign(turned)
         numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
-        codes = packed(index.aq, numbers, None if self.norm_origin_ is None else (coarse - self.norm_origin_)[lists])
+        origin = 0 if self.norm_origin_ is None else self.norm_origin_
+        codes = packed(index.aq, numbers, None if self.norm_tables_ is None else (coarse - origin)[lists])
         return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), codes])
 
     def _into_codes(self) -> np.ndarray:
@@ -214,8 +231,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         fast = norms if fast_scan is None else fast_scan
         if fast and not self.scans_fast(metric):
             raise ValueError(
-                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}; this "
-                f"quantizer was fitted with n_centroids={self.codebooks_.shape[2]}, norm_bits={self.norm_bits}"
+                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and rows of "
+                f"which it keeps enough neighbours; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
+                f"norm_bits={self.norm_bits}"
             )
         if norms and not fast:
             raise ValueError(
@@ -279,6 +297,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """The fitted values that every trained FAISS index of codes has, but for the codebooks."""
         self.rotation_ = np.eye(inner.d, dtype=np.float32) if rotation is None else rotation
         if isinstance(inner, faiss.IndexIVF):
+            if not inner.by_residual:
+                raise ValueError("index has by_residual=False; only an inverted file of residuals' codes can be read")
             self.coarse_centroids_ = inner.quantizer.reconstruct_n(0, inner.nlist) @ self.rotation_.T
             self.n_lists = inner.nlist
         self.n_features_in_, self.history_, self.n_iter_ = len(self.rotation_), [], 0

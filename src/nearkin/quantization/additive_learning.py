@@ -25,16 +25,15 @@ import numpy as np
 
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.quantization.additive_part import TRAIN_BEAM, Part
-from nearkin.quantization.error_share import best_share
+from nearkin.linalg.warm_procrustes import WarmProcrustes
+from nearkin.quantization.additive_part import SHARE, TRAIN_BEAM, Part
 from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
 _MEMORY = 0.7  # of a round's sums in the next
-HALF = int(__import__("os").environ.get("HALF", 0))
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
-_JUDGED, _QUERIES = 4_096, 500  # rows by which that and the share of the errors are judged
+_JUDGED = 4_096  # rows by which that is seen
 
 
 @dataclass(frozen=True)
@@ -75,58 +74,44 @@ def learn(X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: 
     near = _neighbourhoods(X, wanted, generator)
     parts = _parts(X, near, rotation, wanted, seed)
     ends: list[tuple[np.ndarray, list[Part]]] = []
+    nearest = WarmProcrustes()
     for index in range(wanted.rounds):
-        rows = X if index == 0 else _drawn(X, near, wanted.smoothing, generator)
-        error, decoded = _round(parts, rows @ rotation, wanted, index)
-        callback(index + 1, {"objective": error, "distortion": error, "total": wanted.rounds})
         last = index == wanted.rounds - 1
+        rows = X if index == 0 else _drawn(X, near, wanted.smoothing, generator)
+        error, codes = _round(parts, rows @ rotation, wanted, index)
+        callback(index + 1, {"objective": error, "distortion": error, "total": wanted.rounds})
         if index == 0 or last:
             ends.append((rotation, [part.whole() for part in parts]))
         if turns and not last:
-            rotation = nearest_orthogonal((rows.T @ decoded).astype(np.float64)).astype(np.float32)
+            decoded = np.hstack([part.decoded(own) for part, own in zip(parts, codes, strict=True)])
+            cross = rows.T @ decoded / np.float32(len(rows))
+            square = cross.shape[0] == cross.shape[1]  # no column padded
+            rotation = nearest(cross) if square else nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
     rotation, parts = ends[-1] if ends else (rotation, parts)
     if len(ends) == 2:
         judged = _drawn(X, near, wanted.smoothing, generator)[:_JUDGED]
         errors = [_error(judged @ R, end) for R, end in ends]
         rotation, parts = ends[0 if errors[1] > _CLEARLY * errors[0] else 1]
-    share = 0.0
-    if near is not None and any(part.column for part in parts):
-        share = _share(near, rotation, parts, wanted.beam_size, generator)
-    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled(share) for part in parts), strict=True))
-    return Learned(rotation, codebooks, metrics, share)
+    codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
+    return Learned(rotation, codebooks, metrics, SHARE if parts[0].column else 0.0)
 
 
-def _round(parts: list[Part], Z: np.ndarray, wanted: Sums, index: int) -> tuple[float, np.ndarray]:
-    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and what codes stand for after
-    (n, d').
+def _round(parts: list[Part], Z: np.ndarray, wanted: Sums, index: int) -> tuple[float, list[np.ndarray]]:
+    """Code rotated rows Z (n, d') and refit the parts: the mean squared error before, and the codes (n, M) of each.
 
     In the last round the parts only take up the sums.
     """
-    decoded, error, last = [], 0.0, index == wanted.rounds - 1
+    codes, error, last = [], 0.0, index == wanted.rounds - 1
     for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
         if index == 1 and wanted.ranking:
             part.add_column(own, TRAIN_BEAM)
-        targets, codes = part.code(own, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
-        error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
-        part.gather(targets, codes, _MEMORY if index > 1 else 0.0)
+        targets, chosen = part.code(own, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
+        error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
+        part.gather(targets, chosen, _MEMORY if index > 1 else 0.0)
         if not last:
-            part.refit(targets, codes, shrinks=index > 0)
-        decoded.append(part.decoded(codes))
-    return error, np.hstack(decoded)
-
-
-def _share(
-    near: Neighbourhoods, rotation: np.ndarray, parts: list[Part], beam: int, generator: np.random.Generator
-) -> float:
-    """The share of |e|^2 that serves some of the rows best, as queries among rows drawn between near ones."""
-    queries = near.X[generator.permutation(len(near.X))[:_QUERIES]] @ rotation
-    rows = near.drawn(generator)[generator.permutation(len(near.X))[:_JUDGED]] @ rotation
-    decoded, errors = [], np.zeros(len(rows), np.float32)
-    for part, own in zip(parts, _split(rows, len(parts)), strict=True):
-        codes = part.code(own, beam, True)[1]
-        decoded.append(part.decoded(codes))
-        errors += part.squared_errors(codes)
-    return best_share(rows, queries, np.hstack(decoded), errors)
+            part.refit(targets, chosen, shrinks=index > 0)
+        codes.append(chosen)
+    return error, codes
 
 
 def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator) -> Neighbourhoods | None:

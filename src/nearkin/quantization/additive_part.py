@@ -18,11 +18,11 @@ import numpy as np
 
 from nearkin.quantization import additive
 from nearkin.quantization.code_sums import CodeSums
-from nearkin.quantization.error_share import SHARE
 from nearkin.quantization.principal import principal_axes, reached
 
 TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
 LOOK_BEAM = 2  # by which a row is coded for the first time, to see its error
+SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _REACH = 3.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
 _SWEEPS = 2  # of a refit in the rounds, which begins where the one before ended
@@ -78,14 +78,14 @@ class Part:
         codes = additive.encode(X[:, : self.reach], plain, min(beam, LOOK_BEAM) if self.column and twice else beam)
         if not self.column:
             return X, codes
-        error = self._errors(X, codes)
+        error = self.errors(X, codes)
         X = np.hstack([X, (self.column * np.sqrt(SHARE) * error - self.middle)[:, None].astype(np.float32)])
         return X, additive.encode(self._seen(X), self.codebooks, beam) if twice else codes
 
     def add_column(self, Z: np.ndarray, beam: int) -> None:
         """Have the error's column, zero so far, by what the codes of rows Z (n, w) leave."""
         X, codes = self.code(Z, beam, False)
-        error = self._errors(X[:, : len(self.turn)], codes)
+        error = self.errors(X, codes)
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
         shorter = (
             size / np.sqrt(self.spread) if size and self.spread else 1.0
@@ -122,6 +122,12 @@ class Part:
         """Rows (n, w) that codes stand for."""
         return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
 
+    def errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Lengths (n,) of the errors of turned rows X (n, w or w + 1), as they were before they were weighted."""
+        E = X[:, : len(self.turn)].copy()
+        E[:, : self.reach] -= self._summed(codes)
+        return lengths(E, self.turn)
+
     def _columns(self) -> np.ndarray:
         """Numbers of the columns of rows, as `code` gives them, that the codebooks have."""
         return np.append(np.arange(self.reach), [len(self.turn)] * bool(self.column)).astype(int)
@@ -133,32 +139,15 @@ class Part:
         """Sums of centroids (n, r) along the axes that the codebooks have."""
         return additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, : self.reach]))
 
-    def _errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Lengths (n,) of the errors of turned rows X (n, w), as they were before they were weighted."""
-        E = X.copy()
-        E[:, : self.reach] -= self._summed(codes)
-        return lengths(E, self.turn)
-
-    def squared_errors(self, codes: np.ndarray) -> np.ndarray:
-        """What codes say of the squared error (n,) of their rows; zeros without the error's column."""
-        if not self.column:
-            return np.zeros(len(codes), np.float32)
-        told = additive.decode(codes, np.ascontiguousarray(self.codebooks[:, :, -1:]))[:, 0]
-        return np.square((told + self.middle) / self.column) / SHARE
-
-    def settled(self, share: float) -> tuple[np.ndarray, np.ndarray]:
-        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes.
-
-        The error's column adds `share` of |e|^2 to distances.
-        """
+    def settled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codebooks (M, K, w or w + 1) in the space that is searched, and the matrix (as wide) that leads to codes."""
         metric, plain = self.turn, self.codebooks[:, :, : self.reach].astype(np.float64)
         codebooks = (plain @ np.linalg.inv(metric.astype(np.float64))[: self.reach]).astype(np.float32)
         if self.column:
-            weight = self.column * np.sqrt(SHARE / share)
             metric = np.pad(metric, ((0, 1), (0, 1)))
-            metric[-1, -1] = weight
-            told = self.codebooks[:, :, -1:] / np.float32(weight)
-            told[0] += np.float32(self.middle / weight)
+            metric[-1, -1] = self.column
+            told = self.codebooks[:, :, -1:] / np.float32(self.column)
+            told[0] += np.float32(self.middle / self.column)
             codebooks = np.concatenate([codebooks, told], axis=2)
         return codebooks, metric
 

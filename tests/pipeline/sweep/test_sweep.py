@@ -290,3 +290,19 @@ def test_a_diagnosis_says_what_the_data_are_like() -> None:
     assert found.effective_dimension == pytest.approx(3, abs=0.2)
     assert found.query_shift > 0.1
     assert any("another kind" in text for text in found.sentences())
+
+
+def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scalar codes of 300 columns were timed for ten seconds before anything else."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    bench = Bench(X, X, X[:20], ExactNeighbours.of(X, X[:20], 10), "l2")
+    timed = []
+    searched = nk.Index.search
+    monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: timed.append(1) or searched(*a, **kw))
+    counts = []
+    for enough in (1e-9, 9.0):
+        monkeypatch.setattr("nearkin.pipeline.sweep.trial._ENOUGH", enough)
+        timed.clear()
+        depths = bench.measure(Code("int8", 8)).rates
+        counts.append(len(timed))
+    assert counts[1] - counts[0] == (3 - 1) * len(depths)

@@ -7,7 +7,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import collect_rows, open_collection
-from nearkin.web.explore.collection import OVERSAMPLES, missing
+from nearkin.web.explore.collection import OVERSAMPLES, missing, second
 from nearkin.web.explore.explorer import Explorer
 from tests.cli.conftest import run_json
 from tests.web.explore.conftest import HOSTILE, N
@@ -114,6 +114,17 @@ def test_an_exact_index_and_a_map_show_their_own_rows(rows: np.ndarray, tmp_path
 
 def test_missing_counts_what_is_not_found() -> None:
     assert missing(np.array([[1, 2, 3], [1, 2, 3]]), np.array([[3, 1, 9], [4, -1, -1]])).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
+    """Counted by row number, a code without any loss lost most of ten neighbours among equal rows."""
+    X = np.repeat(np.eye(6, dtype=np.float32), 20, axis=0)[np.random.default_rng(0).permutation(120)]
+    index = nk.Index.build(X, nk.quantization.ScalarQuantizer(16), metric=metric, keep_vectors=True)
+    backwards = nk.Index.build(X[::-1].copy(), index.quantizer, np.arange(120)[::-1], metric)
+    collection = collect_rows(index, k=10)
+    collection.coded.append(second("backwards", backwards, index, None))
+    assert collection.lost(np.arange(120)).max() == 0
 
 
 def test_indexes_of_other_rows_cannot_be_compared(folder: Path, rows: np.ndarray, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from nearkin._check import check_integer
 from nearkin._types import Record
 from nearkin.index import Index, identifiers
 from nearkin.index.rescoring import KeptVectors, normalised, rescore
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
 from nearkin.pipeline.left_side import LeftSide
 from nearkin.web.explore.beside import Pictures
 from nearkin.web.explore.coded import Coded
@@ -142,10 +143,22 @@ class Collection:
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b)."""
         Q, k = self.vectors(rows), min(self.k, len(self))
-        exact = self.neighbours(Q, k)
-        if exact is None:
+        if self.exact is None or self.kept is None:
             return np.full((len(self.coded), len(rows)), np.nan)
-        return np.stack([missing(exact, coded.search(Q, k)[1]) for coded in self.coded])
+        exact, found = self._settled(Q, k, self.exact, self.kept), [coded.search(Q, k)[1] for coded in self.coded]
+        return np.stack([missing(exact.beside(some), some) for some in found])
+
+    def _settled(self, Q: np.ndarray, k: int, exact: Index, kept: KeptVectors) -> ExactNeighbours:
+        """The exact neighbours (q, k) of queries Q (q, d), with what is at one distance."""
+        scores, ids = exact.search(Q, min(k + 1, len(self)))
+        asked, metric = self._asked(Q), "l2" if self.metric == "l2" else "ip"
+
+        def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
+            rows = self._asked(kept.rows(np.maximum(ids, 0).ravel()))
+            return exact_distances(rows.reshape(*ids.shape, -1), asked[numbers], metric, ids >= 0)
+
+        own = float(np.einsum("qd,qd->q", asked, asked).max(initial=0))  # the rows ask for themselves
+        return ExactNeighbours(ids[:, :k], ties(scores, asked, own), distances, asked.shape[1])
 
     def _true(self, Q: np.ndarray, rows: np.ndarray, kept: KeptVectors) -> np.ndarray:
         """Exact scores (q, c) in the order of `rows` (q, c)."""
