@@ -70,3 +70,17 @@ def test_bad_input() -> None:
         procrustes(np.ones((3, 2)), np.ones((4, 2)))
     with pytest.raises(ValueError, match="matrix or a batch"):
         orthogonality_error(np.ones(3))
+
+
+def test_a_matrix_on_which_divide_and_conquer_fails(rng, monkeypatch):
+    """LAPACK's gesdd found no SVD of a matrix of low rank (a rotation of codes of sentences), and the fit broke off."""
+
+    def fails(*args, **options):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    X = rng.normal(size=(12, 4)) @ rng.normal(size=(4, 12))
+    expected = nearest_orthogonal(X)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    found = nearest_orthogonal(X)
+    np.testing.assert_allclose(found.T @ found, np.eye(12), atol=1e-10)
+    assert np.sum(found * X) == pytest.approx(np.sum(expected * X))

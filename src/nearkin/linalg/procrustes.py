@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.linalg
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +64,11 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
             f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant"
         )
     xp = _namespace(X)
-    U, _, Vt = xp.linalg.svd(X, full_matrices=False)
+    try:
+        U, _, Vt = xp.linalg.svd(X, full_matrices=False)
+    except np.linalg.LinAlgError:  # divide and conquer fails on some matrices of low rank; iteration by QR does not
+        by_qr: Any = scipy.linalg.svd
+        U, _, Vt = by_qr(X, full_matrices=False, lapack_driver="gesvd")
     if special:
         sign = xp.sign(xp.linalg.det(U @ Vt))
         U = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
