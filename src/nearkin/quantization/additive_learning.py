@@ -31,7 +31,6 @@ from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
 _MEMORY = 0.7  # of a round's sums in the next
-HALF = int(__import__("os").environ.get("HALF", 0))
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
 _JUDGED = 4_096  # rows by which that is seen
