@@ -117,16 +117,16 @@ def scann(python: Path | None, rows: np.ndarray, Q: np.ndarray, truth: np.ndarra
 
 def draw(rows: list[dict[str, Any]]) -> Path:
     """A line a code; dashed where exact rows are kept too."""
-    figure, panel = plt.subplots(figsize=(8, 5), layout="constrained")
-    for row in rows:
+    figure, panel = plt.subplots(figsize=(10.5, 5), layout="constrained")
+    for colour, row in zip(plt.get_cmap("tab20").colors, rows, strict=False):
         if "points" in row:
             line = "--" if "exact" in row["codec"] or "HNSW" in row["codec"] else "-"
             mark = {"ours": "o", "FAIS": "s"}.get(row["codec"][:4], "^")
             along = [[point[axis] for point in row["points"]] for axis in ("recall", "per_second")]
-            panel.plot(*along, line + mark, label=row["codec"], markersize=4)
+            panel.plot(*along, line + mark, label=row["codec"], markersize=4, color=colour)
     panel.set(yscale="log", xlabel="recall 10@10", ylabel="queries a second of one thread")
     panel.grid(alpha=0.3, which="both")
-    panel.legend(fontsize=8)
+    panel.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1))
     FIGURES.mkdir(parents=True, exist_ok=True)
     path = FIGURES / "codecs_speed.png"
     figure.savefig(path, dpi=120)
