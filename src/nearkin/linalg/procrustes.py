@@ -1,6 +1,6 @@
 """The nearest orthonormal matrix, and how far a matrix is from being one. NumPy arrays and torch tensors alike."""
 
-# pyright: reportConstantRedefinition=false
+# pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
