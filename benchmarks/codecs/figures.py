@@ -36,7 +36,7 @@ def draw(results: Results) -> Path:
                 panel.plot(*zip(*points[line], strict=True), style, color=colour, label=line)
         panel.set(xscale="log", xlabel="bytes a row", title=name)
         sizes = sorted({size for line in points.values() for size, _ in line})
-        apart = [size for size, after in zip(sizes, [*sizes[1:], math.inf], strict=True) if after > 1.1 * size]
+        apart = [size for size, after in zip(sizes, [*sizes[1:], math.inf], strict=True) if after > 1.2 * size]
         panel.set_xticks(apart, [str(size) for size in apart])  # of sizes that touch, the last is named
         panel.minorticks_off()
         panel.grid(alpha=0.3)
