@@ -1,4 +1,4 @@
-"""Codes put into FAISS's blocks of 4-bit codes, where FAISS itself would only take rows.
+"""Codes put into FAISS's blocks of 4-bit codes, where FAISS itself would only take rows or go beyond its memory.
 
 FAISS adds rows to a fast scan by codes of its own choice. Codes that were chosen elsewhere go in here, byte for byte as
 FAISS would have packed them.
@@ -42,6 +42,31 @@ def add_codes(index: BlockIndex, codes: np.ndarray) -> None:
             _add_to_lists(index, lists, numbers, before + first)
         else:
             _put(_blocks(index), numbers, before + first, layout)
+
+
+def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
+    """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers.
+
+    FAISS (1.15.1) writes beyond the end of its memory where a list of the target holds a multiple of `block_size` rows:
+    `BlockInvertedLists::add_entries` compares rows with bytes. Lists moved here are empty in `source` afterwards, so
+    that `merge_from`, which must follow, has nothing to do for them.
+    """
+    size = _layout(target.M, target.bbs).size
+    for number in range(target.nlist):
+        before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))
+        if before % target.bbs or not before or not count:
+            continue
+        total, full = before + count, before // target.bbs * size
+        target.invlists.resize(number, total)
+        ids, its_ids = (
+            faiss.rev_swig_ptr(lists.get_ids(number), rows)
+            for lists, rows in ((target.invlists, total), (source.invlists, count))
+        )
+        ids[before:] = its_ids + shift
+        length = -(-count // target.bbs) * size
+        blocks = faiss.rev_swig_ptr(target.invlists.get_codes(number), full + length)
+        blocks[full:] = faiss.rev_swig_ptr(source.invlists.get_codes(number), length)
+        source.invlists.resize(number, 0)
 
 
 def _resize(index: faiss.IndexFastScan, before: int) -> None:

@@ -75,5 +75,8 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
         source.reset()
         return
     shift = 0 if inverted_file(target) is None else target.ntotal  # only inverted lists write rows' numbers down
+    inner, its_inner = innermost(target), innermost(source)
+    if isinstance(inner, faiss.IndexIVFFastScan) and isinstance(its_inner, faiss.IndexIVFFastScan):
+        _faiss_blocks.move_to_full_blocks(its_inner, inner, shift)
     target.merge_from(cast(faiss.Index, source), shift)
     clear_padding(target)
