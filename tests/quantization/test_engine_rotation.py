@@ -196,3 +196,14 @@ def test_ranges_are_those_of_the_rows_that_are_coded(rng):
     judge = _Judge(X, find_codec("int4", 4), "int4")
     judge.learned_from = judge.learned_from / 100
     assert judge.recall(np.eye(4, dtype=np.float32), 0) > 0.5
+
+
+@pytest.mark.parametrize("codec", ["sign", "rabitq", "int4", "int4-row"])
+def test_two_rows_are_enough(rng, codec):
+    rotation = nk.Rotation(codec, random_state=0).fit(rng.normal(size=(2, 8)) * np.arange(1, 9)).rotation_
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(8), atol=1e-5)
+
+
+def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
+    with pytest.raises(ValueError, match="rows are too few for this codec to learn from; give more"):
+        nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))

@@ -26,7 +26,10 @@ def _sign(Z: np.ndarray) -> Coded:
 def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
     def train(Z: np.ndarray) -> Coded:
         index = make(Z.shape[1])
-        index.train(np.ascontiguousarray(Z))
+        try:
+            index.train(np.ascontiguousarray(Z))
+        except RuntimeError as error:
+            raise ValueError(f"{len(Z)} rows are too few for this codec to learn from; give more: {error}") from error
         return _through(index)
 
     return train

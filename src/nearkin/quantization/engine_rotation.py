@@ -274,7 +274,7 @@ class _Judge:
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """What is raced and learned from: (d, d) float32 each, "none" first."""
     d = X.shape[1]
-    axes = np.linalg.eigh(np.cov(X.T.astype(np.float64)).reshape(d, d))[1][:, ::-1]
+    axes = np.linalg.eigh(np.cov(X.T.astype(np.float64), bias=True).reshape(d, d))[1][:, ::-1]
     made: dict[str, Callable[[], np.ndarray]] = {
         "none": lambda: np.eye(d),
         "random": lambda: haar_rotation(d, seed),
