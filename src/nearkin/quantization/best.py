@@ -116,7 +116,7 @@ def best(
             break  # no time for the leader
         names = {entry.name for entry in ended}
         found = ended + [entry for entry in found if entry.name not in names]
-        near = _near(found[: len(ended)], race.known)
+        near = _near(found[: len(ended)])
         if len(near) == 1:
             break
         candidates, kept = iter([entry.candidate for entry in near]), {}
@@ -160,8 +160,11 @@ class _Look(NamedTuple):
 
 
 def _looks(race: Race, n: int) -> Iterator[_Look]:
-    """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from."""
-    if len(race.train) < _WORTH * _LOOKS[0]:
+    """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from.
+
+    Where the rows searched are mostly those learned from, fewer rows are learned by heart, and their look says nothing.
+    """
+    if race.known >= 0.5 or len(race.train) < _WORTH * _LOOKS[0]:
         yield _Look(race, {}, n / len(race.train))
         return
     first, second = (race.fewer(count, _JUDGED) for count in _LOOKS)
@@ -206,16 +209,12 @@ def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
     return max(level, key=lambda entry: entry.candidate.length)
 
 
-def _near(found: list[_Entry], known: float) -> list[_Entry]:
-    """The leader, and those that may be ahead of it with more rows: of rows of which few are learned from long sums
-    keep more the more these are, and of the rows learned from fewer."""
+def _near(found: list[_Entry]) -> list[_Entry]:
+    """The leader, and those that may be ahead of it with more rows: the longer the sum, the more it gains by them."""
     lead = found[0]
 
     def behind(entry: _Entry) -> float:
-        gains = entry.candidate.length > lead.candidate.length
-        if known >= 0.5:
-            gains = entry.candidate.length < lead.candidate.length
-        return _FAR if gains else _NEAR
+        return _FAR if entry.candidate.length > lead.candidate.length else _NEAR
 
     return [entry for entry in found if entry.recall >= lead.recall - behind(entry)]
 
