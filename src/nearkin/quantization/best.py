@@ -33,7 +33,7 @@ _NEAR = 0.02  # neighbours kept: a code that is behind the leader of a look by m
 _FAR = 0.04  # or by more than this, where it gains by more rows
 _LEVEL, _MORE = 0.01, 1.5  # a code behind by less is level where so many times the rows will be learned from
 _LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
-_CHEAP = 16  # those that run in any case
+_CHEAP = 16  # those that run in any case, longer ones where the longest other sums are near the best
 _CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
 _PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
 _BEAM = 16
@@ -239,7 +239,7 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
     length: dict[str, int] = {}
     for target in (*_CHAINS, _SHORT):
         if target == _SHORT:
-            if 1 < units <= _LONGEST and (units <= _CHEAP or _margin(length, kept) >= 0):
+            if 1 < units <= _LONGEST and (units <= _CHEAP or _margin(length, kept) >= -_NEAR):
                 length["residual"] = units
                 yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
             if length.get(max(kept, key=lambda name: kept[name]), 1) > _CHAINS[0]:
