@@ -51,21 +51,15 @@ def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFa
     `BlockInvertedLists::add_entries` compares rows with bytes. Lists moved here are empty in `source` afterwards, so
     that `merge_from`, which must follow, has nothing to do for them.
     """
-    size = _layout(target.M, target.bbs).size
     for number in range(target.nlist):
         before, count = (lists.list_size(number) for lists in (target.invlists, source.invlists))
         if before % target.bbs or not before or not count:
             continue
-        total, full = before + count, before // target.bbs * size
-        target.invlists.resize(number, total)
-        ids, its_ids = (
-            faiss.rev_swig_ptr(lists.get_ids(number), rows)
-            for lists, rows in ((target.invlists, total), (source.invlists, count))
-        )
+        its_ids, its_blocks = _list(source, number, count)
+        target.invlists.resize(number, before + count)
+        ids, blocks = _list(target, number, before + count)
         ids[before:] = its_ids + shift
-        length = -(-count // target.bbs) * size
-        blocks = faiss.rev_swig_ptr(target.invlists.get_codes(number), full + length)
-        blocks[full:] = faiss.rev_swig_ptr(source.invlists.get_codes(number), length)
+        blocks[-len(its_blocks) :] = its_blocks
         source.invlists.resize(number, 0)
 
 
@@ -91,9 +85,16 @@ def _add_to_lists(index: faiss.IndexIVFFastScan, lists: np.ndarray, numbers: np.
         size = index.invlists.list_size(number)
         total = size + len(rows)
         index.invlists.resize(number, total)  # new blocks are zeros
-        faiss.rev_swig_ptr(index.invlists.get_ids(number), total)[size:] = first + rows
-        blocks = faiss.rev_swig_ptr(index.invlists.get_codes(number), -(-total // index.bbs) * layout.size)
+        ids, blocks = _list(index, number, total)
+        ids[size:] = first + rows
         _put(blocks, numbers[rows], size, layout)
+
+
+def _list(index: faiss.IndexIVFFastScan, number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """FAISS's own memory of a list of so many rows: their numbers (rows,), and its blocks one after the other."""
+    length = -(-rows // index.bbs) * _layout(index.M, index.bbs).size
+    lists = index.invlists
+    return faiss.rev_swig_ptr(lists.get_ids(number), rows), faiss.rev_swig_ptr(lists.get_codes(number), length)
 
 
 def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -> None:

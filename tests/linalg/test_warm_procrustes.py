@@ -63,3 +63,13 @@ def test_changes_of_any_size_give_orthogonal_matrices(size, rng):
         assert orthogonality_error(R) < 2e-5
         best = np.linalg.svd(now, compute_uv=False).sum()
         assert np.sum(R * now) > 0.999 * best
+
+
+def test_a_matrix_without_an_svd_by_divide_and_conquer(rng, monkeypatch):
+    def fails(*args, **options):
+        raise np.linalg.LinAlgError("SVD did not converge")
+
+    M = rng.normal(size=(12, 12))
+    expected = nearest_orthogonal(M)
+    monkeypatch.setattr(np.linalg, "svd", fails)
+    np.testing.assert_allclose(WarmProcrustes()(M), expected, atol=1e-5)

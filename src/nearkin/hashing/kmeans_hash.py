@@ -15,6 +15,7 @@ from nearkin.hashing.spectrum import principal_axes, row_blocks
 from nearkin.hashing.stable_products import settled_rows, steady_products
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.linalg.procrustes import nearest_orthogonal
 
 ITQ_STEPS = 10  # for the first centroids
 
@@ -135,8 +136,7 @@ class _Subspace:
         top = self.points[:, :n_bits]
         frame = random_columns(max(top.shape[1], n_bits), n_bits, generator)[: top.shape[1]]
         for _ in range(ITQ_STEPS):
-            left, _, right = np.linalg.svd(top.T @ np.where(top @ frame >= 0, 1.0, -1.0), full_matrices=False)
-            frame = left @ right
+            frame = nearest_orthogonal(top.T @ np.where(top @ frame >= 0, 1.0, -1.0))
         values = top @ frame
         cells = (values >= 0) @ (1 << np.arange(n_bits))
         counts = np.bincount(cells, minlength=2**n_bits)[:, None]

@@ -54,6 +54,19 @@ def newton_schulz(X: Array, steps: int = 1) -> Array:
     return X
 
 
+def singular_vectors(X: Any) -> tuple[Any, Any]:
+    """U and V^T of the thin singular value decomposition U diag(s) V^T of X (..., d, k).
+
+    Divide and conquer, the fast way, finds none for some matrices of low rank; iteration by QR does.
+    """
+    try:
+        U, _, Vt = _namespace(X).linalg.svd(X, full_matrices=False)
+    except np.linalg.LinAlgError:
+        by_qr: Any = scipy.linalg.svd
+        U, _, Vt = by_qr(X, full_matrices=False, lapack_driver="gesvd")
+    return U, Vt
+
+
 def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     """Return the orthonormal matrix (..., d, k) nearest to X in Frobenius norm, its polar factor.
 
@@ -64,11 +77,7 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
             f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant"
         )
     xp = _namespace(X)
-    try:
-        U, _, Vt = xp.linalg.svd(X, full_matrices=False)
-    except np.linalg.LinAlgError:  # divide and conquer fails on some matrices of low rank; iteration by QR does not
-        by_qr: Any = scipy.linalg.svd
-        U, _, Vt = by_qr(X, full_matrices=False, lapack_driver="gesvd")
+    U, Vt = singular_vectors(X)
     if special:
         sign = xp.sign(xp.linalg.det(U @ Vt))
         U = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearkin.linalg.procrustes import newton_schulz, orthogonality_error
+from nearkin.linalg.procrustes import newton_schulz, orthogonality_error, singular_vectors
 
 _FAR = 0.3  # entries of the correction from which the last decomposition says too little
 _NEAR = 0.02  # and up to which one correction is enough
@@ -28,7 +28,7 @@ class WarmProcrustes:
         narrow = M.astype(np.float32, copy=False)
         found = None if self._factors is None else self._corrected(narrow, *self._factors)
         if found is None:
-            U, _, Vt = np.linalg.svd(narrow.astype(np.float64))
+            U, Vt = singular_vectors(narrow.astype(np.float64))
             self.decompositions += 1
             found = U.astype(np.float32), np.ascontiguousarray(Vt.T, np.float32)
         self._factors = found

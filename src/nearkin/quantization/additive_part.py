@@ -87,9 +87,8 @@ class Part:
         X, codes = self.code(Z, beam, False)
         error = self.errors(X, codes)
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
-        shorter = (
-            size / np.sqrt(self.spread) if size and self.spread else 1.0
-        )  # of rows that are all coded exactly, any
+        # where all rows are coded exactly, or do not differ, any weight will do
+        shorter = size / np.sqrt(self.spread) if size and self.spread else 1.0
         self.column = float(_COLUMN * np.sqrt(SHARE) * shorter)
         self.middle = float(self.column * np.sqrt(SHARE) * error.mean(dtype=np.float64))
         self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
