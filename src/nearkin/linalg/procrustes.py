@@ -54,7 +54,7 @@ def newton_schulz(X: Array, steps: int = 1) -> Array:
     return X
 
 
-def singular_vectors(X: Any) -> tuple[Any, Any]:
+def singular_vectors(X: Array) -> tuple[Array, Array]:
     """U and V^T of the thin singular value decomposition U diag(s) V^T of X (..., d, k).
 
     Divide and conquer, the fast way, finds none for some matrices of low rank; iteration by QR does.
@@ -80,7 +80,8 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     U, Vt = singular_vectors(X)
     if special:
         sign = xp.sign(xp.linalg.det(U @ Vt))
-        U = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
+        turned: Any = xp.concatenate([U[..., :-1], U[..., -1:] * sign[..., None, None]], -1)
+        return turned @ Vt
     return U @ Vt
 
 
