@@ -3,7 +3,7 @@
 The powers (.25 and .2) were found while looking at test pairs; validation pairs prefer .25 and .3. The default has
 nothing to choose. The temperatures of `CosineSoftmax` were chosen on validation pairs (0.08 to 0.3). Every rival has
 its settings chosen by NDCG@20 on a tenth of the fitted pairs, by 3,000 lefts, and is then fitted on all of them; its
-seconds are those of the last fit. LightGCN has its paper's settings and as many seconds as `--rivals` gives it.
+seconds are those of the last fit. LightGCN has as many seconds as `--rivals` gives it, and settings for gowalla's size.
 """
 
 import time
@@ -27,7 +27,8 @@ from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, p
 DEPTH = 20
 EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
 MOST_EPOCHS = Epochs((10,), (25, 50, 100))
-LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
+LIGHT_GCN = (0.02, 262_144)  # rate and pairs of a batch, which validation pairs chose; its paper has .001 and 2,048
+POINTS = 16  # of LightGCN's curve
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
     "popularity": popularity,
@@ -223,8 +224,19 @@ def _peer(method: str, python: Path, inner: _Once) -> Way:
 
 
 def _walking(seconds: float) -> Way:
+    """LightGCN for so long; its settings hold what test pairs say of it on the way, which chooses nothing."""
+
     def way(parts: Parts, seed: int) -> Found:
-        P, Q, used, epochs = light_gcn(parts.train, 64, *LIGHT_GCN, seed, seconds=seconds)
-        return Found(used, tables=(P, Q), settings={"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs})
+        curve: list[dict[str, float]] = []
+
+        def watch(P: np.ndarray, Q: np.ndarray, used: float, epochs: float) -> None:
+            found = Found(used, tables=(P, Q))
+            curve.append(_judged(found, parts) | {"epochs": epochs})
+
+        P, Q, used, epochs = light_gcn(
+            parts.train, 64, *LIGHT_GCN, seed, seconds=seconds, watch=watch, every=seconds / POINTS
+        )
+        settings = {"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs, "curve": curve}
+        return Found(used, tables=(P, Q), settings=settings)
 
     return way
