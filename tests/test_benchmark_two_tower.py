@@ -8,11 +8,12 @@ import torch
 from torch.nn.functional import cross_entropy, softplus
 
 import nearkin as nk
+from benchmarks.two_tower.bytes import by_bytes
 from benchmarks.two_tower.choosing import Axis, Setting, climbed
 from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
 from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, gradient, light_gcn
 from benchmarks.two_tower.linear_rivals import ease
-from benchmarks.two_tower.public import read_public
+from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
 from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
 
 
@@ -143,3 +144,43 @@ def test_lightgcn_learns_and_is_watched(grouped: tuple) -> None:
     assert passes > 1
     assert seen == sorted(seen)
     assert seen
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A set "toy" in LightGCN's form: 400 lefts in four groups, 300 rights, a fifth of the pairs judged."""
+    rng = np.random.default_rng(0)
+    lines: dict[str, list[str]] = {"train.txt": [], "test.txt": []}
+    for left in range(400):
+        rights = rng.choice(np.arange(left % 4, 300, 4), 15, replace=False)
+        for name, part in (("train.txt", rights[:12]), ("test.txt", rights[12:])):
+            lines[name].append(" ".join(map(str, [left, *part])))
+    (tmp_path / "toy").mkdir()
+    for name, written in lines.items():
+        (tmp_path / "toy" / name).write_text("\n".join(written))
+    return tmp_path
+
+
+def test_figures_by_bytes_of_any_set(toy: Path) -> None:
+    """Regression: the temperature was looked up by a key that the table of temperatures no longer had."""
+    rows: dict[str, dict] = {}
+    by_bytes("toy", toy, ["CosineSoftmax, k = 64"], [8], 0, False, rows.update)
+    assert [row["way"] for row in rows.values()] == ["exact", "OPQ after"]
+    assert known_temperature("gowalla", {}) == 0.12
+
+
+def test_a_rival_keeps_the_settings_of_its_row(toy: Path) -> None:
+    """Of a row measured before nothing is chosen anew: `--again`."""
+    rows: dict[str, dict] = {}
+    chose = {"options": {"ridge": 3e-4}, "rate": 0.02, "epochs": 3}
+    public(Setup("toy", toy, 2, ("BPR",), known={"BPR": {"settings": chose}}), rows.update)
+    assert rows["BPR"]["settings"] == chose
+    assert rows["BPR"]["seeds"] == 2
+
+
+def test_a_quick_pass_takes_few_lefts(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.two_tower.public.FEW", 100)
+    parts = Setup("toy", toy, quick=True).read(0)
+    assert parts.train.shape[0] == 100
+    assert len(parts.train) == 1200
+    assert len(parts.test) == 300
