@@ -13,6 +13,7 @@ from benchmarks.two_tower.choosing import Axis, Setting, climbed
 from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
 from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, gradient, light_gcn
 from benchmarks.two_tower.linear_rivals import ease
+from benchmarks.two_tower.peers import with_implicit
 from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
 from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
 
@@ -184,3 +185,15 @@ def test_a_quick_pass_takes_few_lefts(toy: Path, monkeypatch: pytest.MonkeyPatch
     assert parts.train.shape[0] == 100
     assert len(parts.train) == 1200
     assert len(parts.test) == 300
+
+
+def test_a_peer_that_is_not_installed_is_left_out_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: the pass over all rows ended at the first row of implicit."""
+    lacking, having = tmp_path / "lacking", tmp_path / "having"
+    for path, status in ((lacking, 1), (having, 0)):
+        path.write_text(f"#!/bin/sh\necho No module named implicit >&2\nexit {status}\n")
+        path.chmod(0o755)
+    assert with_implicit(lacking) is None
+    assert "No module named implicit" in capsys.readouterr().out
+    assert with_implicit(having) == having
+    assert with_implicit(None) is None

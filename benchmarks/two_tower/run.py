@@ -32,7 +32,7 @@ from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
 from benchmarks.two_tower.features import features
 from benchmarks.two_tower.figures import draw
-from benchmarks.two_tower.peers import run_peer
+from benchmarks.two_tower.peers import run_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import Setup, public
 from benchmarks.two_tower.scaling import scaling
@@ -89,7 +89,7 @@ def compare(name: str, options: argparse.Namespace, keep: Callable[[dict], None]
     nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
     rows: dict[str, list[dict]] = {}
     best: dict = {}
-    peer = peer_python(options.peers)
+    peer = with_implicit(peer_python(options.peers))
     for seed in range(options.seeds):
         parts = read(name, options.data, seed)
         popular = np.asarray(parts.train.matrix().sum(axis=0), dtype=np.float32)
@@ -159,10 +159,10 @@ def main() -> None:
         for name in options.sets:
             known = dict(rows.get(name, {})) if options.again else {}
             seconds = min(options.rivals, QUICK_SECONDS) if options.quick else options.rivals
+            peer = with_implicit(peer_python(options.peers))
             setup = Setup(
-                name, options.data, options.seeds, tuple(options.ways or [""]), seconds, peer_python(options.peers),
-                known, options.quick,
-            )  # fmt: skip
+                name, options.data, options.seeds, tuple(options.ways or [""]), seconds, peer, known, options.quick
+            )
             public(setup, partial(keep_row, name))
         for name in options.sets:
             print(markdown(public_table(name, rows[name])))
