@@ -193,19 +193,20 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         They are chosen about the middle of the first codebook, which carries the mean: FAISS expands squares, and far
         from 0 those have no digits left for what tells rows apart.
         """
-        codebooks = self.codebooks_.copy() if self.metric_ is None else self.codebooks_ @ self.metric_[:, None]
+        metric = self.metric_
+        codebooks = self.codebooks_.copy() if metric is None else self.codebooks_ @ metric[:, None]
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
         if self.share_:
             middle[:, -1] = 0  # of the errors' column, which rows do not have yet
         codebooks[:, 0] -= middle[:, None]
         Z = Z - middle.ravel()
-        if not self.share_:
+        if metric is None or not self.share_:
             return steady_numbers(self._coder(codebooks), Z)
         splits, M, _, width = codebooks.shape
         plain = codebooks.copy()
         plain[..., -1] = 0
         numbers, Z = steady_numbers(self._coder(plain, LOOK_BEAM), Z), Z.reshape(-1, splits, width).copy()
-        for m, (books, turn) in enumerate(zip(codebooks, self.metric_, strict=True)):
+        for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
             E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
             Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
         return steady_numbers(self._coder(codebooks), Z.reshape(len(Z), -1))
