@@ -173,8 +173,13 @@ def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = Non
     return check_finite(np.ascontiguousarray(X, dtype=dtype), name)
 
 
-def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
-    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
+def validate_vectors(
+    estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1, finite: bool = True
+) -> np.ndarray:
+    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`.
+
+    `finite=False` is for who looks for NaN and infinity where the rows are read anyway.
+    """
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
     try:
@@ -189,4 +194,4 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
         )
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
-    return check_finite(checked)  # pyright: ignore[reportArgumentType]
+    return check_finite(checked) if finite else checked  # pyright: ignore[reportArgumentType, reportReturnType]
