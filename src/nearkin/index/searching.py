@@ -17,19 +17,28 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
 
     What an inverted file does not find has position -1 and an infinite score.
     """
-    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
-    if isinstance(index, faiss.IndexPreTransform):
-        asked = index.chain.at(0).apply(asked)
+    one = _one_of(index)
+    inner, asked = innermost(one), np.ascontiguousarray(Q, np.float32)
+    if isinstance(one, faiss.IndexPreTransform):
+        asked = one.chain.at(0).apply(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        decoded = _decoded(inner, asked, k)
+        found = None if isinstance(index, faiss.IndexShards) else _decoded(inner, asked, k)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]
-    scores, positions = inner.search(asked, k) if decoded is None else decoded
+    scores, positions = found or (index.search(Q, k) if one is not index else inner.search(asked, k))
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
     by_distance = index.metric_type == faiss.METRIC_L2
     if scanned and by_distance:  # FAISS leaves out what is the same for all rows
         scores = np.maximum(scores + own, 0)
     scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
     return scores, positions
+
+
+def _one_of(index: faiss.Index) -> faiss.Index:
+    """The first of shards, without its map of ids; any other index itself."""
+    if not isinstance(index, faiss.IndexShards):
+        return index
+    shard = faiss.downcast_index(index.at(0))
+    return faiss.downcast_index(shard.index) if isinstance(shard, faiss.IndexIDMap) else shard
 
 
 def _decoded(inner: faiss.Index, Q: np.ndarray, k: int) -> Found | None:
