@@ -28,7 +28,7 @@ class _Layout(NamedTuple):
 def add_codes(index: BlockIndex, codes: np.ndarray, number: int | None = None) -> None:
     """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list.
 
-    `number`: that of the first row in the lists; None for as many as rows are there. `index.ntotal` counts rows from the
+    `number`: that of the first row in the lists; None for as many as are there. `index.ntotal` counts rows from the
     start, so that what broke off can be removed again.
     """
     before, layout = index.ntotal, _layout(index.M, index.bbs)
