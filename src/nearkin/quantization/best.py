@@ -6,6 +6,7 @@ points where a rotation is learned, so that a first look alone chooses badly.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +19,7 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.quantization.additive_estimator import KNOWN
 from nearkin.quantization.code_race import Clock, OutOfTime, Race
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
@@ -104,6 +106,7 @@ def best(
     settings = {
         "norm_bits": _NORM if fast_search and metric == "l2" else 0,
         "smoothing": 1 - race.known / 2,
+        "ranking": KNOWN if metric == "l2" and race.known >= 0.5 else True,
         "random_state": seed,
     }
     fitted = min(len(X), _FITTED)
@@ -246,11 +249,21 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
                 break
         elif target > _CHAINS[1] and _margin(length, kept) < _PAYS:
             continue
-        chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
+        chain = _chain(units, target, set(length.values()))
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
             yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
+
+
+def _chain(units: int, target: int, used: set[int]) -> int:
+    """How many codebooks, about `target`, sums have that leave the fewest of the units over: `target` or one more or
+    less, or, where those leave any, others up to half more that were not used."""
+    chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)
+    if not units % chain or units < 2 * chain:
+        return chain
+    others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
+    return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
 
 
 def _margin(length: dict[str, int], kept: dict[str, float]) -> float:
