@@ -37,11 +37,11 @@ NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_nor
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
-    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `coding_codebooks_` those by which codes are chosen, where
-    these are others, else None, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two
-    parts of a squared norm that FAISS's fast scan adds up (None without it), `norm_scale_` their divisor there,
-    `norm_origin_` (d',) what it takes from rotated rows first,
+    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `coding_codebooks_` by which codes are chosen where these
+    are others, else None, `rotation_` (d, d') float32, `norms_` (2,) the least and the largest squared norm that a code
+    may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two parts of a squared norm that FAISS's fast
+    scan adds up (None without it), `norm_scale_` their divisor there, `norm_origin_` (d',) what it takes from rotated
+    rows first,
     `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 

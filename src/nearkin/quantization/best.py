@@ -39,6 +39,7 @@ _CHEAP = 16  # those that run in any case, longer ones where the longest other s
 _CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
 _PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
 _BEAM = 16
+_MOSTLY = 0.5  # of the index's rows are learned from
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
 _MOST = 12  # fits that are judged, at most
 
@@ -103,10 +104,11 @@ def best(
     def tell(record: Record) -> None:
         (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
 
+    known = metric == "l2" and race.known >= _MOSTLY
     settings = {
         "norm_bits": _NORM if fast_search and metric == "l2" else 0,
-        "smoothing": 1 - race.known / 2,
-        "ranking": KNOWN if metric == "l2" and race.known >= 0.5 else True,
+        "smoothing": 1.0 if known else 1 - race.known / 2,
+        "ranking": KNOWN if known else True,
         "random_state": seed,
     }
     fitted = min(len(X), _FITTED)
@@ -167,7 +169,7 @@ def _looks(race: Race, n: int) -> Iterator[_Look]:
 
     Where the rows searched are mostly those learned from, fewer rows are learned by heart, and their look says nothing.
     """
-    if race.known >= 0.5 or len(race.train) < _WORTH * _LOOKS[0]:
+    if race.known >= _MOSTLY or len(race.train) < _WORTH * _LOOKS[0]:
         yield _Look(race, {}, n / len(race.train))
         return
     first, second = (race.fewer(count, _JUDGED) for count in _LOOKS)
@@ -206,7 +208,7 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
 def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
     """The leader; where `n`, many more rows, will be learned from, the longest of the sums that are level with it."""
     lead = found[0]
-    if known >= 0.5 or n < _MORE * lead.record["rows"]:
+    if known >= _MOSTLY or n < _MORE * lead.record["rows"]:
         return lead
     level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - _LEVEL]
     return max(level, key=lambda entry: entry.candidate.length)
