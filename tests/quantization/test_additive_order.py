@@ -64,5 +64,5 @@ def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, 
 
 
 def test_another_ranking_is_refused(rng):
-    with pytest.raises(ValueError, match="ranking is 'rows'; it must be one of True, False, 'known'"):
+    with pytest.raises(ValueError, match="ranking is 'rows'; it must be one of True, False, 'ip', 'known'"):
         ResidualQuantizer(2, 16, ranking="rows").fit(rng.normal(size=(50, 4)))

@@ -10,7 +10,15 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_real,
+    has_unit_rows,
+    validate_vectors,
+)
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
 from nearkin._faiss_blocks import add_codes
 from nearkin._persistence import Source, load_estimator, save_estimator
@@ -32,7 +40,7 @@ from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables,
 
 LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
 _JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
-KNOWN = "known"  # rows, to an index that holds those learned from
+INNER, KNOWN = "ip", "known"  # rankings: by inner products, and of the rows that were learned from
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -75,15 +83,24 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     normalized_: bool | None = None  # not known for one that was not fitted here
 
     @abstractmethod
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
-        """What `additive_learning.learn` gives for centred rows X (n, d) float32."""
+    def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
+        """What `additive_learning.learn` gives for centred rows X (n, d) float32, `asked` (d, d) as `Sums` has it."""
 
     @abstractmethod
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         """FAISS's quantizer of these codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        queries: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` hears of every round.
+
+        `queries` (q, d), for `ranking="ip"`, are like those that will ask; without them the rows stand for them.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
@@ -92,6 +109,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self._check_parameters()
         X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         self.normalized_ = has_unit_rows(X)
+        asked = self._asked(X, queries)
         generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
@@ -109,7 +127,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             (callback or ignore)(len(self.history_), entry)
 
         with serial_products(X.shape[0] * X.shape[1] ** 2):
-            learned = self._learn(rows - mean, draw_seed(generator), record)
+            learned = self._learn(rows - mean, asked, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         rotation, codebooks, self.metric_, self.share_ = learned
         self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
@@ -127,6 +145,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             if self._kept(X) < LEAST_SCANNED * kept:
                 self.norm_tables_ = self.norm_origin_ = None
         return self
+
+    def _asked(self, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
+        """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances search."""
+        if self.ranking != INNER:
+            if queries is not None:
+                raise ValueError(f"queries are for ranking={INNER!r}; ranking is {self.ranking!r}: leave them out")
+            return None
+        Q = X if queries is None else check_queries(queries, X.shape[1])
+        return (Q.T @ Q).astype(np.float64) / len(Q)
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Search rows X (n, d) by codebooks trained for their order; those that chose the codes go on choosing them."""
@@ -170,7 +197,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.smoothing, "smoothing", low=0, high=1)
-        check_choice(self.ranking, "ranking", (True, False, KNOWN))
+        check_choice(self.ranking, "ranking", (True, False, INNER, KNOWN))
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
@@ -288,9 +315,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
 
-    def _sums(self, n_splits: int) -> Sums:
+    def _sums(self, n_splits: int, asked: np.ndarray | None) -> Sums:
         settings = self.n_centroids, self.max_iter, self.beam_size, self.smoothing, bool(self.ranking)
-        return Sums(n_splits, self.n_codebooks, *settings)
+        return Sums(n_splits, self.n_codebooks, *settings, asked)
 
     def _is_rotated(self) -> bool:
         d, padded = self.rotation_.shape

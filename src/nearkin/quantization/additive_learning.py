@@ -41,7 +41,9 @@ class Sums:
     """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
     The codebooks are refitted to codes by `beam_size` in the last round, by which rows are to be coded: with wider
-    beams than these even rows that were learned from get codes that keep fewer neighbours.
+    beams than these even rows that were learned from get codes that keep fewer neighbours. With `ranking` errors are
+    weighed, and a column tells their size; without the column, and by the second moment `asked` (d, d) of the queries,
+    where that is given: for rows searched by inner product.
     """
 
     n_splits: int
@@ -51,6 +53,7 @@ class Sums:
     beam_size: int
     smoothing: float
     ranking: bool
+    asked: np.ndarray | None = None
 
 
 class Learned(NamedTuple):
@@ -103,7 +106,7 @@ def _round(parts: list[Part], Z: np.ndarray, wanted: Sums, index: int) -> tuple[
     """
     codes, error, last = [], 0.0, index == wanted.rounds - 1
     for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
-        if index == 1 and wanted.ranking:
+        if index == 1 and wanted.ranking and wanted.asked is None:
             part.add_column(own, TRAIN_BEAM)
         targets, chosen = part.code(own, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
         error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
@@ -124,12 +127,18 @@ def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator)
 
 
 def _parts(X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, wanted: Sums, seed: int) -> list[Part]:
-    width, parts = rotation.shape[1] // wanted.n_splits, []
-    between = rotation.T @ near.differences() @ rotation if near is not None and wanted.ranking else None
+    width, parts, shape = rotation.shape[1] // wanted.n_splits, [], (wanted.n_codebooks, wanted.n_centroids)
+    spread = wanted.asked
+    if spread is None and near is not None and wanted.ranking:
+        spread = near.differences()
+    spread = None if spread is None else rotation.T @ spread @ rotation
     for m, Z in enumerate(_split(X @ rotation, wanted.n_splits)):
         own = slice(m * width, (m + 1) * width)
-        block = None if between is None else between[own, own]
-        parts.append(Part.start(Z, block, wanted.n_codebooks, wanted.n_centroids, seed + m))
+        block = None if spread is None else spread[own, own]
+        if block is not None and wanted.asked is not None:
+            parts.append(Part.start_asked(Z, block, *shape, seed + m))
+        else:
+            parts.append(Part.start(Z, block, *shape, seed + m))
     return parts
 
 

@@ -11,6 +11,7 @@ from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.quantization.additive_estimator import INNER, AbstractAdditiveQuantizer
 from nearkin.quantization.product import ProductQuantizer
 
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
@@ -119,7 +120,10 @@ class Race:
         }  # fmt: skip
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
-        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance."""
-        if self.given is not None and self.metric == "l2" and isinstance(quantizer, ProductQuantizer):
+        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
+        codes learned for inner products where they ask by those."""
+        by_distance = self.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+        by_product = isinstance(quantizer, AbstractAdditiveQuantizer) and quantizer.ranking == INNER
+        if self.given is not None and (by_distance or by_product):
             return quantizer.fit(X, queries=self.given, callback=callback)  # pyright: ignore[reportReturnType]
         return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]
