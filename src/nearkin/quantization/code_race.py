@@ -122,8 +122,8 @@ class Race:
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
         """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
         codes learned for inner products where they ask by those."""
-        by_distance = self.metric == "l2" and isinstance(quantizer, ProductQuantizer)
-        by_product = isinstance(quantizer, AbstractAdditiveQuantizer) and quantizer.ranking == INNER
-        if self.given is not None and (by_distance or by_product):
+        if self.given is not None and isinstance(quantizer, AbstractAdditiveQuantizer) and quantizer.ranking == INNER:
+            return quantizer.fit(X, queries=self.given, callback=callback)
+        if self.given is not None and self.metric == "l2" and isinstance(quantizer, ProductQuantizer):
             return quantizer.fit(X, queries=self.given, callback=callback)  # pyright: ignore[reportReturnType]
         return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]
