@@ -29,8 +29,7 @@ SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on avera
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _REACH = 3.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
 _SWEEPS = 2  # of a refit in the rounds, which begins where the one before ended
-_POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square)
-_INNER_POWER = 0.5  # of the queries' second moment S, by inner product: E <q, e>^2 = e^T S e
+_POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square); .5 is too sure
 _FLOOR = 1e-3  # of the mean variance
 _COLUMN = 0.2  # weight of the error's column, for what it does to distances
 
@@ -58,7 +57,7 @@ class Part:
         if between is not None:
             own = np.einsum("wa,wv,va->a", axes, between, axes)
             spread = float(own.mean())
-            weights = _weights(own, _POWER).astype(np.float32)
+            weights = _weights(own).astype(np.float32)
         turn = axes * weights
         variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
         order = np.argsort(-variances, kind="stable")
@@ -68,7 +67,7 @@ class Part:
     def start_asked(cls, Z: np.ndarray, asked: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> Self:
         """The start for centred rows Z (n, w) searched by inner product, by queries of second moment `asked` (w, w)."""
         moments, vectors = np.linalg.eigh(asked)
-        weighted = ((vectors * _weights(moments, _INNER_POWER)) @ vectors.T).astype(np.float32)
+        weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
         axes, variances = principal_axes(Z @ weighted)
         return cls._along(Z, weighted @ axes, variances, n_codebooks, n_centroids, seed, 0.0)
 
@@ -177,10 +176,10 @@ class Part:
         return codebooks, metric
 
 
-def _weights(spread: np.ndarray, power: float) -> np.ndarray:
-    """What errors along axes of this spread (w,) are multiplied by: a power of it, 1 on average."""
+def _weights(spread: np.ndarray) -> np.ndarray:
+    """What errors along axes of this spread (w,) are multiplied by."""
     mean = float(spread.mean())
-    return np.maximum(spread / mean, _FLOOR) ** power if mean > 0 else np.ones(len(spread))
+    return np.maximum(spread / mean, _FLOOR) ** _POWER if mean > 0 else np.ones(len(spread))
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:
