@@ -8,9 +8,9 @@
     python -m benchmarks --report                 nothing is run: the report alone, from the JSON that is there
     python -m benchmarks --pages                  write the tables of README.md and docs/ from benchmarks/results
 
-A quick pass writes benchmarks/results/quick. A full one, and a subject run by its own options, write
-benchmarks/results, which README and docs quote. Peers are taken from .peers (make peers); one that is not installed is
-a row that says so.
+A quick pass writes benchmarks/results/quick, and so does a subject with --quick among its own options. A full pass, and
+a subject by its own options without it, write benchmarks/results, which README and docs quote. Peers are taken from
+.peers (make peers); one that is not installed is a row that says so.
 """
 
 import argparse
@@ -32,7 +32,7 @@ PASS = ("--full", "--quick", "--data", "--peers", "--report", "--pages")  # opti
 def main() -> int:
     words = sys.argv[1:]
     if asks_one_subject(words):
-        return start(SUBJECTS[words[0]].command(words[1:]))
+        return start(SUBJECTS[words[0]].command(words[1:]), elsewhere(RESULTS / "quick") if "--quick" in words else {})
     options = parse()
     if options.pages:
         write_pages(RESULTS)
@@ -78,18 +78,22 @@ def asks_one_subject(words: list[str]) -> bool:
     return part or any(flag not in PASS for flag in flags)
 
 
+def elsewhere(folder: Path) -> dict[str, str]:
+    """The variable that sends results to a folder, which is made: a quick pass leaves the committed ones alone."""
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    return {"NEARKIN_RESULTS": str(folder)}
+
+
 def run(subject: Subject, options: argparse.Namespace, folder: Path) -> list[str]:
     """Run the commands of one subject; return those that failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    elsewhere = {} if options.full else {"NEARKIN_RESULTS": str(folder)}
-    if elsewhere:
-        (folder / "figures").mkdir(exist_ok=True)
+    variables = {} if options.full else elsewhere(folder)
     failed = []
     for command in subject.full if options.full else subject.quick:
         print(f"\n== {subject.name} {command}", flush=True)
         began = time.perf_counter()
         places = ["--data", str(options.data), "--peers", str(options.peers)]
-        if start([*subject.command(command.split()), *places], elsewhere):
+        if start([*subject.command(command.split()), *places], variables):
             failed.append(f"{subject.name} {command}".strip())
         print(f"== {time.perf_counter() - began:.0f} s", flush=True)
     return failed

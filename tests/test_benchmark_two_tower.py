@@ -5,12 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, softplus
 
 import nearkin as nk
+from benchmarks.two_tower.bytes import by_bytes
 from benchmarks.two_tower.choosing import Axis, Setting, climbed
+from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
+from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, gradient, light_gcn
 from benchmarks.two_tower.linear_rivals import ease
-from benchmarks.two_tower.public import read_public
+from benchmarks.two_tower.peers import with_implicit
+from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
 from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
 
 
@@ -54,11 +58,8 @@ def test_the_sparse_ease_is_ease_where_every_right_is_a_neighbour(rng: np.random
 
 
 @pytest.mark.parametrize("label", RIVALS)
-def test_every_rival_learns(label: str) -> None:
-    lefts, rights = np.arange(120).repeat(6), np.tile(np.arange(6), 120) + 6 * (np.arange(120).repeat(6) % 4)
-    keep = np.random.default_rng(0).random(len(lefts)) < 0.7
-    train, test = (nk.Interactions.from_pairs(lefts[k], rights[k], left_ids=np.arange(120), right_ids=np.arange(24))
-                   for k in (keep, ~keep))  # fmt: skip
+def test_every_rival_learns(label: str, grouped: tuple) -> None:
+    train, test = grouped
     options = {name: axis.start for name, axis in RIVALS[label].axes.items()}
     P, Q, _ = fit_rival(RIVALS[label], Setting(options, 0.03, 20), train, 8, 0)
     assert nk.metrics.ranking_metrics(P, Q, test, seen=train, k=4)["recall@4"] > 0.8
@@ -83,3 +84,116 @@ def test_a_folder_as_lightgcn_has_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "toy" / "test.txt").write_text("0 4\n1 3 4\n")
     parts = read_public("toy", tmp_path, 0)
     assert (len(parts.train), len(parts.test), parts.train.shape) == (3, 3, (2, 3))
+
+
+@pytest.fixture
+def grouped() -> tuple[nk.Interactions, nk.Interactions]:
+    """Training and test pairs of 120 lefts in four groups, which like six rights each."""
+    lefts, rights = np.arange(120).repeat(6), np.tile(np.arange(6), 120) + 6 * (np.arange(120).repeat(6) % 4)
+    keep = np.random.default_rng(0).random(len(lefts)) < 0.7
+    train, test = (nk.Interactions.from_pairs(lefts[k], rights[k], left_ids=np.arange(120), right_ids=np.arange(24))
+                   for k in (keep, ~keep))  # fmt: skip
+    return train, test
+
+
+def dense_average(pairs: nk.Interactions) -> torch.Tensor:
+    """The matrix that averages a table over the graph's steps, from the definition, in float64."""
+    X = (pairs.matrix().toarray() > 0).astype(float)
+    A = np.block([[np.zeros((len(X), len(X))), X], [X.T, np.zeros((X.shape[1], X.shape[1]))]])
+    scale = np.maximum(A.sum(1), 1) ** -0.5
+    S = scale[:, None] * A * scale
+    return torch.from_numpy(sum(np.linalg.matrix_power(S, layer) for layer in range(LAYERS + 1)) / (LAYERS + 1))
+
+
+def test_averages_over_the_graph_are_those_of_the_definition(grouped: tuple, rng: np.random.Generator) -> None:
+    table = rng.standard_normal((144, 8)).astype(np.float32)
+    expected = (dense_average(grouped[0]) @ torch.from_numpy(table).double()).float()
+    found = averaged(graph_of(grouped[0]), table, LAYERS)
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=0, atol=4e-3 * float(expected.abs().max()))
+    assert np.abs(found - expected.numpy()).max() > 0, "the products read bfloat16"
+
+
+def test_averages_have_the_gradient_of_the_definition(grouped: tuple) -> None:
+    table, weights = (torch.randn(144, 8, generator=torch.Generator().manual_seed(s)) for s in (0, 1))
+    table.requires_grad_()
+    (smoothed(graph_of(grouped[0]), table, LAYERS) * weights).sum().backward()
+    expected = (dense_average(grouped[0]) @ weights.double()).float()
+    torch.testing.assert_close(table.grad, expected, rtol=0, atol=4e-3 * float(expected.abs().max()))
+
+
+def test_lightgcns_gradient_is_that_of_its_loss(grouped: tuple, rng: np.random.Generator) -> None:
+    train, _ = grouped
+    part = rng.integers(len(train), size=50)
+    numbers = np.stack([train.rows[part], 120 + train.indices[part], 120 + rng.integers(24, size=50)]).astype(np.int64)
+    table = torch.from_numpy(rng.standard_normal((144, 8)).astype(np.float32)).requires_grad_()
+    P, Q, N = (dense_average(train).float() @ table)[torch.from_numpy(numbers)]
+    lengths = table[torch.from_numpy(numbers)].square().sum() / 2
+    (softplus((P * (N - Q)).sum(1)).mean() + RIDGE * lengths / 50).backward()
+    found = gradient(graph_of(train), table.detach().numpy(), numbers)
+    torch.testing.assert_close(found, table.grad, rtol=0, atol=1e-2 * float(table.grad.abs().max()))
+
+
+def test_lightgcn_learns_and_is_watched(grouped: tuple) -> None:
+    train, test = grouped
+    seen: list[float] = []
+    light_gcn(train, 8, 0.03, 100, 0, seconds=0.01)  # compiles
+    P, Q, seconds, passes = light_gcn(
+        train, 8, 0.03, 100, 0, seconds=0.5, watch=lambda P, Q, used, passes: seen.append(used), every=0.1
+    )
+    assert nk.metrics.ranking_metrics(P, Q, test, seen=train, k=4)["recall@4"] > 0.8
+    assert 0.5 <= seconds < 5
+    assert passes > 1
+    assert seen == sorted(seen)
+    assert seen
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    """A set "toy" in LightGCN's form: 400 lefts in four groups, 300 rights, a fifth of the pairs judged."""
+    rng = np.random.default_rng(0)
+    lines: dict[str, list[str]] = {"train.txt": [], "test.txt": []}
+    for left in range(400):
+        rights = rng.choice(np.arange(left % 4, 300, 4), 15, replace=False)
+        for name, part in (("train.txt", rights[:12]), ("test.txt", rights[12:])):
+            lines[name].append(" ".join(map(str, [left, *part])))
+    (tmp_path / "toy").mkdir()
+    for name, written in lines.items():
+        (tmp_path / "toy" / name).write_text("\n".join(written))
+    return tmp_path
+
+
+def test_figures_by_bytes_of_any_set(toy: Path) -> None:
+    """Regression: the temperature was looked up by a key that the table of temperatures no longer had."""
+    rows: dict[str, dict] = {}
+    by_bytes("toy", toy, ["CosineSoftmax, k = 64"], [8], 0, False, rows.update)
+    assert [row["way"] for row in rows.values()] == ["exact", "OPQ after"]
+    assert known_temperature("gowalla", {}) == 0.12
+
+
+def test_a_rival_keeps_the_settings_of_its_row(toy: Path) -> None:
+    """Of a row measured before nothing is chosen anew: `--again`."""
+    rows: dict[str, dict] = {}
+    chose = {"options": {"ridge": 3e-4}, "rate": 0.02, "epochs": 3}
+    public(Setup("toy", toy, 2, ("BPR",), known={"BPR": {"settings": chose}}), rows.update)
+    assert rows["BPR"]["settings"] == chose
+    assert rows["BPR"]["seeds"] == 2
+
+
+def test_a_quick_pass_takes_few_lefts(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.two_tower.public.FEW", 100)
+    parts = Setup("toy", toy, quick=True).read(0)
+    assert parts.train.shape[0] == 100
+    assert len(parts.train) == 1200
+    assert len(parts.test) == 300
+
+
+def test_a_peer_that_is_not_installed_is_left_out_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Regression: the pass over all rows ended at the first row of implicit."""
+    lacking, having = tmp_path / "lacking", tmp_path / "having"
+    for path, status in ((lacking, 1), (having, 0)):
+        path.write_text(f"#!/bin/sh\necho No module named implicit >&2\nexit {status}\n")
+        path.chmod(0o755)
+    assert with_implicit(lacking) is None
+    assert "No module named implicit" in capsys.readouterr().out
+    assert with_implicit(having) == having
+    assert with_implicit(None) is None

@@ -82,6 +82,18 @@ def test_a_pass_goes_through_the_commands(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert variables == {"NEARKIN_RESULTS": str(tmp_path)}  # a quick pass leaves the committed results alone
 
 
+@pytest.mark.parametrize("words", ["two_tower --features", "two_tower --features --quick"])
+def test_a_subject_with_quick_leaves_the_committed_results_alone(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    places: list[str | None] = []
+    monkeypatch.setattr(door, "RESULTS", tmp_path)
+    monkeypatch.setattr(door, "start", lambda _, variables: places.append(variables.get("NEARKIN_RESULTS")) or 0)
+    monkeypatch.setattr("sys.argv", ["benchmarks", *words.split()])
+    assert door.main() == 0
+    assert places == [str(tmp_path / "quick") if "--quick" in words else None]
+
+
 def test_where_the_peers_are(tmp_path: Path) -> None:
     assert peer_python(tmp_path) is None
     assert peer_packages(tmp_path) is None

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 import nearkin as nk
-from benchmarks.two_tower.public import DEPTH, TEMPERATURES, read_public
+from benchmarks.two_tower.public import DEPTH, known_temperature, read_public
 from nearkin.embedding import ALS, AllPairs, CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.solvers.joint import ROUNDS, SPHERE_SWEEPS, SWEEPS, JointBlocks
 from nearkin.quantization import IndexingLayer
@@ -38,7 +38,7 @@ def by_bytes(
 ) -> None:  # fmt: skip
     """`keep` gets the rows of every loss and size: exact, compressed after, and if `together` learned together."""
     parts = read_public(name, folder, seed)
-    cosines = CosineSoftmax(temperature=TEMPERATURES[name][0.5])
+    cosines = CosineSoftmax(temperature=known_temperature(name, {}) or CosineSoftmax().temperature)
     losses = {f"CosineSoftmax, k = {k}": (k, cosines) for k in (64, 128, 256, 512)}
     losses |= {f"all pairs, k = {k}": (k, AllPairs()) for k in (64, 256)}
     for label, (k, loss) in losses.items():

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 import nearkin as nk
 from nearkin.embedding import Adam, GaussNewton, feature_towers
@@ -50,7 +51,7 @@ class Way:
 
 def features(options: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> None:
     """NDCG@20 and Recall@20 of both kinds of lefts, and CPU seconds of a fit, means over the seeds."""
-    for label, make in ways():
+    for label, make in ways(quick=options.quick):
         if options.ways and not label.startswith(tuple(options.ways)):
             continue
         runs = []
@@ -79,8 +80,11 @@ def read(options: argparse.Namespace, seed: int) -> tuple[Interactions, Interact
     return pairs.select(~unknown & ~known), pairs.select(known), pairs.select(unknown)
 
 
-def ways() -> Iterator[tuple[str, Callable[[Interactions, int], tuple[Tables, float]]]]:
-    """Names, and what makes both tables from the training pairs and a seed, with CPU seconds."""
+def ways(*, quick: bool = False) -> Iterator[tuple[str, Callable[[Interactions, int], tuple[Tables, float]]]]:
+    """Names, and what makes both tables from the training pairs and a seed, with CPU seconds.
+
+    A `quick` pass takes the middle one of each grid and two steps.
+    """
     yield "cosines of the texts' vectors, nothing learned", lambda train, _: (_untrained(train, WIDE), 0.0)
     yield f"cosines of {K} components, nothing learned", lambda train, _: (_untrained(train, K), 0.0)
     yield "ids and one hidden layer from nothing, ALS", _from_nothing
@@ -94,12 +98,17 @@ def ways() -> Iterator[tuple[str, Callable[[Interactions, int], tuple[Tables, fl
     for k, names in ((K, losses), (WIDE, ("in-batch softmax, Adam",))):
         for name in names:
             scale, grid = losses[name]
+            grid = (_shortened(grid[1]),) if quick else grid
             for tower, hidden in (("linear", ()), ("one hidden layer", (WIDTH,))):
                 yield f"{tower}, {k} numbers, {name}", _chosen(Way(grid, k, hidden, scale))
 
 
 def _softmax(rate: float) -> dict[str, Any]:
     return {"loss": "in-batch-softmax", "solver": Adam(max_iter=30, learning_rate=rate, batch_size=1024)}
+
+
+def _shortened(setting: dict[str, Any]) -> dict[str, Any]:
+    return setting | {"solver": clone(setting["solver"]).set_params(max_iter=2)}
 
 
 def _untrained(train: Interactions, k: int) -> Tables:
@@ -125,7 +134,7 @@ def _chosen(way: Way) -> Callable[[Interactions, int], tuple[Tables, float]]:
 
     def make(train: Interactions, seed: int) -> tuple[Tables, float]:
         if not best:
-            metrics = [way.fit(setting, train, 0)[0] for setting in way.grid]
+            metrics = [way.fit(setting, train, 0)[0] for setting in way.grid] if len(way.grid) > 1 else [0.0]
             print("   ", *(f"{metric:.4f}" for metric in metrics), flush=True)
             best.append(way.grid[int(np.argmax(metrics))])
         start = time.process_time()

@@ -1,78 +1,80 @@
-"""LightGCN (He et al. 2020) over torch.sparse: tables averaged over the steps of a graph, BPR, Adam."""
+"""LightGCN (He et al. 2020): tables averaged over the steps of a graph, BPR, Adam. Batches are large, because a step on
+the whole graph serves all pairs of a batch, and gradients are written by hand."""
 
 import time
-import warnings
+from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 import torch
+from numba import njit
 from torch import Tensor
-from torch.nn.functional import softplus
 
+from benchmarks.two_tower.graph_steps import Graph, averaged, graph_of
 from nearkin.records import Interactions
 
 LAYERS, RIDGE = 3, 1e-4
+FALL = 0.4  # of the time, in which the rate falls in a line to a twentieth
+LAST_RATE = 0.05
+
+Watch = Callable[[np.ndarray, np.ndarray, float, float], None]  # gets P, Q, CPU seconds and passes
 
 
 def light_gcn(
-    pairs: Interactions, k: int, rate: float, size: int, seed: int, *, seconds: float
-) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used."""
-    generator = torch.Generator().manual_seed(seed)
-    m, n = pairs.shape
+    pairs: Interactions, k: int, rate: float, size: int, seed: int, *, seconds: float,
+    watch: Watch | None = None, every: float = 200.0,
+) -> tuple[np.ndarray, np.ndarray, float, float]:  # fmt: skip
+    """P, Q, CPU seconds and passes over the pairs: batches of `size` pairs until the seconds are used.
+
+    `watch` is called whenever `every` more of them are; its own are not counted.
+    """
+    rng, (m, n) = np.random.default_rng(seed), pairs.shape
     graph = graph_of(pairs)
-    table = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=generator))
-    adam = torch.optim.Adam([table], lr=rate, fused=True)
-    rows, columns = (torch.from_numpy(x.astype(np.int64)) for x in (pairs.rows, pairs.indices))
-    order = torch.randperm(len(rows), generator=generator)
-    start, done = time.process_time(), 0
-    while time.process_time() - start < seconds:
-        if len(order) < size:
-            order = torch.randperm(len(rows), generator=generator)
-        part, order = order[:size], order[size:]
-        X = smoothed(graph, table)
-        drawn = torch.randint(n, (len(part),), generator=generator)
-        at = rows[part], m + columns[part], m + drawn
-        P, Q, N = (X[numbers] for numbers in at)
-        penalty = sum(table[numbers].square().sum() for numbers in at) / (2 * len(part))
-        adam.zero_grad()
-        (softplus((P * (N - Q)).sum(1)).mean() + RIDGE * penalty).backward()
+    parameter = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=torch.Generator().manual_seed(seed)))
+    adam, table = torch.optim.Adam([parameter], lr=rate, fused=True), parameter.detach().numpy()
+    lefts, rights = pairs.rows.astype(np.int64), m + pairs.indices.astype(np.int64)
+    order, done, used, shown = np.empty(0, np.int64), 0, 0.0, 0.0
+    start = time.process_time()
+    while used < seconds:
+        order = order if len(order) >= size else rng.permutation(len(lefts))
+        part, order = np.sort(order[:size]), order[size:]
+        numbers = np.stack([lefts[part], rights[part], m + rng.integers(n, size=len(part))])
+        adam.param_groups[0]["lr"] = rate * min(1.0, max(LAST_RATE, (1 - used / seconds) / FALL))
+        parameter.grad = gradient(graph, table, numbers)
         adam.step()
         done += len(part)
-    with torch.no_grad():
-        P, Q = (X.numpy() for X in smoothed(graph, table).split([m, n]))
-    return P, Q, time.process_time() - start, done / len(rows)
+        used = time.process_time() - start
+        if watch is not None and used >= shown + every:
+            shown = used
+            watch(*np.split(averaged(graph, table, LAYERS), [m]), used, done / len(lefts))
+            start += time.process_time() - start - used
+    P, Q = np.split(averaged(graph, table, LAYERS), [m])
+    return P, Q, used, done / len(lefts)
 
 
-def graph_of(pairs: Interactions) -> Tensor:
-    """D^-1/2 A D^-1/2 of lefts and rights as one sparse (m + n, m + n) tensor."""
-    X = (pairs.matrix() > 0).astype(np.float32)
-    A = sp.bmat([[None, X], [X.T, None]], format="csr")
-    scale = sp.diags(np.maximum(np.diff(A.indptr), 1) ** -0.5)
-    A = sp.csr_matrix(scale @ A @ scale, dtype=np.float32)
-    starts, numbers = (torch.from_numpy(x.astype(np.int64)) for x in (A.indptr, A.indices))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(starts, numbers, torch.from_numpy(A.data), size=A.shape, check_invariants=True)
+def gradient(graph: Graph, table: np.ndarray, numbers: np.ndarray) -> Tensor:
+    """(m + n, k) of the mean over the batch of softplus(p . (x - q)) + RIDGE / 2 (|e_p|^2 + |e_q|^2 + |e_x|^2).
+
+    `numbers` (3, size) are of a left, its right and a drawn one; p, q, x their averaged rows, e_p those of the table.
+    """
+    slopes = np.zeros_like(table)
+    _push(averaged(graph, table, LAYERS), numbers, slopes)
+    met = torch.from_numpy(np.bincount(numbers.reshape(-1), minlength=len(table)).astype(table.dtype))
+    total = torch.from_numpy(averaged(graph, slopes, LAYERS))
+    return total.addcmul_(met[:, None], torch.from_numpy(table), value=RIDGE).div_(numbers.shape[1])
 
 
-def smoothed(graph: Tensor, table: Tensor, layers: int = LAYERS) -> Tensor:
-    """The mean of the table after 0, 1, ..., `layers` steps on the graph."""
-    total = X = table
-    for _ in range(layers):
-        X = _Step.apply(graph, X)
-        total = total + X
-    return total / (layers + 1)
-
-
-class _Step(torch.autograd.Function):
-    """graph @ X; the graph is symmetric, so its transpose is not made."""
-
-    @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, graph: Tensor, X: Tensor) -> Tensor:
-        ctx.graph = graph  # pyright: ignore[reportAttributeAccessIssue]
-        return graph @ X
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, gradient: Tensor) -> tuple[None, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return None, ctx.graph @ gradient  # pyright: ignore[reportAttributeAccessIssue]
+@njit(cache=True, fastmath=True, error_model="numpy")
+def _push(X, numbers, out):
+    """Adds to `out` the gradient of the summed softplus by the rows of X."""
+    one = X.dtype.type(1)
+    for e in range(numbers.shape[1]):
+        left, right, drawn = numbers[0, e], numbers[1, e], numbers[2, e]
+        p, q, x = X[left], X[right], X[drawn]
+        ahead = X.dtype.type(0)
+        for c in range(len(p)):
+            ahead += p[c] * (q[c] - x[c])
+        slope = one / (one + np.exp(ahead))
+        for c in range(len(p)):
+            out[left, c] += slope * (x[c] - q[c])
+            out[right, c] -= slope * p[c]
+            out[drawn, c] += slope * p[c]

@@ -11,6 +11,16 @@ from benchmarks.two_tower.problems import test_metrics
 from nearkin.data import Parts
 
 
+def with_implicit(python: Path | None) -> Path | None:
+    """That Python, or None, which is said, if it has no implicit."""
+    if python is None:
+        return None
+    found = subprocess.run([python, "-c", "import implicit"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        print(f"implicit is left out: {python} says {found.stderr.strip().splitlines()[-1:]}", flush=True)
+    return None if found.returncode else python
+
+
 def run_peer(python: Path, parts: Parts, seed: int, settings: list | None = None) -> dict:
     """implicit's ALS: its test metrics, seconds and settings, chosen on the validation pairs where none are given."""
     found = fit_peer(python, "als", parts, seed, settings)

@@ -3,19 +3,19 @@
 The powers (.25 and .2) were found while looking at test pairs; validation pairs prefer .25 and .3. The default has
 nothing to choose. The temperatures of `CosineSoftmax` were chosen on validation pairs (0.08 to 0.3). Every rival has
 its settings chosen by NDCG@20 on a tenth of the fitted pairs, by 3,000 lefts, and is then fitted on all of them; its
-seconds are those of the last fit. LightGCN has its paper's settings and as many seconds as `--rivals` gives it.
+seconds are those of the last fit. LightGCN has as many seconds as `--rivals` gives it, and settings for gowalla's size.
 """
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nearkin as nk
-from benchmarks.two_tower.choosing import Epochs, judged_by
+from benchmarks.two_tower.choosing import Epochs, Setting, judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
 from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, of_neighbours
@@ -27,7 +27,10 @@ from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, p
 DEPTH = 20
 EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
 MOST_EPOCHS = Epochs((10,), (25, 50, 100))
-LIGHT_GCN = (0.001, 2048)  # rate and pairs of a batch, of its paper
+QUICK_EPOCHS = Epochs((2,), ())
+FEW = 3000  # lefts of a quick pass
+LIGHT_GCN = (0.02, 262_144)  # rate and pairs of a batch, which validation pairs chose; its paper has .001 and 2,048
+POINTS = 16  # of LightGCN's curve
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
     "popularity": popularity,
@@ -66,17 +69,25 @@ class Found:
 
 
 Way = Callable[[Parts, int], Found]
-Keep = Callable[[dict[str, dict[str, Any]]], None]
+Rows = dict[str, dict[str, Any]]  # of the table, by their names
+Keep = Callable[[Rows], None]
 
 
-def read_public(name: str, folder: Path, seed: int) -> Parts:
-    """NAME.npz, or NAME/train.txt and test.txt as LightGCN has them, by their split; ml100k with a random tenth."""
+def read_public(name: str, folder: Path, seed: int, lefts: int | None = None) -> Parts:
+    """NAME.npz, or NAME/train.txt and test.txt as LightGCN has them, by their split; ml100k with a random tenth.
+
+    `lefts` are so many as are kept, the first ones, with the rights that they have; default all.
+    """
     if (folder / name / "train.txt").exists():
-        return nk.data.split_given(_read_lists(folder / name), fit_validation=True)
-    if name != "ml100k":
-        return nk.data.split_given(nk.read_interactions(folder / f"{name}.npz"), fit_validation=True)
-    pairs = nk.read_interactions(folder / f"{name}.npz", min_weight=4)
-    return nk.data.split_random(replace(pairs, split=None), valid=0, test=0.1, random_state=seed)
+        pairs = _read_lists(folder / name)
+    else:
+        pairs = nk.read_interactions(folder / f"{name}.npz", min_weight=4 if name == "ml100k" else None)
+    if lefts is not None:
+        few = pairs.select(pairs.rows < lefts)
+        pairs = nk.Interactions.from_pairs(few.rows, few.indices, split=few.split)
+    if name == "ml100k":
+        return nk.data.split_random(replace(pairs, split=None), valid=0, test=0.1, random_state=seed)
+    return nk.data.split_given(pairs, fit_validation=True)
 
 
 def _read_lists(folder: Path) -> nk.Interactions:
@@ -90,18 +101,40 @@ def _read_lists(folder: Path) -> nk.Interactions:
     return nk.Interactions.from_pairs(left, right, split=split)
 
 
-def public(
-    name: str, folder: Path, seeds: int, only: list[str] | None, seconds: float, python: Path | None, keep: Keep
-) -> None:
-    """Every way, or those whose names begin so, over the seeds; `keep` gets a way's means after each of its fits."""
-    for label, way in _ways(name, folder, seconds, python):
-        if only is not None and not label.startswith(tuple(only)):
+@dataclass(frozen=True)
+class Setup:
+    """What is run: a set by its name, and how."""
+
+    name: str
+    folder: Path
+    seeds: int = 3
+    only: tuple[str, ...] = ("",)  # beginnings of the names of the ways
+    seconds: float = 0.0  # of LightGCN
+    python: Path | None = None  # with implicit
+    known: Rows = field(default_factory=dict)  # rows measured before: a rival that is among them keeps its settings
+    quick: bool = False  # few lefts and epochs, to see that everything runs
+
+    def read(self, seed: int) -> Parts:
+        return read_public(self.name, self.folder, seed, FEW if self.quick else None)
+
+    def epochs(self) -> Epochs:
+        return QUICK_EPOCHS if self.quick else EPOCHS.get(self.name, MOST_EPOCHS)
+
+    def chosen(self, label: str) -> Any:
+        """The settings of that row, None where there are none."""
+        return self.known.get(label, {}).get("settings")
+
+
+def public(setup: Setup, keep: Keep) -> None:
+    """Every way that is asked for over the seeds; `keep` gets a way's means after each of its fits."""
+    for label, way in _ways(setup):
+        if not label.startswith(setup.only):
             continue
         runs: list[dict[str, Any]] = []
-        for seed in range(seeds):
-            parts = read_public(name, folder, seed)
+        for seed in range(setup.seeds):
+            parts = setup.read(seed)
             runs.append(_judged(way(parts, seed), parts))
-            print(name, seed, label, runs[-1], flush=True)
+            print(setup.name, seed, label, runs[-1], flush=True)
             keep({label: _means(runs)})
 
 
@@ -120,23 +153,24 @@ def _means(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return means | spread | ({"settings": runs[0]["settings"]} if "settings" in runs[0] else {})
 
 
-def _ways(name: str, folder: Path, seconds: float, python: Path | None) -> Iterator[tuple[str, Way]]:
+def _ways(setup: Setup) -> Iterator[tuple[str, Way]]:
     """The rows of the table; what a rival chooses, it chooses once, for the first seed."""
     for label, lists in LISTS.items():
         yield label, _listing(lists)
-    inner = _Once(lambda: nk.data.split_random(read_public(name, folder, 0).train, valid=0.1, test=0, random_state=0))
+    inner = _Once(lambda: nk.data.split_random(setup.read(0).train, valid=0.1, test=0, random_state=0))
     for label, (k, loss) in FITS.items():
         yield label, _fitting(k, loss)
     for label, (k, options) in SOFTMAXES.items():
-        yield label, _softmax(k, name, inner, options)
-    yield "EASE, dense or sparse", _easing(inner)
+        yield label, _softmax(k, setup.name, inner, options)
+    label = "EASE, dense or sparse"
+    yield label, _easing(inner, setup.chosen(label))
     for label in RIVALS:
-        yield label, _sampling(label, inner, EPOCHS.get(name, MOST_EPOCHS))
-    if python is not None:
+        yield label, _sampling(label, inner, setup.epochs(), setup.chosen(label))
+    if setup.python is not None:
         for method in ("als", "bpr"):
-            yield f"implicit {method}", _peer(method, python, inner)
-    if seconds:
-        yield "LightGCN", _walking(seconds)
+            yield f"implicit {method}", _peer(method, setup.python, inner, setup.chosen(f"implicit {method}"))
+    if setup.seconds:
+        yield "LightGCN", _walking(setup.seconds)
 
 
 class _Once:
@@ -170,7 +204,7 @@ def _fitting(k: int, loss: Any) -> Way:
 
 def _softmax(k: int, name: str, inner: _Once, options: dict[str, float]) -> Way:
     """The temperature as it was chosen for the sets at hand, by the validation pairs for another one."""
-    given = TEMPERATURES.get(name, {}).get((options.get("bias_power", 0.5), options.get("imputed", 0.0)))
+    given = known_temperature(name, options)
     temperature = _Once(lambda: given or _chosen_temperature(inner(), options))
 
     def way(parts: Parts, seed: int) -> Found:
@@ -179,6 +213,11 @@ def _softmax(k: int, name: str, inner: _Once, options: dict[str, float]) -> Way:
         return replace(found, settings={"temperature": temperature()})
 
     return way
+
+
+def known_temperature(name: str, options: dict[str, float]) -> float | None:
+    """The one that was chosen for a set with these options of `CosineSoftmax`; None for another set."""
+    return TEMPERATURES.get(name, {}).get((options.get("bias_power", 0.5), options.get("imputed", 0.0)))
 
 
 def _chosen_temperature(inner: Parts, options: dict[str, float]) -> float:
@@ -190,8 +229,8 @@ def _chosen_temperature(inner: Parts, options: dict[str, float]) -> float:
     return max(judged, key=lambda temperature: judged[temperature])
 
 
-def _easing(inner: _Once) -> Way:
-    ridge = _Once(lambda: chosen_ridge(inner(), DEPTH))
+def _easing(inner: _Once, chose: dict[str, Any] | None) -> Way:
+    ridge = _Once(lambda: chose["ridge"] if chose else chosen_ridge(inner(), DEPTH))
 
     def way(parts: Parts, _seed: int) -> Found:
         fit, chosen_one = (ease if parts.train.shape[1] <= MOST_OF_EASE else of_neighbours), ridge()
@@ -202,8 +241,8 @@ def _easing(inner: _Once) -> Way:
     return way
 
 
-def _sampling(label: str, inner: _Once, epochs: Epochs) -> Way:
-    setting = _Once(lambda: chosen(RIVALS[label], inner(), 64, epochs))
+def _sampling(label: str, inner: _Once, epochs: Epochs, chose: dict[str, Any] | None) -> Way:
+    setting = _Once(lambda: Setting(**chose) if chose else chosen(RIVALS[label], inner(), 64, epochs))
 
     def way(parts: Parts, seed: int) -> Found:
         P, Q, seconds = fit_rival(RIVALS[label], setting(), parts.train, 64, seed)
@@ -212,8 +251,8 @@ def _sampling(label: str, inner: _Once, epochs: Epochs) -> Way:
     return way
 
 
-def _peer(method: str, python: Path, inner: _Once) -> Way:
-    settings = _Once(lambda: fit_peer(python, method, inner(), 0)["settings"])
+def _peer(method: str, python: Path, inner: _Once, chose: list[float] | None) -> Way:
+    settings = _Once(lambda: chose or fit_peer(python, method, inner(), 0)["settings"])
 
     def way(parts: Parts, seed: int) -> Found:
         found = fit_peer(python, method, parts, seed, settings())
@@ -223,8 +262,19 @@ def _peer(method: str, python: Path, inner: _Once) -> Way:
 
 
 def _walking(seconds: float) -> Way:
+    """LightGCN for so long; its settings hold what test pairs say of it on the way, which chooses nothing."""
+
     def way(parts: Parts, seed: int) -> Found:
-        P, Q, used, epochs = light_gcn(parts.train, 64, *LIGHT_GCN, seed, seconds=seconds)
-        return Found(used, tables=(P, Q), settings={"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs})
+        curve: list[dict[str, float]] = []
+
+        def watch(P: np.ndarray, Q: np.ndarray, used: float, epochs: float) -> None:
+            found = Found(used, tables=(P, Q))
+            curve.append(_judged(found, parts) | {"epochs": epochs})
+
+        P, Q, used, epochs = light_gcn(
+            parts.train, 64, *LIGHT_GCN, seed, seconds=seconds, watch=watch, every=seconds / POINTS
+        )
+        settings = {"rate": LIGHT_GCN[0], "batch": LIGHT_GCN[1], "epochs": epochs, "curve": curve}
+        return Found(used, tables=(P, Q), settings=settings)
 
     return way

@@ -17,7 +17,7 @@ from torch.nn import Parameter
 from torch.nn.functional import embedding, normalize, softplus
 
 from benchmarks.two_tower.choosing import Axis, Epochs, Setting, Values, climbed, judged_by, longest
-from benchmarks.two_tower.light_gcn import graph_of, smoothed
+from benchmarks.two_tower.graph_steps import graph_of, smoothed
 from nearkin.data import Parts
 from nearkin.records import Interactions
 

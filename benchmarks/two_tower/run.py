@@ -3,6 +3,7 @@
     python -m benchmarks two_tower --sets ml100k gowalla
     python -m benchmarks two_tower --protocol public --sets gowalla ml100k   as published: validation pairs are fitted
         --ways "softmax on cosines" EASE     only the rows whose names begin so; all rows measured so far are printed
+        --again        rivals keep the settings that they chose when their rows were measured, and only fit
     python -m benchmarks two_tower --bytes 16 32 64 --sets gowalla     through indexes of so many bytes a right
     python -m benchmarks two_tower --scaling       one gradient and one Gauss-Newton product against m + n
     python -m benchmarks two_tower --cold          unseen rights with and without features, planted data
@@ -31,15 +32,16 @@ from benchmarks.two_tower.bytes import SIZES, by_bytes
 from benchmarks.two_tower.cold import cold
 from benchmarks.two_tower.features import features
 from benchmarks.two_tower.figures import draw
-from benchmarks.two_tower.peers import run_peer
+from benchmarks.two_tower.peers import run_peer, with_implicit
 from benchmarks.two_tower.problems import read, test_metrics
-from benchmarks.two_tower.public import public
+from benchmarks.two_tower.public import Setup, public
 from benchmarks.two_tower.scaling import scaling
 from benchmarks.two_tower.serving import serving
 from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram, SubBlocks
 
+QUICK_SECONDS = 3.0
 WAYS = {
     "als": {},
     "als, lambda given": {"solver": "als"},
@@ -87,7 +89,7 @@ def compare(name: str, options: argparse.Namespace, keep: Callable[[dict], None]
     nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
     rows: dict[str, list[dict]] = {}
     best: dict = {}
-    peer = peer_python(options.peers)
+    peer = with_implicit(peer_python(options.peers))
     for seed in range(options.seeds):
         parts = read(name, options.data, seed)
         popular = np.asarray(parts.train.matrix().sum(axis=0), dtype=np.float32)
@@ -138,6 +140,7 @@ def main() -> None:
     options.add_argument("--rivals", type=float, default=450.0, help="CPU seconds of LightGCN; 0 leaves it out")
     options.add_argument("--bytes", type=int, nargs="*", help="sizes of indexes, default 16, 32 and 64")
     options.add_argument("--after", action="store_true", help="with --bytes: compressed after training only")
+    options.add_argument("--again", action="store_true", help="with --protocol: rivals keep their settings")
     for flag in ("scaling", "cold", "features", "serving", "figures"):
         options.add_argument(f"--{flag}", action="store_true")
     options = options.parse_args()
@@ -145,7 +148,7 @@ def main() -> None:
     path = RESULTS / "two_tower.json"
     results = json.loads(path.read_text())["results"] if path.exists() else {}
     if options.quick:
-        options.seeds, options.seconds = 1, min(options.seconds, 3.0)
+        options.seeds, options.seconds = 1, min(options.seconds, QUICK_SECONDS)
     if options.protocol:
         rows = results.setdefault("public", {})
 
@@ -154,8 +157,13 @@ def main() -> None:
             save("two_tower", results, threads=options.threads)
 
         for name in options.sets:
-            python, only = peer_python(options.peers), options.ways
-            public(name, options.data, options.seeds, only, options.rivals, python, partial(keep_row, name))
+            known = dict(rows.get(name, {})) if options.again else {}
+            seconds = min(options.rivals, QUICK_SECONDS) if options.quick else options.rivals
+            peer = with_implicit(peer_python(options.peers))
+            setup = Setup(
+                name, options.data, options.seeds, tuple(options.ways or [""]), seconds, peer, known, options.quick
+            )
+            public(setup, partial(keep_row, name))
         for name in options.sets:
             print(markdown(public_table(name, rows[name])))
     elif options.bytes is not None:

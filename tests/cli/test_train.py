@@ -86,7 +86,12 @@ def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
     for arguments, said in (
         (("search", out, "--left-id", "nobody"), "left id 'nobody' is not among the 150 left ids"),
         (("search", out), "give either QUERIES"),
-        (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "n_subspaces is 6, which does not divide d=8"),
+        (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "bytes is 3, of two parts each, since 120"),
+        (
+            ("train", table, "--bytes", 3, "--dim", 8, "--out", out),
+            "6 parts do not divide dim=8; give one of 1, 2, 4",
+        ),
+        (("train", table, "--bytes", 1, "--dim", 7, "--out", out), "2 parts do not divide dim=7; give an even dim"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2

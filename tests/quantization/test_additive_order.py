@@ -44,11 +44,14 @@ def kept(model, X, Q, **options):
     return recall_k_at_k(index.search(Q, 10)[1], nearest_rows(X, Q, 10), 10)
 
 
-@pytest.mark.parametrize("settings", [{}, {"n_lists": 4}, {"norm_bits": 32}, {"scale": 1e12}, {"scale": 1e-12}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"n_lists": 4}, {"norm_bits": 32}, {"scale": 1e12}, {"scale": 1e-12}, {"mean": 2e3}]
+)
 @pytest.mark.parametrize("kind", [ResidualQuantizer, ProductResidualQuantizer])
 def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, tmp_path):
     settings = dict(settings)
-    X = (rng.standard_t(4, size=(1200, 16)) * settings.pop("scale", 1)).astype(np.float32)
+    X = rng.standard_t(4, size=(1200, 16)) * settings.pop("scale", 1) + settings.pop("mean", 0)
+    X = X.astype(np.float32)
     X, Q = X[:1000], X[1000:]
     shape = (4, 32) if kind is ResidualQuantizer else (2, 3, 32)
     plain, known = (

@@ -67,7 +67,7 @@ def test_plain_faiss_finds_the_decoded_rows(fitted, vectors, metric):
         lists.nprobe = lists.nlist
     R = fitted.rotation_  # to d' columns, of which a part's last adds the error's size and is 0 in queries
     exact = faiss.IndexFlat(R.shape[1], faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT)
-    exact.add(fitted._inner().sa_decode(fitted.encode(X)))
+    exact.add(fitted._decoded(fitted.encode(X)))
     same = nk.metrics.recall_k_at_k(index.search(Q, 10)[1], exact.search(Q @ R, 10)[1], 10)
     assert same > (0.65 if fitted.norm_bits and metric == "l2" else 0.97)
 
@@ -150,6 +150,21 @@ def test_a_fast_scan_of_rows_far_from_the_origin_finds_what_exact_norms_find(n_l
         error = scores - np.square(X[:200, None] - model.decode(model.encode(X))[found]).sum(axis=2)
         assert abs(error.mean()) < 0.5 * scores.mean()
     assert kept[8] > 0.9 * kept[32]
+
+
+@pytest.mark.parametrize("norm_bits", [0, 8, 32])
+@pytest.mark.parametrize("made", [partial(ResidualQuantizer, 3, 32), partial(ProductResidualQuantizer, 2, 2, 32)])
+def test_rows_far_from_the_origin_keep_the_neighbours_of_rows_about_it(made, norm_bits, rng):
+    """At a mean of 1,000 deviations codes kept .155 of ten neighbours for .387, with norms of 8 bits .006 for .390."""
+    X = rng.normal(size=(1000, 16)) * np.arange(1, 17) ** -0.5
+    kept = {}
+    for offset in (0, 2000):
+        rows = (X + offset).astype(np.float32)
+        model = made(norm_bits=norm_bits, max_iter=2, random_state=0).fit(rows)
+        np.testing.assert_array_equal(model.encode(rows)[:7], np.vstack([model.encode(row[None]) for row in rows[:7]]))
+        index = model.to_faiss()
+        kept[offset] = _kept(index, partial(model.add_to, index), rows, rows[:100])
+    assert kept[2000] > kept[0] - 0.05
 
 
 def test_rows_for_which_a_fast_scan_is_too_coarse_keep_finer_tables(rng, monkeypatch):

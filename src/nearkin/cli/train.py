@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
+from nearkin.cli.memory import give_back_large_arrays
 from nearkin.cli.options import Delimiter, Header, Json, Left, Right, Seed, Split, Threads, Timestamp, Weight
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
@@ -49,6 +50,7 @@ def train(
     - nearkin recommend idx --all --out recs.csv
     - nearkin search idx --left-id 42 -k 10
     """
+    give_back_large_arrays()
     screen = Screen(as_json)
     steps = nk.pipeline.Steps(screen.watch)
     by_rule = split in nk.pipeline.SPLITS

@@ -356,6 +356,6 @@ _COMPRESSED: dict[str, Reader] = {
     "IVRf": _scanned_lists(_residual_codec),
     "NPRf": _scanned_lists(_product_residual_codec),
 }
-_CENTRED = ("IRfs", "IPRf", "IVRf", "NPRf")  # whose rows are turned and then moved to an origin
+_CENTRED = ("IxRq", "IxPR", "IRfs", "IPRf", "IVRf", "NPRf")  # whose rows are turned and then moved to an origin
 _FLOAT: dict[str, Reader] = {"IxF2": _flat, "IxFI": _flat, "IxPT": _rotated, **_COMPRESSED}
 _BINARY: dict[str, Reader] = {"IBxF": _flat_bits}

@@ -48,8 +48,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `coding_codebooks_` by which codes are chosen where these
     are others, else None, `rotation_` (d, d') float32, `norms_` (2,) the least and the largest squared norm that a code
     may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two parts of a squared norm that FAISS's fast
-    scan adds up (None without it), `norm_scale_` their divisor there, `norm_origin_` (d',) what it takes from rotated
-    rows first,
+    scan adds up (None without it), `norm_scale_` their divisor there, `norm_origin_` (d',) the middle of rotated rows
+    about which norms are taken (None without),
     `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 
@@ -138,12 +138,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if self.ranking == KNOWN:
             self._learn_order(X, generator)
         if self.norm_bits:
-            self.norms_ = self._norm_range(X)
+            self._learn_norms(X)
         if self.norm_bits == 8 and self.n_centroids == SCANNED:
-            kept = self._kept(X)
+            kept, origin = self._kept(X), self.norm_origin_
             self._learn_tables(X, draw_seed(generator))
             if self._kept(X) < LEAST_SCANNED * kept:
-                self.norm_tables_ = self.norm_origin_ = None
+                self.norm_tables_, self.norm_origin_ = None, origin
         return self
 
     def _asked(self, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
@@ -175,19 +175,22 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
 
     def _learn_tables(self, X: np.ndarray, seed: int) -> None:
         """Learn what `_scanned` wants from rows X (n, d): the norms of decoded rows about their mean."""
-        decoded = self._inner().sa_decode(self.encode(X))
+        decoded = self._decoded(self.encode(X))
         self.norm_origin_ = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
         norms = np.square(decoded - self.norm_origin_, dtype=np.float64).sum(axis=1)
         self.norm_tables_ = learn_tables(norms, seed)
         self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - self.norm_origin_)
 
-    def _norm_range(self, X: np.ndarray) -> np.ndarray:
-        """The least and the largest squared norm of what codes of rows X (n, d) stand for, less their lists' middle."""
-        decoded = self._inner().sa_decode(self.encode(X)).astype(np.float64)
-        if self.coarse_centroids_ is not None:  # FAISS takes the norms of what is left of them
-            decoded -= (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
-        norms = np.square(decoded).sum(axis=1)
-        return np.array([norms.min(), norms.max()], np.float32)
+    def _learn_norms(self, X: np.ndarray) -> None:
+        """Learn the least and the largest squared norm of what codes of rows X (n, d) stand for, about their mean, or
+        about the middles of their lists, where there are any: FAISS codes what those leave."""
+        decoded = self._decoded(self.encode(X))
+        if self.coarse_centroids_ is None:
+            middles = self.norm_origin_ = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
+        else:
+            middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
+        norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
+        self.norms_ = np.array([norms.min(), norms.max()], np.float32)
 
     def _check_parameters(self) -> None:
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
@@ -233,18 +236,25 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return turned if self.metric_ is None else turned @ np.asarray(block_diag(*self.metric_))
 
     def _numbers(self, Z: np.ndarray) -> np.ndarray:
-        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen."""
-        codebooks = self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
-        if self.metric_ is None:
-            return steady_numbers(self._coder(codebooks), Z)
-        codebooks = codebooks @ self.metric_[:, None]
-        if not self.share_:
+        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen.
+
+        They are chosen about the middle of the first codebook, which carries the mean: FAISS expands squares, and far
+        from 0 those have no digits left for what tells rows apart.
+        """
+        metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
+        codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
+        middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
+        if self.share_:
+            middle[:, -1] = 0  # of the errors' column, which rows do not have yet
+        codebooks[:, 0] -= middle[:, None]
+        Z = Z - middle.ravel()
+        if metric is None or not self.share_:
             return steady_numbers(self._coder(codebooks), Z)
         splits, M, _, width = codebooks.shape
         plain = codebooks.copy()
         plain[..., -1] = 0
         numbers, Z = steady_numbers(self._coder(plain, LOOK_BEAM), Z), Z.reshape(-1, splits, width).copy()
-        for m, (books, turn) in enumerate(zip(codebooks, self.metric_, strict=True)):
+        for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
             E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
             Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
         return steady_numbers(self._coder(codebooks), Z.reshape(len(Z), -1))
@@ -252,15 +262,18 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
         check_is_fitted(self)
-        codes, index = np.asarray(codes), self._inner()
-        if codes.ndim != 2 or codes.shape[1] != index.sa_code_size() or codes.dtype != np.uint8:
-            raise ValueError(
-                f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {index.sa_code_size()})"
-            )
+        codes, width = np.asarray(codes), self._inner().sa_code_size()
+        if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.uint8:
+            raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {width})")
         if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
             n_lists = len(self.coarse_centroids_)
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
-        return index.sa_decode(np.ascontiguousarray(codes)) @ self.rotation_.T
+        return self._decoded(codes) @ self.rotation_.T
+
+    def _decoded(self, codes: np.ndarray) -> np.ndarray:
+        """The rotated rows (n, d') that codes stand for."""
+        decoded, origin = self._inner().sa_decode(np.ascontiguousarray(codes)), self._origin("l2")
+        return decoded if origin is None else decoded + origin
 
     def scans_fast(self, metric: str) -> bool:
         """Whether FAISS's fast scan reads these codes: 16 centroids, and by "l2" `norm_bits=8`, by "ip" none."""
@@ -289,7 +302,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
                 "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
                 "with norm_bits=4 or 32, or leave fast_scan out"
             )
-        inner, origin = (self._scanned(metric), self._origin(metric)) if fast else (self._inner(metric), None)
+        inner, origin = self._scanned(metric) if fast else self._inner(metric), self._origin(metric)
         plain = origin is None and not self._is_rotated()
         return inner if plain else behind_rotation(self.rotation_, inner, origin)
 
@@ -326,12 +339,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def _origin(self, metric: str) -> np.ndarray | None:
         return self.norm_origin_ if metric == "l2" else None
 
-    def _placed(self, metric: str, fast: bool) -> tuple[np.ndarray, faiss.Index | None]:
+    def _placed(self, metric: str) -> tuple[np.ndarray, faiss.Index | None]:
         """Codebooks, and the flat index of the coarse centroids of the rotated rows, None without lists.
 
-        A fast scan has both about its origin: the middle of the lists is moved there, else the first codebook.
+        Both are about the norms' origin, where there is one: lists' middles are moved there, else the first codebook.
         """
-        origin, codebooks = self._origin(metric) if fast else None, self.codebooks_
+        origin, codebooks = self._origin(metric), self.codebooks_
         if self.coarse_centroids_ is None:
             if origin is not None:
                 codebooks = codebooks.copy()

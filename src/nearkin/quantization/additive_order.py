@@ -32,24 +32,29 @@ def ordered(
     A row is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where there
     are centres. The loss is `disagreement` of lists of near rows drawn at random, the steps Adam's.
     """
-    spread = np.float32(np.sqrt(np.square(X, dtype=np.float64).mean()) or 1)
-    X, books = X / spread, codebooks / spread
-    centres = np.zeros((len(X), 1), np.float32) if centres is None else centres / spread
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares have no digits left for order
+    spread = np.float32(np.sqrt(np.square(X - middle, dtype=np.float64).mean()) or 1)
+    X, books = (X - middle) / spread, codebooks / spread
+    carried, added = (middle / spread).reshape(len(books), 1, -1), np.zeros((len(X), 1), np.float32)
+    if centres is not None:  # else the first codebook carries the mean
+        carried, added = np.zeros_like(carried), (centres - middle) / spread
+    books[:, 0] -= carried
     some = slice(_JUDGED)
-    error = np.square(X[some] - centres[some] - _decoded(codes[some], books)).mean(dtype=np.float64)
+    error = np.square(X[some] - added[some] - _decoded(codes[some], books)).mean(dtype=np.float64)
     drawn, places = np.unique(generator.integers(len(X), size=_STEPS * _LISTS), return_inverse=True)
     near = nearest_rows(X, X[drawn], min(_LIST, len(X)))
     mean, square = np.zeros_like(books), np.zeros_like(books)
     for step, lists in enumerate(places.reshape(_STEPS, _LISTS)):
         rows = near[lists]
         own = codes[rows.ravel()]
-        y = (_decoded(own, books) + centres[rows.ravel()]).reshape(*rows.shape, -1)
+        y = (_decoded(own, books) + added[rows.ravel()]).reshape(*rows.shape, -1)
         slope = _slope(books.shape, own, disagreement(X[rows], y)[1].reshape(rows.size, -1))
         mean += (1 - _MOMENTUM) * (slope - mean)
         square += (1 - _MEMORY) * (np.square(slope) - square)
         size = np.sqrt(square / (1 - _MEMORY ** (step + 1))) + _LEAST
         rate = _RATE * np.sqrt(error) * (1 - step / _STEPS) / (1 - _MOMENTUM ** (step + 1))
         books = books - np.float32(rate) * mean / size
+    books[:, 0] += carried
     return books * spread
 
 

@@ -1,5 +1,6 @@
 """What engines do to rows, by name: each codec learns from rows and then says what rows become once they are coded."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -29,10 +30,18 @@ def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
         try:
             index.train(np.ascontiguousarray(Z))
         except RuntimeError as error:
-            raise ValueError(f"{len(Z)} rows are too few for this codec to learn from; give more: {error}") from error
+            raise ValueError(
+                f"X leaves {len(Z)} rows to learn from, too few for this codec; {_wanted(error)}"
+            ) from error
         return _through(index)
 
     return train
+
+
+def _wanted(error: RuntimeError) -> str:
+    """What FAISS's k-means asks for, in rows of X: a half and more of them are learned from."""
+    centroids = re.search(r"number of clusters \((\d+)\)", str(error))
+    return f"give {2 * int(centroids[1])} or more" if centroids else "give more"
 
 
 def _through(index: faiss.Index) -> Coded:

@@ -92,7 +92,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
         splits, M, K, width = self.codebooks_.shape
         shape = splits, M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
-        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric, fast)
+        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric)
         index = flat(splits * width, *shape) if lists is None else inverted(inverse, lists, *shape)
         self._fill(index.prq, codebooks, self.beam_size)
         index.prq.norm_min, index.prq.norm_max = map(float, self.norms_)

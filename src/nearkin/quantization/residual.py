@@ -97,7 +97,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
         _, M, K, d = self.codebooks_.shape
         shape = M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
-        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric, fast)
+        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric)
         index = flat(d, *shape) if lists is None else inverted(inverse, lists, *shape)
         index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
         fill(index.rq, codebooks[0], self.beam_size)

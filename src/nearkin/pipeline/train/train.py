@@ -81,7 +81,8 @@ def train_index(
 def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
     """An indexing layer of `n_bytes` a row: 256 centroids a byte, or 16 a half byte where there are few rights.
 
-    It starts after 8,192 rows, or what three rounds over a small table show.
+    It starts after 8,192 rows, or what three rounds over a small table show. Raises ValueError for fewer than 16 rights
+    and for bytes that do not divide `dim`.
     """
     n_rights = pairs.shape[1]
     if n_rights < 16:
@@ -89,12 +90,26 @@ def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) 
             f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
         )
     few = n_rights < 256
+    each = 2 if few else 1  # parts of a byte
+    _check_bytes(n_bytes, each, dim, n_rights)
     return nk.quantization.IndexingLayer(
         dim,
-        n_bytes * (2 if few else 1),
+        each * n_bytes,
         16 if few else 256,
         buffer_size=min(_BUFFER, 3 * len(pairs)),
         random_state=random_state,
+    )
+
+
+def _check_bytes(n_bytes: int, each: int, dim: int, n_rights: int) -> None:
+    """ValueError unless the parts, so many of each byte, divide `dim`."""
+    fitting = [str(size) for size in range(1, dim + 1) if dim % (each * size) == 0]
+    if str(n_bytes) in fitting:
+        return
+    why = f", of two parts each, since {n_rights} rights are too few for 256 centroids" if each == 2 else ""
+    raise ValueError(
+        f"bytes is {n_bytes}{why}: {each * n_bytes} parts do not divide dim={dim}; "
+        + (f"give one of {', '.join(fitting)}" if fitting else "give an even dim")
     )
 
 
