@@ -10,15 +10,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import (
-    check_choice,
-    check_integer,
-    check_magnitude,
-    check_queries,
-    check_real,
-    has_unit_rows,
-    validate_vectors,
-)
+from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
 from nearkin._faiss_blocks import add_codes
 from nearkin._persistence import Source, load_estimator, save_estimator
@@ -31,7 +23,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
-from nearkin.quantization.additive_learning import Learned, Sums
+from nearkin.quantization.additive_learning import INNER, KNOWN, Learned, Sums, asked_by
 from nearkin.quantization.additive_order import ordered
 from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -40,7 +32,6 @@ from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables,
 
 LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
 _JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
-INNER, KNOWN = "ip", "known"  # rankings: by inner products, and of the rows that were learned from
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -109,7 +100,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self._check_parameters()
         X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         self.normalized_ = has_unit_rows(X)
-        asked = self._asked(X, queries)
+        asked = asked_by(self.ranking, X, queries)
         generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
@@ -145,15 +136,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             if self._kept(X) < LEAST_SCANNED * kept:
                 self.norm_tables_, self.norm_origin_ = None, origin
         return self
-
-    def _asked(self, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
-        """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances search."""
-        if self.ranking != INNER:
-            if queries is not None:
-                raise ValueError(f"queries are for ranking={INNER!r}; ranking is {self.ranking!r}: leave them out")
-            return None
-        Q = X if queries is None else check_queries(queries, X.shape[1])
-        return (Q.T @ Q).astype(np.float64) / len(Q)
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Search rows X (n, d) by codebooks trained for their order; those that chose the codes go on choosing them."""

@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearkin._check import check_queries
+from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.warm_procrustes import WarmProcrustes
@@ -30,6 +32,7 @@ from nearkin.quantization.additive_part import SHARE, TRAIN_BEAM, Part
 from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
+INNER, KNOWN = "ip", "known"  # rankings: by inner products, and of the rows that were learned from
 _MEMORY = 0.7  # of a round's sums in the next
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
@@ -65,6 +68,16 @@ class Learned(NamedTuple):
     codebooks: np.ndarray
     metric: np.ndarray
     share: float
+
+
+def asked_by(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
+    """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
+    if ranking != INNER:
+        if queries is not None:
+            raise ValueError(f"queries are for ranking={INNER!r}; ranking is {ranking!r}: leave them out")
+        return None
+    Q = X if queries is None else check_queries(queries, X.shape[1])
+    return (Q.T @ Q).astype(np.float64) / len(Q)
 
 
 def learn(X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: int, callback: Callback) -> Learned:

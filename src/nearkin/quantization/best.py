@@ -19,7 +19,7 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.quantization.additive_estimator import INNER, KNOWN
+from nearkin.quantization.additive_learning import INNER, KNOWN
 from nearkin.quantization.code_race import Clock, OutOfTime, Race
 from nearkin.quantization.norm_tables import SCANNED
 from nearkin.quantization.product import ProductQuantizer

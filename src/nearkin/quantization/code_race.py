@@ -11,7 +11,8 @@ from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.quantization.additive_estimator import INNER, AbstractAdditiveQuantizer
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
+from nearkin.quantization.additive_learning import INNER
 from nearkin.quantization.product import ProductQuantizer
 
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
