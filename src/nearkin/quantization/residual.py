@@ -41,7 +41,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     ranking: code what the order of near rows depends on: errors weigh by how near rows differ, and one more column
         holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "known": for an
         index that will hold the rows learned from, searched by "l2"; what codes stand for is then moved until distances
-        to those rows rank as they truly do. Other rows lose by that.
+        to those rows rank as they truly do. Other rows lose by that. "known-ip": the same for inner products.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
