@@ -54,7 +54,7 @@ def judge(make: peers.Make, problem: Problem) -> Iterator[dict[str, Any]]:
         start = time.process_time() - trained  # a wider beam trains nothing
 
 
-def _kept(index: faiss.Index, problem: Problem) -> dict[str, float]:
+def _kept(index: faiss.Index, problem: Problem) -> dict[str, Any]:
     """Neighbours kept: RaBitQ by its own estimate of distances, all others by rows decoded once, which is the same.
 
     Of rows of length 1 the nearest are those of the largest inner products; codes are searched by either, and those

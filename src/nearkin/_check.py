@@ -143,12 +143,14 @@ def from_tensor(X: ArrayLike) -> ArrayLike:
     return X.detach().cpu().numpy() if hasattr(X, "detach") else X  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1) -> np.ndarray:
+def check_vectors(
+    X: ArrayLike, *, name: str = "X", n_features: int | None = None, min_rows: int = 1, finite: bool = True
+) -> np.ndarray:
     """Return X as a C-contiguous finite (n, d) array, float64 if it was float64 and float32 otherwise.
 
     Raises TypeError for sparse or non-numeric input and ValueError for complex, not 2-D, empty, too few rows,
     a width other than `n_features`, NaN or infinity. It is for arrays met outside a scikit-learn estimator;
-    estimators use `validate_vectors`.
+    estimators use `validate_vectors`. `finite=False` is for who looks for NaN and infinity where the rows are read.
     """
     if hasattr(X, "toarray") and not isinstance(X, np.ndarray):
         raise TypeError(f"{name} is sparse ({type(X).__name__}); it must be a dense array, pass {name}.toarray()")
@@ -170,11 +172,17 @@ def check_vectors(X: ArrayLike, *, name: str = "X", n_features: int | None = Non
     if n_features is not None and d != n_features:
         raise ValueError(f"{name} has {d} columns; it must have {n_features}, as the data seen in fit")
     dtype = np.float64 if X.dtype == np.float64 else np.float32
-    return check_finite(np.ascontiguousarray(X, dtype=dtype), name)
+    X = np.ascontiguousarray(X, dtype=dtype)
+    return check_finite(X, name) if finite else X
 
 
-def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
-    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
+def validate_vectors(
+    estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1, finite: bool = True
+) -> np.ndarray:
+    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`.
+
+    `finite=False` as there.
+    """
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
     try:
@@ -189,4 +197,4 @@ def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = Fa
         )
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
-    return check_finite(checked)  # pyright: ignore[reportArgumentType]
+    return check_finite(checked) if finite else checked  # pyright: ignore[reportArgumentType, reportReturnType]

@@ -1,4 +1,5 @@
-"""Codes put into FAISS's blocks of 4-bit codes, where FAISS itself would only take rows or go beyond its memory.
+"""Codes put into FAISS's blocks of 4-bit codes and read out of them, where FAISS itself would only take rows or go
+beyond its memory.
 
 FAISS adds rows to a fast scan by codes of its own choice. Codes that were chosen elsewhere go in here, byte for byte as
 FAISS would have packed them.
@@ -24,14 +25,15 @@ class _Layout(NamedTuple):
     size: int
 
 
-def add_codes(index: BlockIndex, codes: np.ndarray) -> None:
+def add_codes(index: BlockIndex, codes: np.ndarray, number: int | None = None) -> None:
     """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list.
 
-    `index.ntotal` counts them from the start, so that what broke off can be removed again.
+    `number`: that of the first row in the lists; None for as many as are there. `index.ntotal` counts rows from the
+    start, so that what broke off can be removed again.
     """
     before, layout = index.ntotal, _layout(index.M, index.bbs)
     index.ntotal = before + len(codes)
-    width = index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0
+    width, number = _list_bytes(index), before if number is None else number
     if isinstance(index, faiss.IndexFastScan):
         _resize(index, before)
     for first in range(0, len(codes), _CHUNK):
@@ -39,9 +41,24 @@ def add_codes(index: BlockIndex, codes: np.ndarray) -> None:
         numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
         if isinstance(index, faiss.IndexIVFFastScan):
             lists = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, :width]), 1, 8 * width)[:, 0]
-            _add_to_lists(index, lists, numbers, before + first)
+            _add_to_lists(index, lists, numbers, number + first)
         else:
             _put(_blocks(index), numbers, before + first, layout)
+
+
+def read_codes(index: BlockIndex, first: int, last: int) -> np.ndarray:
+    """Codes (n, bytes) of the rows numbered first..last, as `add_codes` takes them."""
+    layout, numbers = _layout(index.M, index.bbs), np.empty((last - first, index.M), np.int32)
+    if isinstance(index, faiss.IndexFastScan):
+        numbers[:] = _got(_blocks(index), np.arange(first, last), layout)
+        return faiss.pack_bitstrings(numbers, 4)
+    lists = np.empty((last - first, 1), np.int32)
+    for number in range(index.nlist):
+        ids, blocks = _list(index, number, index.invlists.list_size(number))
+        places = np.flatnonzero((ids >= first) & (ids < last))
+        numbers[ids[places] - first] = _got(blocks, places, layout)
+        lists[ids[places] - first] = number
+    return np.hstack([faiss.pack_bitstrings(lists, 8 * _list_bytes(index)), faiss.pack_bitstrings(numbers, 4)])
 
 
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
@@ -70,6 +87,11 @@ def _resize(index: faiss.IndexFastScan, before: int) -> None:
     index.codes.resize(new)
     index.ntotal2 = new // size * index.bbs
     _blocks(index)[old:] = 0
+
+
+def _list_bytes(index: BlockIndex) -> int:
+    """Bytes of a list's number before a code."""
+    return index.coarse_code_size() if isinstance(index, faiss.IndexIVFFastScan) else 0
 
 
 def _blocks(index: faiss.IndexFastScan) -> np.ndarray:
@@ -103,6 +125,12 @@ def _put(blocks: np.ndarray, numbers: np.ndarray, first: int, layout: _Layout) -
     for bits in (0, 4):  # no byte twice in either
         here = shift == bits
         blocks[at[here]] |= numbers[here] << bits
+
+
+def _got(blocks: np.ndarray, rows: np.ndarray, layout: _Layout) -> np.ndarray:
+    """Numbers (n, M) of the rows (n,)."""
+    at, shift = _where(rows, layout)
+    return blocks[at] >> shift & 15
 
 
 def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ import nearkin as nk
 from nearkin.export import export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards, shard_file
 from nearkin.index import Index
+from nearkin.quantization import ResidualQuantizer
 from tests.storage.versions import as_version_1
 
 
@@ -97,8 +98,25 @@ def test_the_index_itself_is_not_overwritten(bits, tmp_path: Path) -> None:
         FaissShards(tmp_path / "idx")
 
 
-def test_an_inverted_file_of_fast_scan_codes_is_refused(X, tmp_path: Path) -> None:
-    quantizer = nk.ProductQuantizer(4, 16, n_lists=4, random_state=0, max_iter=2).fit(X)
-    with pytest.raises(ValueError, match="fast_scan=False"):
-        export_index(Index.build(X, quantizer), FaissShards(tmp_path / "out"))
-    export_index(Index.build(X, quantizer, fast_scan=False), FaissShards(tmp_path / "out"))
+@pytest.mark.parametrize("fast_scan", [None, False])
+@pytest.mark.parametrize("n_lists", [0, 6])
+@pytest.mark.parametrize(
+    ("kind", "metric"), [("product", "l2"), ("product", "ip"), ("residual", "l2"), ("residual", "ip")]
+)
+def test_codes_of_a_fast_scan_are_cut_too(kind, metric, n_lists, fast_scan, X, Q, tmp_path: Path) -> None:
+    """Blocks of 32 rows are cut anywhere; by distance the scores of residual codes have the query's length."""
+    quantizer = nk.ProductQuantizer(8, 16, n_lists=n_lists, random_state=0, max_iter=2)
+    if kind == "residual":
+        norms = 8 if metric == "l2" and fast_scan is None else 4 * (metric == "l2")
+        quantizer = ResidualQuantizer(6, 16, norm_bits=norms, n_lists=n_lists, max_iter=2, random_state=0)
+    whole = Index.build(X, quantizer, ids=[f"row {i}" for i in range(len(X))], metric=metric, fast_scan=fast_scan)
+    record = export_index(whole, FaissShards(tmp_path / "out", shards=3))
+    assert record["recall"] >= 0.99
+    scores, ids = open_shards(tmp_path / "out").search(Q, 10)
+    expected, wanted = whole.search(Q, 10)
+    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-4)
+    apart = np.abs(np.diff(expected, axis=1, append=np.inf)) > 1e-3
+    apart &= np.abs(np.diff(expected, axis=1, prepend=np.inf)) > 1e-3
+    apart[:, -1] = False  # the eleventh may be as near
+    assert apart.mean() > 0.2
+    np.testing.assert_array_equal(ids[apart], wanted[apart])

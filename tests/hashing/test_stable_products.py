@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from nearkin.hashing import ITQ
+from nearkin.hashing import affine_values as affine_values_module
 from nearkin.hashing.affine_values import affine_codes, affine_values
 from nearkin.hashing.bits import pack_signs
 from nearkin.hashing.stable_products import steady_products
@@ -91,3 +93,28 @@ def test_codes_are_the_signs_of_the_values(rng, dtype, shape, scale):
         np.testing.assert_array_equal(codes, pack_signs(affine_values(X, mean, P, scale, intercept)))
         np.testing.assert_array_equal(affine_codes(X[6:7], mean, P, scale, intercept)[0], codes[6])
     assert affine_codes(X[:0], mean, P).shape == (0, -(-n_bits // 8))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_codes_of_rows_far_from_zero(rng, offset, monkeypatch):
+    """Rows far from 0 are centred first, others multiplied as they are: the same codes, and
+    few values are looked at one by one."""
+    looked_at: list[int] = []
+    plain = affine_values_module._exact
+    monkeypatch.setattr(
+        affine_values_module, "_exact", lambda *given: looked_at.append(len(given[-1])) or plain(*given)
+    )
+    X = (rng.standard_normal((3000, 40)) + offset).astype(np.float32)
+    P, mean = rng.standard_normal((40, 24)).astype(np.float32), X.mean(axis=0)
+    codes = affine_codes(X, mean, P)
+    assert sum(looked_at) < 100
+    np.testing.assert_array_equal(codes, pack_signs((X - mean).astype(np.float64) @ P))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_encode_refuses_what_is_not_finite(rng, bad):
+    X = rng.standard_normal((600, 8)).astype(np.float32)
+    model = ITQ(4, random_state=0, max_iter=2).fit(X)
+    X[555, 3] = bad
+    with pytest.raises(ValueError, match=r"NaN or infinity .inf. in 1 of 600 rows, the first is row 555"):
+        model.encode(X)

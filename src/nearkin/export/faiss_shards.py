@@ -12,6 +12,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._faiss import FaissIndex
+from nearkin._faiss_blocks import add_codes, read_codes
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
 from nearkin.export.folders import check_own_folder
@@ -44,10 +45,6 @@ class FaissShards(Target):
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
         index, n = source.index, len(source)
         check_integer(self.shards, "shards", low=1, high=n)
-        if isinstance(inner_index(index), faiss.IndexIVFPQFastScan):
-            raise ValueError("an inverted file of 4-bit fast-scan codes cannot be cut; build it with fast_scan=False")
-        if isinstance(inner_index(index), faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFFastScan):
-            raise ValueError("a fast scan of residual codes cannot be cut; build it with norm_bits=4 or 32")
         bounds = [n * i // self.shards for i in range(self.shards + 1)]
         config = {"metric": index.metric, "n_features": index.n_features, "bounds": bounds}
         with saving_folder(self.out, KIND, config) as folder:
@@ -102,19 +99,22 @@ def _part(source: Source, first: int, last: int) -> FaissIndex:
         part = faiss.IndexBinaryIDMap2(faiss.IndexBinaryFlat(inner.d))
         part.add_with_ids(np.ascontiguousarray(source.codes[first:last]), positions)
         return part
-    fast = isinstance(inner, faiss.IndexPQFastScan)
+    fast = isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan)
     made = Index.empty(index.n_features, index.quantizer, index.metric, fast_scan=fast)
     empty = inner_index(made)
     if isinstance(inner, faiss.IndexIVF):
         empty.nprobe = inner.nprobe
-        inner.copy_subset_to(empty, _BY_ID, first, last)  # ids are the positions already
+        if isinstance(inner, faiss.IndexIVFFastScan) and isinstance(empty, faiss.IndexIVFFastScan):
+            add_codes(empty, read_codes(inner, first, last), first)
+        else:
+            inner.copy_subset_to(empty, _BY_ID, first, last)  # ids are the positions already
         made.faiss_index.ntotal = empty.ntotal
         return made.faiss_index
     part = faiss.IndexIDMap(
         cast(faiss.Index, made.faiss_index)
     )  # a map wants an empty index: it is filled from here on
-    if fast:  # it takes rows only; what its codes stand for has those codes again
-        empty.add(inner.reconstruct_n(first, last - first))
+    if isinstance(inner, faiss.IndexFastScan) and isinstance(empty, faiss.IndexFastScan):
+        add_codes(empty, read_codes(inner, first, last))
     else:
         codes = faiss.rev_swig_ptr(inner.codes.data(), len(source) * inner.code_size).reshape(len(source), -1)
         empty.add_sa_codes(np.ascontiguousarray(codes[first:last]))

@@ -1,12 +1,20 @@
 """Linear maps of rows whose signs are those of the row alone, whatever stands beside it in the batch."""
 
+from typing import NamedTuple, Self
+
+import faiss
 import numpy as np
 
-from nearkin.hashing.bits import n_bytes
+from nearkin._check import check_finite
+from nearkin.hashing.bits import n_bytes, pack_signs, unpack_bits
 from nearkin.hashing.spectrum import row_blocks
 
 _PRODUCTS = 1 << 22  # float64 products formed at a time
-_BLOCK = 1024  # rows whose signs are formed at a time
+_NUMBERS = 3 << 18  # of the rows whose signs are formed at a time
+_FEWEST = 256  # rows of those, at least
+_SETTLED = 4096  # values looked at one by one at a time
+_FAR = 4  # times as far from 0 as rows differ, from where they are centred first
+_LOOKED_AT = 64  # rows that tell it
 
 
 def affine_values(
@@ -48,53 +56,103 @@ def affine_codes(
     scale: float = 1.0,
     intercept: np.ndarray | None = None,  # (L,)
 ) -> np.ndarray:
-    """`pack_signs(affine_values(...))` (n, ceil(L / 8)) uint8, in fewer passes: no value is kept but near zero.
+    """`pack_signs(affine_values(...))` (n, ceil(L / 8)) uint8, in fewer passes; ValueError for NaN or infinity in X.
 
-    A block of values is compared with the largest rounding error of the block, from both sides; where the packed bits
-    of the two differ, the values are looked at one by one.
+    A block of products X P is compared with mean P - intercept / scale from both sides, as far off as the rounding of
+    its longest row could reach; where the packed bits of the two differ, the values are looked at one by one. Rows that
+    lie far from 0, beside what they differ by, are centred first: their rounding would reach too far.
     """
+    if scale <= 0:
+        return pack_signs(affine_values(check_finite(X), mean, P, scale, intercept))
     P, shift = _checked(X, mean, P, intercept)
-    reach, floor = _bounds(P, scale, shift)
     out = np.empty((len(X), n_bytes(P.shape[1])), np.uint8)
-    centred, values = (np.empty((min(_BLOCK, len(X)), width), P.dtype) for width in P.shape)
-    plain = scale > 0 and not shift.any()  # then the signs are those of the product
-    for start in range(0, len(X), _BLOCK):
-        count = min(_BLOCK, len(X) - start)
-        near_by, block = centred[:count], values[:count]
-        np.subtract(X[start : start + count], mean, out=near_by, casting="same_kind")
-        np.matmul(near_by, P, out=block)
-        if not plain:
-            block *= P.dtype.type(scale)
-            block += shift
-        with np.errstate(over="ignore", invalid="ignore"):
-            most = _norms(near_by).max() * reach.max() + floor.max()
-            out[start : start + count] = _signs(near_by, P, scale, shift, block, most / scale if plain else most)
+    with np.errstate(over="ignore", invalid="ignore"):
+        planes = _Planes.of(X[:_LOOKED_AT], mean, P, scale, shift)
+        block_rows = max(_FEWEST, _NUMBERS // len(P))
+        centred, values = (np.empty((min(block_rows, len(X)), width), P.dtype) for width in P.shape)
+        for start in range(0, len(X), block_rows):
+            rows = X[start : start + block_rows]
+            near_by, block = centred[: len(rows)], values[: len(rows)]
+            if planes.at_mean:
+                np.subtract(rows, mean, out=near_by, casting="same_kind")
+            else:
+                near_by = rows.astype(P.dtype, copy=False)
+            norms = _norms(near_by)
+            if not np.isfinite(norms.max()):
+                check_finite(X)
+            np.matmul(near_by, P, out=block)
+            out[start : start + len(rows)] = planes.signs(rows, block, norms)
     return out
 
 
-def _signs(
-    centred: np.ndarray,  # (n, d)
-    P: np.ndarray,  # (d, L)
-    scale: float,
-    shift: np.ndarray,  # (L,)
-    values: np.ndarray,  # (n, L)
-    most: float,  # the largest size of a value whose sign is in doubt
-) -> np.ndarray:
-    """Packed signs (n, ceil(L / 8)) of values, those in doubt computed again."""
-    limit = values.dtype.type(most * (1 + 1e-6))  # not below `most` once it is rounded
-    codes = np.packbits(values > limit, axis=1, bitorder="little")
-    doubtful = codes != np.packbits(values >= -limit, axis=1, bitorder="little")
-    if not np.isfinite(limit):
-        doubtful[:] = True
-    if len(found := np.flatnonzero(doubtful)):
-        rows, columns = np.divmod(found, codes.shape[1])
-        rows, columns = np.repeat(rows, 8), (8 * columns[:, None] + np.arange(8)).ravel()
-        rows, columns = rows[columns < len(shift)], columns[columns < len(shift)]
-        near = ~(np.abs(values[rows, columns]) > limit)
-        rows, columns = rows[near], columns[near]
-        positive = (_exact(centred, P, scale, shift, rows, columns) >= 0).astype(np.uint8)
-        np.bitwise_or.at(codes, (rows, columns // 8), positive << (columns % 8).astype(np.uint8))
-    return codes
+class _Planes(NamedTuple):
+    """The planes that cut rows into bits: where x P = centre for rows x, or rows less the mean `at_mean`."""
+
+    mean: np.ndarray  # (d,)
+    P: np.ndarray  # (d, L)
+    scale: float
+    shift: np.ndarray  # (L,)
+    centre: np.ndarray  # (L,) float64
+    at_mean: bool
+    away: float  # norm of the mean unless rows are centred
+    longest: float  # norm of a column of P
+    reach: float  # what rounding can change in a product, over the norm of the row
+    floor: np.ndarray  # (L,) and what it changes besides
+    endless: float  # norm of a row from which products may be infinite
+
+    @classmethod
+    def of(cls, some: np.ndarray, mean: np.ndarray, P: np.ndarray, scale: float, shift: np.ndarray) -> Self:
+        """`some` rows tell whether all are better centred first."""
+        wide, middle = P.astype(np.float64), mean.astype(np.float64)
+        longest, away = float(np.linalg.norm(wide, axis=0).max(initial=0)), float(np.linalg.norm(middle))
+        at_mean = bool(away > _FAR * np.linalg.norm(some - middle, axis=1).max(initial=0))
+        centre = -shift.astype(np.float64) / scale + (0 if at_mean else middle @ wide)
+        unit = float(np.finfo(P.dtype).eps) / 2
+        reach = (len(P) + 8) * unit * longest
+        away = 0.0 if at_mean else away
+        floor = 4 * unit * (np.abs(centre) + longest * away)  # a centred row is rounded too
+        endless = float(np.finfo(P.dtype).max) / (1 + float(np.abs(wide).max(initial=0))) / len(P)
+        return cls(mean, P, scale, shift, centre, at_mean, away, longest, reach, floor, endless)
+
+    def signs(self, rows: np.ndarray, values: np.ndarray, norms: np.ndarray) -> np.ndarray:
+        """Packed signs (n, ceil(L / 8)) of rows (n, d) with such products (n, L) and, as multiplied, norms (n,)."""
+        doubt = self.reach * norms.max() + self.floor
+        codes = _packed(values > (self.centre + doubt).astype(values.dtype))
+        doubtful = np.bitwise_xor(codes, _packed(values >= (self.centre - doubt).astype(values.dtype)))
+        if not norms.max() < self.endless:
+            codes[:], doubtful[:], norms = 0, 255, np.full(len(norms), np.inf)
+        if len(found := np.flatnonzero(doubtful)):
+            which, bits = np.nonzero(unpack_bits(doubtful.reshape(-1, 1)[found], 8))
+            numbers, places = np.divmod(found[which], codes.shape[1])
+            there = 8 * places + bits < len(self.shift)
+            numbers, places, bits = numbers[there], places[there], bits[there]
+            positive = self._one_by_one(rows, values, norms, numbers, 8 * places + bits)
+            np.bitwise_or.at(codes, (numbers, places), positive.astype(np.uint8) << bits.astype(np.uint8))
+        return codes
+
+    def _one_by_one(
+        self, rows: np.ndarray, values: np.ndarray, norms: np.ndarray, numbers: np.ndarray, columns: np.ndarray
+    ) -> np.ndarray:
+        """Whether the values at rows `numbers` (k,) and `columns` (k,) are positive: by their products unless the own
+        row's rounding reaches the plane, then by a product in float64, and else by the one that sums in order."""
+        away = values[numbers, columns] - self.centre[columns]
+        positive = away > 0
+        near = np.flatnonzero(~(np.abs(away) > self.reach * norms[numbers] + self.floor[columns]))
+        for part in np.split(near, range(_SETTLED, len(near), _SETTLED)):
+            centred = (rows[numbers[part]] - self.mean).astype(self.P.dtype, copy=False)
+            own, across = columns[part], self.P.T[columns[part]].astype(np.float64)
+            total = np.einsum("kd,kd->k", centred.astype(np.float64), across) * self.scale + self.shift[own]
+            positive[part] = total > 0
+            sizes = self.scale * self.longest * (norms[numbers[part]] + self.away) + np.abs(self.shift[own])
+            error = (len(self.P) + 8) * float(np.finfo(float).eps) * sizes
+            close = np.flatnonzero(~(np.abs(total) > error))
+            exact = _exact(centred, self.P, self.scale, self.shift, close, own[close])
+            positive[part[close]] = exact >= 0
+        return positive
+
+
+def _packed(bits: np.ndarray) -> np.ndarray:
+    return np.packbits(bits, axis=1, bitorder="little")
 
 
 def _checked(
@@ -123,7 +181,12 @@ def _bounds(P: np.ndarray, scale: float, shift: np.ndarray) -> tuple[np.ndarray,
 def _norms(centred: np.ndarray) -> np.ndarray:
     """Norms (n,) of the rows, float64 and a little too large: squares below `tiny` count as zero."""
     tiniest = np.sqrt(np.float64(centred.shape[1]) * np.finfo(centred.dtype).tiny)
-    return 1.001 * np.sqrt(np.einsum("nd,nd->n", centred, centred)).astype(np.float64) + tiniest
+    if centred.dtype == np.float32:
+        rows, squares = np.ascontiguousarray(centred), np.empty(len(centred), np.float32)
+        faiss.fvec_norms_L2sqr(faiss.swig_ptr(squares), faiss.swig_ptr(rows), rows.shape[1], len(rows))
+    else:
+        squares = np.einsum("nd,nd->n", centred, centred)
+    return 1.001 * np.sqrt(squares).astype(np.float64) + tiniest
 
 
 def _exact(

@@ -44,7 +44,8 @@ class AbstractLinearHasher(AbstractHasher):
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d): the signs of `project`, which is not formed."""
         check_is_fitted(self)
-        return affine_codes(validate_vectors(self, X), self.mean_, self.projection_, self.scale_, self.intercept_)
+        X = validate_vectors(self, X, finite=False)  # which `affine_codes` sees by itself
+        return affine_codes(X, self.mean_, self.projection_, self.scale_, self.intercept_)
 
     def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""

@@ -61,6 +61,7 @@ class Index:
         self.kept = kept
         self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
         self._guard = Guard()
+        self._searched = searching.Kept()
 
     @classmethod
     def empty(
@@ -206,6 +207,8 @@ class Index:
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             check_mergeable(self._made(), other._made())
             faiss_rows.move(other.faiss_index, self.faiss_index)
+            self._searched.forget()
+            other._searched.forget()
         return self
 
     def _made(self) -> Made:
@@ -287,7 +290,7 @@ class Index:
             return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
         if self.metric == "hamming":
             return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
-        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k)
+        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and where there are any the quantizer's
@@ -349,6 +352,7 @@ class Index:
 
     def _append(self, X: np.ndarray, codes: np.ndarray) -> None:
         """Add rows X under their codes; whatever breaks, the index is as it was."""
+        self._searched.forget()
         before, kept = len(self), self.kept
         try:
             if self.quantizer is None:
@@ -365,6 +369,7 @@ class Index:
 
     def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:
         """Take out rows at sorted positions; `names` are the ids of all rows before, `count` the next counted id."""
+        self._searched.forget()
         kept = None if self.kept is None else self.kept.without(positions)
         left = np.delete(names, positions)
         faiss_rows.remove(self.faiss_index, positions)

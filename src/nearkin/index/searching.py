@@ -1,29 +1,50 @@
-"""The nearest rows by their codes: by FAISS's search, or, where FAISS would decode every row for every query, by one
-decoding of the rows for all queries together."""
+"""The nearest rows by their codes: by FAISS's search, or, where FAISS would decode every row for every query, from
+tables for few queries and by one decoding of the rows for many."""
 
 import faiss
 import numpy as np
 
 from nearkin._faiss import innermost
+from nearkin.index.sum_tables import SumIndex, SumTables
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _VISITS = 2  # of a list by several queries, from which its decoding once pays
+_LOOKED_UP = 128  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
 
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
 
 
-def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
+class Kept:
+    """What searches of one index keep for those that follow; `forget` it when rows change."""
+
+    def __init__(self) -> None:
+        self._tables: tuple[tuple[int, int], SumTables] | None = None
+
+    def tables(self, inner: SumIndex) -> SumTables:
+        """Those of the index, made when they are first needed."""
+        known, key = self._tables, (int(inner.this), int(inner.ntotal))
+        if known is None or known[0] != key:  # who changes FAISS's index by himself gets new ones too
+            known = self._tables = key, SumTables(inner)
+        return known[1]
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+        self._tables = None
+
+
+def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
     """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first.
 
     What an inverted file does not find has position -1 and an infinite score.
     """
-    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
-    if isinstance(index, faiss.IndexPreTransform):
-        asked = index.chain.at(0).apply(asked)
+    one = _one_of(index)
+    inner, asked = innermost(one), np.ascontiguousarray(Q, np.float32)
+    if isinstance(one, faiss.IndexPreTransform):
+        asked = one.chain.at(0).apply(asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
-        decoded = _decoded(inner, asked, k)
+        found = None if isinstance(index, faiss.IndexShards) else _without_norms(inner, asked, k, kept)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]
-    scores, positions = inner.search(asked, k) if decoded is None else decoded
+    scores, positions = found or (index.search(Q, k) if one is not index else inner.search(asked, k))
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
     by_distance = index.metric_type == faiss.METRIC_L2
     if scanned and by_distance:  # FAISS leaves out what is the same for all rows
@@ -32,17 +53,30 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int) -> Found:
     return scores, positions
 
 
-def _decoded(inner: faiss.Index, Q: np.ndarray, k: int) -> Found | None:
-    """What `nearest` gives for queries (q, d'), of rows decoded once.
+def _one_of(index: faiss.Index) -> faiss.Index:
+    """The first of shards, without its map of ids; any other index itself."""
+    if not isinstance(index, faiss.IndexShards):
+        return index
+    shard = faiss.downcast_index(index.at(0))
+    return faiss.downcast_index(shard.index) if isinstance(shard, faiss.IndexIDMap) else shard
 
-    None where that would not pay, or where FAISS has tables: for codes other than sums of centroids without a norm,
-    and for inner products.
+
+def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found | None:
+    """What `nearest` gives for queries (q, d') and sums of centroids without a norm, by "l2".
+
+    None for other codes, and where FAISS has tables itself.
     """
     if not isinstance(inner, faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer):
         return None
     if inner.metric_type != faiss.METRIC_L2 or inner.aq.search_type != faiss.AdditiveQuantizer.ST_decompress:
         return None
-    return _in_lists(inner, Q, k) if isinstance(inner, faiss.IndexIVFAdditiveQuantizer) else _flat(inner, Q, k)
+    inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
+    if inverted and not inner.by_residual:
+        return None
+    decoded = None
+    if len(Q) * inner.aq.M > _LOOKED_UP:
+        decoded = _in_lists(inner, Q, k) if inverted else _flat(inner, Q, k)
+    return decoded or kept.tables(inner).search(Q, k)
 
 
 def _flat(inner: faiss.IndexAdditiveQuantizer, Q: np.ndarray, k: int) -> Found:
@@ -63,7 +97,7 @@ def _in_lists(inner: faiss.IndexIVFAdditiveQuantizer, Q: np.ndarray, k: int) -> 
     visited = inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
-    if visited.size < _VISITS * len(groups) or not inner.by_residual:
+    if visited.size < _VISITS * len(groups):
         return None
     best = faiss.ResultHeap(len(Q), k)
     for group in groups:

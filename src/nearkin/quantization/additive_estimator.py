@@ -24,6 +24,7 @@ from nearkin.linalg.steady import rounded_product
 from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
 from nearkin.quantization.additive_learning import Learned, Sums
+from nearkin.quantization.additive_order import ordered
 from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
@@ -31,14 +32,16 @@ from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables,
 
 LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
 _JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
+KNOWN = "known"  # rows, to an index that holds those learned from
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
-    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `rotation_` (d, d') float32, `norms_` (2,) the least and
-    the largest squared norm that a code may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two
-    parts of a squared norm that FAISS's fast scan adds up (None without it), `norm_scale_` their divisor there,
-    `norm_origin_` (d',) the middle of rotated rows about which norms are taken (None without),
+    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `coding_codebooks_` by which codes are chosen where these
+    are others, else None, `rotation_` (d, d') float32, `norms_` (2,) the least and the largest squared norm that a code
+    may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two parts of a squared norm that FAISS's fast
+    scan adds up (None without it), `norm_scale_` their divisor there, `norm_origin_` (d',) the middle of rotated rows
+    about which norms are taken (None without),
     `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
     `history_`, `n_iter_`, `n_features_in_`.
 
@@ -55,10 +58,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     norm_bits: int
     max_iter: int
     smoothing: float
-    ranking: bool
+    ranking: bool | str
     max_points_per_centroid: int
     random_state: Seed
     codebooks_: np.ndarray
+    coding_codebooks_: np.ndarray | None = None
     rotation_: np.ndarray
     norms_: np.ndarray
     norm_tables_: np.ndarray | None = None
@@ -112,7 +116,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        self.norm_tables_ = self.norm_origin_ = None
+        self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = None
+        if self.ranking == KNOWN:
+            self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X)
         if self.norm_bits == 8 and self.n_centroids == SCANNED:
@@ -121,6 +127,14 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             if self._kept(X) < LEAST_SCANNED * kept:
                 self.norm_tables_, self.norm_origin_ = None, origin
         return self
+
+    def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
+        """Search rows X (n, d) by codebooks trained for their order; those that chose the codes go on choosing them."""
+        (numbers, lists), centres = self._chosen(X), None
+        if self.coarse_centroids_ is not None and lists is not None:
+            centres = (self.coarse_centroids_ @ self.rotation_)[lists]
+        self.coding_codebooks_ = self.codebooks_
+        self.codebooks_ = ordered(self.codebooks_, numbers, X @ self.rotation_, centres, generator)
 
     def _kept(self, X: np.ndarray) -> float:
         """The share of ten neighbours that a FAISS index of these codes keeps, of some of the rows X (n, d)."""
@@ -159,6 +173,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.smoothing, "smoothing", low=0, high=1)
+        check_choice(self.ranking, "ranking", (True, False, KNOWN))
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
@@ -169,18 +184,24 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
-        into = self._into_codes()
+        numbers, lists = self._chosen(X)
         index = self._inner() if self.norm_tables_ is None else self._scanned("l2")  # it stays: it owns its quantizer
-        Z = rounded_product(X, into)
-        if self.coarse_centroids_ is None:
-            return packed(index.aq, self._numbers(Z))
+        if self.coarse_centroids_ is None or lists is None:
+            return packed(index.aq, numbers)
         coarse = self.coarse_centroids_ @ self.rotation_
-        turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
-        lists = CoarseQuantizer(coarse).assign(turned)
-        numbers = self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists])
         origin = 0 if self.norm_origin_ is None else self.norm_origin_
         codes = packed(index.aq, numbers, None if self.norm_tables_ is None else (coarse - origin)[lists])
         return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), codes])
+
+    def _chosen(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Numbers of centroids (n, splits M) and of lists (n,), None without lists, for rows X (n, d)."""
+        into = self._into_codes()
+        Z = rounded_product(X, into)
+        if self.coarse_centroids_ is None:
+            return self._numbers(Z), None
+        turned = Z if self.metric_ is None else rounded_product(X, self.rotation_.astype(np.float64))
+        lists = CoarseQuantizer(self.coarse_centroids_ @ self.rotation_).assign(turned)
+        return self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists]), lists
 
     def _into_codes(self) -> np.ndarray:
         """The matrix (d, d') float64 that leads rows into the space in which codes are chosen."""
@@ -193,8 +214,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         They are chosen about the middle of the first codebook, which carries the mean: FAISS expands squares, and far
         from 0 those have no digits left for what tells rows apart.
         """
-        metric = self.metric_
-        codebooks = self.codebooks_.copy() if metric is None else self.codebooks_ @ metric[:, None]
+        metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
+        codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
         middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
         if self.share_:
             middle[:, -1] = 0  # of the errors' column, which rows do not have yet
@@ -281,7 +302,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return load_estimator(cls, path, cls.KIND)
 
     def _sums(self, n_splits: int) -> Sums:
-        settings = self.n_centroids, self.max_iter, self.beam_size, self.smoothing, self.ranking
+        settings = self.n_centroids, self.max_iter, self.beam_size, self.smoothing, bool(self.ranking)
         return Sums(n_splits, self.n_codebooks, *settings)
 
     def _is_rotated(self) -> bool:

@@ -6,6 +6,7 @@ points where a rotation is learned, so that a first look alone chooses badly.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +19,7 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.quantization.additive_estimator import KNOWN
 from nearkin.quantization.code_race import Clock, OutOfTime, Race
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
@@ -37,6 +39,7 @@ _CHEAP = 16  # those that run in any case, longer ones where the longest other s
 _CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
 _PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
 _BEAM = 16
+_MOSTLY = 0.5  # of the index's rows are learned from
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
 _MOST = 12  # fits that are judged, at most
 
@@ -101,9 +104,11 @@ def best(
     def tell(record: Record) -> None:
         (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
 
+    known = metric == "l2" and race.known >= _MOSTLY
     settings = {
         "norm_bits": _NORM if fast_search and metric == "l2" else 0,
-        "smoothing": 1 - race.known / 2,
+        "smoothing": 1.0 if known else 1 - race.known / 2,
+        "ranking": KNOWN if known else True,
         "random_state": seed,
     }
     fitted = min(len(X), _FITTED)
@@ -164,7 +169,7 @@ def _looks(race: Race, n: int) -> Iterator[_Look]:
 
     Where the rows searched are mostly those learned from, fewer rows are learned by heart, and their look says nothing.
     """
-    if race.known >= 0.5 or len(race.train) < _WORTH * _LOOKS[0]:
+    if race.known >= _MOSTLY or len(race.train) < _WORTH * _LOOKS[0]:
         yield _Look(race, {}, n / len(race.train))
         return
     first, second = (race.fewer(count, _JUDGED) for count in _LOOKS)
@@ -203,7 +208,7 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
 def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
     """The leader; where `n`, many more rows, will be learned from, the longest of the sums that are level with it."""
     lead = found[0]
-    if known >= 0.5 or n < _MORE * lead.record["rows"]:
+    if known >= _MOSTLY or n < _MORE * lead.record["rows"]:
         return lead
     level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - _LEVEL]
     return max(level, key=lambda entry: entry.candidate.length)
@@ -246,11 +251,21 @@ def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) 
                 break
         elif target > _CHAINS[1] and _margin(length, kept) < _PAYS:
             continue
-        chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)  # that wastes the fewest bytes
+        chain = _chain(units, target, set(length.values()))
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"
         if 1 < splits <= d and name not in kept:
             length[name] = chain
             yield _Candidate(name, chain, lambda s=splits, c=chain: ProductResidualQuantizer(s, c, **settings))
+
+
+def _chain(units: int, target: int, used: set[int]) -> int:
+    """How many codebooks, about `target`, sums have that leave the fewest of the units over: `target` or one more or
+    less, or, where those leave any, others up to half more that were not used."""
+    chain = min((target, max(2, target - 1), target + 1), key=lambda c: units % c)
+    if not units % chain or units < 2 * chain:
+        return chain
+    others = (c for c in range(-(-5 * target // 8), 3 * target // 2 + 1) if c > 1 and c not in used)
+    return min(others, key=lambda c: (units % c, abs(math.log(c / target))), default=chain)
 
 
 def _margin(length: dict[str, int], kept: dict[str, float]) -> float:

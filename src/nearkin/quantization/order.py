@@ -76,19 +76,19 @@ def disagreement(
     z = rows @ R
     soft = np.tanh(z / _WIDTH)
     found, slopes = scores(z, codes(z / _WIDTH))
-    value, W = _correlation(found, -_distances(rows))
+    value, W = correlation(found, -distances(rows))
     by_z, by_b = slopes(-W)
     by_z = by_z + by_b * (1 - np.square(soft)) / _WIDTH
     d = rows.shape[2]
     return -value, rows.reshape(-1, d).T @ by_z.reshape(-1, d)
 
 
-def _distances(rows: np.ndarray) -> np.ndarray:
+def distances(rows: np.ndarray) -> np.ndarray:
     squares = np.square(rows).sum(axis=2)
     return squares[:, :, None] + squares[:, None] - 2 * rows @ rows.mT
 
 
-def _correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
+def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
     """The mean correlation of s and t (g, k, k) along their last axis, the diagonal left out, and its slope by s."""
     others = 1 - np.eye(s.shape[1], dtype=s.dtype)
     count = max(1, s.shape[1] - 1)

@@ -57,7 +57,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     norm_bits: int = 0
     max_iter: int = 14
     smoothing: float = 0.75
-    ranking: bool = True
+    ranking: bool | str = True
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None

@@ -39,7 +39,9 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones: more serves rows that
         were not learned from, less those that were.
     ranking: code what the order of near rows depends on: errors weigh by how near rows differ, and one more column
-        holds how far a row is from its code, which searches by "l2" add. False: the least distortion.
+        holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "known": for an
+        index that will hold the rows learned from, searched by "l2"; what codes stand for is then moved until distances
+        to those rows rank as they truly do. Other rows lose by that.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
@@ -64,7 +66,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     norm_bits: int = 0
     max_iter: int = 18
     smoothing: float = 0.75
-    ranking: bool = True
+    ranking: bool | str = True
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None

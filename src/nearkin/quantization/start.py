@@ -4,6 +4,7 @@ The start decides more than the update rule does: a local optimum near a bad sta
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin.linalg.dealing import deal_axes
 from nearkin.linalg.orthonormal import haar_rotation
+from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.quantization.codebooks import State, assign, decode, exact_updates, kmeans, refine, squared_error
 from nearkin.quantization.principal import principal_axes, reached
@@ -30,11 +32,14 @@ _JUDGED = 2500  # rows that judge, at most
 _JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
 _DISTORTION = 0.1  # share of neighbours that lower distortion weighs: queries so few tell shares to about .01
 _FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
+_WIDER = 3  # times as many axes have the last rounds from the axes as they are
+_MANY = 128  # columns from which those rounds cost less than all rounds at full width would
 _WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
 
 
 class Space(NamedTuple):
-    """The first `width` of the principal axes (d, d), along which a rotation and codebooks are learned at first.
+    """Orthonormal axes (d, d), of which the first `width` are the principal ones: along these a rotation and codebooks
+    are learned at first.
 
     A product, a decomposition and the noise of a centroid cost width instead of d. What a code tells of the other axes
     is learned at the end, when codebooks settle at full width.
@@ -57,22 +62,35 @@ class Space(NamedTuple):
         """Rows X (n, d) along these axes, (n, width)."""
         return np.ascontiguousarray(X @ self.axes[:, : self.width])
 
+    def grown(self, state: State) -> State:
+        """The same rotation and codebooks along these `width` axes, of which `state` has some of the first."""
+        return _joined(state, np.eye(self.width, dtype=np.float32))
+
     def widened(self, state: State) -> State:
-        """The same rotation and codebooks over all axes: each subspace gets its share of the others, centroids 0."""
-        M, K, narrow = state.codebooks.shape
-        turned, others = self.axes[:, : self.width] @ state.rotation, self.axes[:, self.width :]
-        parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
-        codebooks = np.zeros((M, K, len(self.axes) // M), np.float32)
-        codebooks[:, :, :narrow] = state.codebooks
-        return State(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
+        """The same rotation and codebooks over all columns."""
+        return _joined(state, self.axes)
+
+
+def _joined(state: State, axes: np.ndarray) -> State:
+    """What was learned along the first of the axes (d, d): each subspace gets its share of the others, centroids 0."""
+    M, K, narrow = state.codebooks.shape
+    turned, others = axes[:, : M * narrow] @ state.rotation, axes[:, M * narrow :]
+    parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
+    codebooks = np.zeros((M, K, len(axes) // M), np.float32)
+    codebooks[:, :, :narrow] = state.codebooks
+    return State(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
 
 
 @dataclass(frozen=True)
 class Start:
-    """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached."""
+    """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached.
+
+    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them.
+    """
 
     rotation: np.ndarray
     space: Space | None
+    wider: Space | None = None
     distortion: dict[str, float] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)
 
@@ -93,7 +111,7 @@ def start_rotation(
     generator: np.random.Generator,
     space: Space | None,
 ) -> Start:
-    """Where to start with centred rows; every start but "identity", the axes as they are, learns in `space`.
+    """Where to start with centred rows; what is learned from there is learned in `space`, where there is one.
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
     and returns the start that keeps most neighbours on rows held back from it: what follows is then what that start by
@@ -103,18 +121,42 @@ def start_rotation(
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
     for name in STARTS if init == "auto" else (init,):
-        own, seen = (None, rows.X) if name == "identity" else (space, narrow)
-        starts[name] = Start(_rotation(name, seen, n_subspaces, generator, rows.shard), own)
+        if name == "identity":
+            starts[name] = _identity(rows, n_subspaces, space)
+        else:
+            starts[name] = Start(_rotation(name, narrow, n_subspaces, generator, rows.shard), space)
     return starts[init] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
 
 
 def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.Generator, shard: Shard) -> np.ndarray:
-    """The rotation (d, d) float32 that a start has by name, for rows X (n, d)."""
-    if name == "identity":  # right where the axes carry meaning, as in SIFT or images
-        return np.eye(X.shape[1], dtype=np.float32)
+    """The rotation (d, d) float32 of "pca" or "random", for rows X (n, d)."""
     if name == "pca":
         return pca_start(shard.whole(X), n_subspaces)  # sums in another order give other axes of near variances
     return haar_rotation(X.shape[1], draw_seed(generator))  # spreads correlated axes over all subspaces, as FAISS's
+
+
+def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
+    """The axes as they are: right where they carry meaning, as in SIFT or images.
+
+    Where columns are many, as near to that as a rotation along `space` can be: its axes are turned among themselves to
+    the first principal axes of each block of columns, by Procrustes; so are those that come next to the blocks' next
+    ones, and the others to the others. What columns of a block have in common no variance tells in full, so the last
+    rounds have the next axes too.
+    """
+    d = rows.X.shape[1]
+    if space is None or d < _MANY:
+        return Start(np.eye(d, dtype=np.float32), None)
+    X = rows.shard.whole(rows.X)
+    columns, blocks = np.arange(d).reshape(n_subspaces, -1), np.zeros_like(space.axes)
+    for block in columns:
+        blocks[np.ix_(block, block)] = principal_axes(X[:, block])[0]
+    wider = _WIDER * space.width if _WIDER * space.width <= _WORTH * d else d
+    axes = space.axes.copy()
+    for first, last in pairwise(sorted({0, space.width, wider, d})):
+        some = space.axes[:, first:last]
+        targets = blocks[:, columns[:, first // n_subspaces : last // n_subspaces].ravel()]
+        axes[:, first:last] = some @ nearest_orthogonal(some.T @ targets)
+    return Start(np.eye(space.width, dtype=np.float32), Space(axes, space.width), Space(axes, wider))
 
 
 def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
@@ -154,18 +196,23 @@ def _race(
     kept: dict[str, float] = {}
     judge = _Judge.of(judged, rows.queries) if by_neighbours else None
     for rounds in _RACE_ROUNDS:
-        whole: dict[str, State] = {}  # of full width, by which they are judged
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
-            whole[name] = state = starts[name].widened(state)
-            Z = judged @ state.rotation
-            error[name] = squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
-        kept |= judge.kept(whole) if judge else {}
+            Z = starts[name].seen(judged)
+            left_out = 0.0 if starts[name].space is None else _mean_square(judged) - _mean_square(Z)
+            Z = Z @ state.rotation
+            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
+            if judge:
+                kept[name] = judge.kept(starts[name], state)
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
         score = {name: kept.get(name, 0.0) - _DISTORTION * (error[name] / (lowest or 1.0) - 1) for name in near}
         race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
+
+
+def _mean_square(X: np.ndarray) -> float:
+    return float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / len(X)
 
 
 class _Judge(NamedTuple):
@@ -182,10 +229,8 @@ class _Judge(NamedTuple):
             queries, rows = rows[:_JUDGING], rows[_JUDGING:]
         return cls(queries, rows, ExactNeighbours.of(rows, queries, _NEIGHBOURS))
 
-    def kept(self, race: dict[str, State]) -> dict[str, float]:
-        """Share of the nearest rows that each one's codes keep."""
-        kept: dict[str, float] = {}
-        for name, state in race.items():
-            coded = decode(assign(self.rows @ state.rotation, state.codebooks), state.codebooks)
-            kept[name] = self.truth.kept(nearest_rows(coded, self.queries @ state.rotation, _NEIGHBOURS))
-        return kept
+    def kept(self, start: Start, state: State) -> float:
+        """Share of the nearest rows that the codes keep; what `start` leaves out changes no order."""
+        rows, queries = (start.seen(part) @ state.rotation for part in (self.rows, self.queries))
+        coded = decode(assign(rows, state.codebooks), state.codebooks)
+        return self.truth.kept(nearest_rows(coded, queries, _NEIGHBOURS))

@@ -11,7 +11,7 @@ from nearkin._threads import serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import State, kmeans, make_room, refine
+from nearkin.quantization.codebooks import State, Update, exact_updates, kmeans, make_room, refine
 from nearkin.quantization.rotation import make_update
 from nearkin.quantization.start import Space, start_rotation
 from nearkin.quantization.training_rows import Prepared, TrainingRows
@@ -20,6 +20,7 @@ from nearkin.statistics import Mean, SquaredNorm
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
 _LAST_KMEANS = 3  # iterations after it has stopped
+_WIDE_ROUNDS = 4  # one round in so many is along more axes, where the start asks for it
 _SQUARES = ("objective", "distortion")  # of a record of the history
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
@@ -117,23 +118,32 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows))
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
-    seen = replace(rows, X=start.seen(rows.X))
     first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
-    left_out = 0.0 if start.space is None else _energy(rows.X, shard) - _energy(seen.X, shard)
+    energy = _energy(rows.X, shard)
 
-    def narrow(step: int, entry: Fields) -> None:
-        error = entry["distortion"] + left_out
-        record(step, {**entry, "objective": error, "distortion": error})
+    def along(space: Space | None, state: State, update: Update | None, rounds: int) -> State:
+        """Rounds with the rows along that space; what it leaves out is part of the error."""
+        seen = rows if space is None else replace(rows, X=space.rows(rows.X))
+        left_out = 0.0 if space is None else energy - _energy(seen.X, shard)
+
+        def whole(step: int, entry: Fields) -> None:
+            error = entry["distortion"] + left_out
+            record(step, {**entry, "objective": error, "distortion": error})
+
+        return refine(seen, state, update, rounds, tol=plan.tol, callback=whole)
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
-    state = refine(seen, State(start.rotation, first), update, plan.max_iter, tol=plan.tol, callback=narrow)
+    wide = 0 if start.wider is None else plan.max_iter // _WIDE_ROUNDS
+    state = along(start.space, State(start.rotation, first), update, plan.max_iter - wide)
+    if start.wider is not None:
+        state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
     state = refine(rows, start.widened(state), None, _LAST_KMEANS, callback=record)
     return Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history)
 
 
 def _space(plan: Plan, rows: TrainingRows) -> Space | None:
     """Where axes may be left out: for the default rule of updates and rows that count alike."""
-    if plan.rotation != "procrustes" or plan.init == "identity" or rows.weights is not None:
+    if plan.rotation != "procrustes" or rows.weights is not None:
         return None
     return Space.of(rows.X, plan.n_subspaces, plan.n_centroids, rows.shard.group)
 

@@ -54,7 +54,7 @@ class BatchEncoder:
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
-        X = check_vectors(X, n_features=self.n_features)
+        X = check_vectors(X, n_features=self.n_features, finite=False)  # `encode` looks
         return self._quantizer.encode(normalised(X) if self._cosine else X)
 
     def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":

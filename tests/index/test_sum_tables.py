@@ -1,0 +1,93 @@
+"""Few queries are answered from tables as FAISS answers them by decoding."""
+
+import numpy as np
+import pytest
+
+from nearkin import Index
+from nearkin.index import sum_tables
+from nearkin.index.searching import Kept
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+
+X = np.random.default_rng(0).normal(size=(900, 12)).astype(np.float32)
+MADE = {
+    "flat": ResidualQuantizer(3, 16, max_iter=1, random_state=0),
+    "odd bits": ResidualQuantizer(2, 8, max_iter=1, random_state=0),
+    "product": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
+    "lists": ResidualQuantizer(3, 16, n_lists=7, max_iter=1, random_state=0),
+    "product lists": ProductResidualQuantizer(2, 2, 16, n_lists=7, max_iter=1, random_state=0),
+}
+
+
+def is_as_faiss(index: Index, Q: np.ndarray) -> None:
+    (scores, found), (expected, ids) = index.search(Q, 10), index.faiss_index.search(Q, 10)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
+    assert (found == ids).mean() > 0.95  # neighbours at one distance may change places
+
+
+@pytest.mark.parametrize("kind", MADE)
+@pytest.mark.parametrize("rows", [100, 65_536])
+def test_tables_answer_as_faiss(kind, rows, monkeypatch):
+    monkeypatch.setattr(sum_tables, "_ROWS", rows)
+    monkeypatch.setattr(sum_tables, "_DECODED", 12 * 70)
+    index = Index.build(X, MADE[kind], n_probe=4 if "lists" in kind else None)
+    for Q in (X[:1] + 0.1, X[5:16] + 0.1):
+        is_as_faiss(index, Q)
+
+
+def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
+    index = Index.build(X, MADE["flat"])
+    first = index.search(X[:1], 5)
+    monkeypatch.setattr(sum_tables.SumTables, "_kept", None)
+    again = index.search(X[:1], 5)
+    np.testing.assert_array_equal(again[0], first[0])
+
+
+@pytest.mark.parametrize("kind", ["flat", "lists"])
+def test_what_is_kept_follows_the_rows(kind):
+    index = Index.build(X[:500], MADE[kind], ids=np.arange(500) + 7, n_probe=7 if kind == "lists" else None)
+    q = X[:1] + 0.1
+
+    def check() -> None:
+        scores, ids = index.search(q, 10)
+        expected, positions = index.faiss_index.search(q, 10)
+        np.testing.assert_allclose(scores, expected, rtol=1e-4)
+        assert index.ids is not None
+        np.testing.assert_array_equal(ids, index.ids[positions])
+
+    check()
+    index.add(X[500:], np.arange(500, 900) + 7)
+    check()
+    index.remove(index.search(q, 3)[1][0])
+    check()
+    index.update(index.search(q, 2)[1][0], X[:2] + 5)  # as many rows as before
+    check()
+
+
+def test_merged_indexes_forget():
+    whole = Index.build(X, MADE["flat"])
+    parts = [Index.build(rows, whole.quantizer) for rows in (X[:400], X[400:])]
+    for part in parts:
+        part.search(X[:1], 3)
+    merged = parts[0].merge(parts[1])
+    np.testing.assert_array_equal(merged.search(X[:1], 10)[1], whole.search(X[:1], 10)[1])
+    assert parts[1].search(X[:1], 3)[1].shape == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["flat", "lists"])
+def test_rows_far_from_the_origin(kind):
+    """Products at 1e4 would be all rounding: centroids, centres and queries are taken about the rows' middle."""
+    far = X + 1e4
+    index = Index.build(far, MADE[kind], n_probe=7 if kind == "lists" else None)
+    few = np.concatenate([index.search(far[i : i + 1], 10)[1] for i in range(30)])
+    assert (few == index.faiss_index.search(far[:30], 10)[1]).mean() > 0.9
+
+
+def test_one_who_changes_faiss_himself_gets_new_tables():
+    index = Index.build(X[:500], MADE["flat"])
+    kept, inner = Kept(), index.faiss_index
+    first = kept.tables(inner)
+    assert kept.tables(inner) is first
+    inner.add(X[500:])
+    assert kept.tables(inner) is not first
+    kept.forget()
+    assert kept.tables(inner).search(X[:1], 3)[0].shape == (1, 3)
