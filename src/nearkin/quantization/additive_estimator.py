@@ -126,7 +126,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = None
-        if self.ranking == KNOWN:
+        if self.ranking in KNOWN.values():
             self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X)
@@ -143,7 +143,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if self.coarse_centroids_ is not None and lists is not None:
             centres = (self.coarse_centroids_ @ self.rotation_)[lists]
         self.coding_codebooks_ = self.codebooks_
-        self.codebooks_ = ordered(self.codebooks_, numbers, X @ self.rotation_, centres, generator)
+        self.codebooks_ = ordered(
+            self.codebooks_, numbers, X @ self.rotation_, centres, self.ranking == KNOWN["ip"], generator
+        )
 
     def _kept(self, X: np.ndarray) -> float:
         """The share of ten neighbours that a FAISS index of these codes keeps, of some of the rows X (n, d)."""
@@ -182,7 +184,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.smoothing, "smoothing", low=0, high=1)
-        check_choice(self.ranking, "ranking", (True, False, INNER, KNOWN))
+        check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 

@@ -32,7 +32,9 @@ from nearkin.quantization.additive_part import SHARE, TRAIN_BEAM, Part
 from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
-INNER, KNOWN = "ip", "known"  # rankings: by inner products, and of the rows that were learned from
+INNER = "ip"  # a ranking: for searches by inner product
+KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
+BY_PRODUCTS = INNER, KNOWN["ip"]
 _MEMORY = 0.7  # of a round's sums in the next
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
@@ -72,7 +74,7 @@ class Learned(NamedTuple):
 
 def asked_by(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
     """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
-    if ranking != INNER:
+    if ranking not in BY_PRODUCTS:
         if queries is not None:
             raise ValueError(f"queries are for ranking={INNER!r}; ranking is {ranking!r}: leave them out")
         return None

@@ -108,11 +108,11 @@ def best(
     def tell(record: Record) -> None:
         (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
 
-    known = metric == "l2" and race.known >= _MOSTLY
+    known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= _MOSTLY else None
     settings = {
         "norm_bits": _NORM if fast_search and metric == "l2" else 0,
         "smoothing": 1.0 if known else 1 - race.known / 2,
-        "ranking": KNOWN if known else metric == "l2" or INNER,
+        "ranking": known or metric == "l2" or INNER,
         "random_state": seed,
     }
     fitted = min(len(X), _FITTED)

@@ -42,7 +42,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "ip": for
         searches by inner product or cosine; errors weigh as the queries are spread, those given to `fit`, else the
         rows. "known": for an index that will hold the rows learned from, searched by "l2"; what codes stand for is
-        then moved until distances to those rows rank as they truly do. Other rows lose by that.
+        then moved until distances to those rows rank as they truly do. Other rows lose by that. "known-ip": both.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
