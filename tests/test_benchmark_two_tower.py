@@ -11,7 +11,7 @@ import nearkin as nk
 from benchmarks.two_tower.bytes import by_bytes
 from benchmarks.two_tower.choosing import Axis, Setting, climbed
 from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
-from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, gradient, light_gcn
+from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, drawn_pairs, gradient, light_gcn
 from benchmarks.two_tower.linear_rivals import ease
 from benchmarks.two_tower.peers import with_implicit
 from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
@@ -131,6 +131,18 @@ def test_lightgcns_gradient_is_that_of_its_loss(grouped: tuple, rng: np.random.G
     (softplus((P * (N - Q)).sum(1)).mean() + RIDGE * lengths / 50).backward()
     found = gradient(graph_of(train), table.detach().numpy(), numbers)
     torch.testing.assert_close(found, table.grad, rtol=0, atol=1e-2 * float(table.grad.abs().max()))
+
+
+def test_lightgcn_draws_lefts_evenly_and_then_their_pairs() -> None:
+    lefts, rights = np.array([0] * 90 + [2] * 10), np.concatenate([np.arange(90), np.arange(10)])
+    pairs = nk.Interactions.from_pairs(lefts, rights, left_ids=np.arange(3))
+    drawn, others = drawn_pairs(pairs, 4000, np.random.default_rng(0))
+    assert set(zip(drawn.tolist(), others.tolist(), strict=True)) == set(
+        zip(lefts.tolist(), rights.tolist(), strict=True)
+    )
+    assert 1800 < np.sum(drawn == 0) < 2200
+    assert not np.any(drawn == 1)
+    assert 150 < np.sum((drawn == 2) & (others == 3)) < 250
 
 
 def test_lightgcn_learns_and_is_watched(grouped: tuple) -> None:

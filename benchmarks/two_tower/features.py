@@ -133,8 +133,10 @@ def _chosen(way: Way) -> Callable[[Interactions, int], tuple[Tables, float]]:
     best: list[dict[str, Any]] = []
 
     def make(train: Interactions, seed: int) -> tuple[Tables, float]:
+        if len(way.grid) == 1:
+            best[:] = way.grid
         if not best:
-            metrics = [way.fit(setting, train, 0)[0] for setting in way.grid] if len(way.grid) > 1 else [0.0]
+            metrics = [way.fit(setting, train, 0)[0] for setting in way.grid]
             print("   ", *(f"{metric:.4f}" for metric in metrics), flush=True)
             best.append(way.grid[int(np.argmax(metrics))])
         start = time.process_time()

@@ -1,5 +1,9 @@
-"""LightGCN (He et al. 2020): tables averaged over the steps of a graph, BPR, Adam. Batches are large, because a step on
-the whole graph serves all pairs of a batch, and gradients are written by hand."""
+"""LightGCN (He et al. 2020): tables averaged over the steps of a graph, BPR, Adam.
+
+Batches are large, because a step on the whole graph serves all pairs of a batch, and gradients are written by hand. As
+in its authors' code a batch draws lefts evenly, then one of each left's pairs. Drawing pairs evenly gives lefts with
+many pairs the most weight, and stood still at a Recall@20 of .170 on gowalla.
+"""
 
 import time
 from collections.abc import Callable
@@ -31,24 +35,30 @@ def light_gcn(
     graph = graph_of(pairs)
     parameter = torch.nn.Parameter(0.1 * torch.randn(m + n, k, generator=torch.Generator().manual_seed(seed)))
     adam, table = torch.optim.Adam([parameter], lr=rate, fused=True), parameter.detach().numpy()
-    lefts, rights = pairs.rows.astype(np.int64), m + pairs.indices.astype(np.int64)
-    order, done, used, shown = np.empty(0, np.int64), 0, 0.0, 0.0
+    size, done, used, shown = min(size, len(pairs)), 0, 0.0, 0.0
     start = time.process_time()
     while used < seconds:
-        order = order if len(order) >= size else rng.permutation(len(lefts))
-        part, order = np.sort(order[:size]), order[size:]
-        numbers = np.stack([lefts[part], rights[part], m + rng.integers(n, size=len(part))])
+        lefts, rights = drawn_pairs(pairs, size, rng)
+        numbers = np.stack([lefts, m + rights, m + rng.integers(n, size=size)])
         adam.param_groups[0]["lr"] = rate * min(1.0, max(LAST_RATE, (1 - used / seconds) / FALL))
         parameter.grad = gradient(graph, table, numbers)
         adam.step()
-        done += len(part)
+        done += size
         used = time.process_time() - start
         if watch is not None and used >= shown + every:
             shown = used
-            watch(*np.split(averaged(graph, table, LAYERS), [m]), used, done / len(lefts))
+            watch(*np.split(averaged(graph, table, LAYERS), [m]), used, done / len(pairs))
             start += time.process_time() - start - used
     P, Q = np.split(averaged(graph, table, LAYERS), [m])
-    return P, Q, used, done / len(lefts)
+    return P, Q, used, done / len(pairs)
+
+
+def drawn_pairs(pairs: Interactions, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """So many lefts, each as likely as any other that has pairs, in order, and one right of each."""
+    counts = np.diff(pairs.indptr)
+    lefts = np.sort(rng.choice(np.flatnonzero(counts), size))
+    places = pairs.indptr[lefts] + (rng.random(size) * counts[lefts]).astype(np.int64)
+    return lefts, pairs.indices[places].astype(np.int64)
 
 
 def gradient(graph: Graph, table: np.ndarray, numbers: np.ndarray) -> Tensor:

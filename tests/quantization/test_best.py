@@ -199,6 +199,28 @@ def test_of_codes_that_are_level_the_longest_gains_by_many_more_rows(n, known, n
     assert _winner(entries, n, known).name == name
 
 
+@pytest.mark.parametrize(("behind", "name"), [(0.01, "residual, 16 centroids"), (0.03, "residual")])
+def test_a_fast_scan_wins_where_it_is_hardly_behind(behind, name):
+    ran = (("residual", 8, 0.6), ("residual, 16 centroids", 1, 0.6 - behind))
+    found = [_Entry({"recall": recall, "rows": 100}, _Candidate(own, n, lambda: None)) for own, n, recall in ran]
+    assert _winner(found, 100, 1.0).name == name
+
+
+@pytest.mark.parametrize(
+    ("metric", "n_rows", "ranking"),
+    [("l2", None, "known"), ("l2", 10**6, True), ("ip", None, "ip"), ("cosine", 10**6, "ip")],
+)
+def test_codes_are_learned_for_what_searches_them(metric, n_rows, ranking, monkeypatch, vectors):
+    asked = []
+    monkeypatch.setattr(
+        sys.modules[best.__module__],
+        "_candidates",
+        lambda *args: (asked.append(args[3]), iter([_Candidate("a", 1, lambda: ResidualQuantizer(2, 16))]))[1],
+    )
+    best(vectors[0][:300], 2, metric=metric, n_rows=n_rows, random_state=0)
+    assert asked[0]["ranking"] == ranking
+
+
 def test_codes_for_cosine_are_learned_from_rows_of_length_one(vectors):
     X = vectors[0][:900]
     found = best(X, 4, metric="cosine", seconds=0, random_state=0)
