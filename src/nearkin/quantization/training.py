@@ -115,7 +115,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows))
+    start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
     first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
