@@ -87,7 +87,9 @@ def best(
     spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
     query, tens of times slower. By "ip" and "cosine" tables need no norm. By "l2" residual codes of 16 centroids race
     too, which FAISS scans ten times as fast as any other: they win where they are behind the leader by .02 at most.
-    Candidates learn from at most 16,384 rows; the winner then from all.
+    Candidates learn from at most 16,384 rows; the winner then from all. Where half of the index's rows or more are
+    learned from, codes are trained for these ("known" in `ResidualQuantizer`), and the leader races once more without
+    rows drawn between near ones.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
 
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
@@ -129,6 +131,10 @@ def best(
         if len(near) == 1:
             break
         candidates, kept = iter([entry.candidate for entry in near]), {}
+    if known:
+        again = _undrawn(found[0].candidate)
+        look = _Look(race, {}, fitted / len(race.train))
+        found = sorted(found + _run(look, again, kept, clock, tell), key=lambda entry: -entry.recall)
     winner = _winner(found, fitted, race.known)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     return Best(race.fitted(winner.candidate.make(), X), table)
@@ -202,7 +208,14 @@ def _run(
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
-def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
+def _undrawn(leader: _Candidate) -> Iterator[_Candidate]:
+    """The leader, where it is a sum, learned from the rows as they are: drawn ones do not serve all data."""
+    if leader.length > 1:
+        name = f"{leader.name}, no rows drawn"
+        yield _Candidate(name, leader.length, lambda: _set(leader.make(), {"smoothing": 0.0}))
+
+
+def _set(quantizer: VectorCodes, settings: Mapping[str, float]) -> VectorCodes:
     """The quantizer with those of the settings that it has."""
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
