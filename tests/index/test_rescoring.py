@@ -83,3 +83,13 @@ def test_a_damaged_row_is_noticed_when_it_is_a_candidate(tmp_path, rng):
     np.testing.assert_array_equal(kept.in_one_piece(np.array([[3]]))[3], X[3])
     with pytest.raises(ValueError, match="it is damaged"):
         kept.in_one_piece(np.array([[3], [39_999]]))
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip"])
+def test_equal_scores_keep_the_order_of_the_codes_and_missing_ones_come_last(metric):
+    X = np.repeat(np.eye(3, dtype=np.float32), 4, axis=0)  # four rows each at one place
+    candidates = np.array([[7, 9, 4, 6, 2, 3, 5, -1], [2, 0, -1, -1, -1, -1, -1, -1]])
+    scores, found = rescore(X[[4, 0]], candidates, KeptVectors([X]), 6, metric)
+    np.testing.assert_array_equal(found, [[7, 4, 6, 5, 9, 2], [2, 0, -1, -1, -1, -1]])
+    expected = np.square(X[[4, 0], None] - X[found]).sum(-1) if metric == "l2" else (X[[4, 0], None] * X[found]).sum(-1)
+    np.testing.assert_array_equal(scores, np.where(found < 0, np.inf if metric == "l2" else -np.inf, expected))

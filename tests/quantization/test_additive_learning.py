@@ -37,6 +37,20 @@ def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
     assert share == SHARE
 
 
+def test_where_inner_products_search_errors_weigh_as_queries_are_spread(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 8)).astype(np.float32)
+    asked = np.diag([1.0, 1, 1, 1, 9, 9, 9, 9])
+    wanted = Sums(2, 2, 16, rounds=3, beam_size=4, smoothing=1.0, ranking=True, asked=asked)
+    _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    assert codebooks.shape == (2, 2, 16, 4)  # no column
+    assert share == 0
+    np.testing.assert_allclose(np.linalg.norm(metric, axis=1), 1, rtol=1e-3)  # within a part all weigh alike
+    wanted = Sums(1, 2, 16, rounds=3, beam_size=4, smoothing=1.0, ranking=True, asked=asked)
+    _, codebooks, _, _ = learn(X, np.eye(8, dtype=np.float32), False, wanted, 0, lambda step, record: None)
+    spread = np.square(codebooks[0]).mean(axis=(0, 1))
+    assert spread[4:].min() > spread[:4].max()
+
+
 @pytest.mark.parametrize("n", [16, 17])
 def test_no_more_rows_than_centroids(rng: np.random.Generator, n: int) -> None:
     X = np.ones((n, 4), np.float32) if n == 16 else rng.standard_normal((n, 4)).astype(np.float32)

@@ -5,18 +5,20 @@ import numpy as np
 import pytest
 
 from nearkin._faiss import nearest_rows
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.additive_order import _decoded, _slope, disagreement, ordered
 
 
-def test_the_slope_by_central_differences(rng):
+@pytest.mark.parametrize("inner", [False, True])
+def test_the_slope_by_central_differences(inner, rng):
     x, y = rng.normal(size=(2, 3, 6, 4))
-    slope = disagreement(x, y)[1]
+    slope = disagreement(x, y, inner)[1]
     for place in np.ndindex(y.shape):
         step = np.zeros_like(y)
         step[place] = 1e-6
-        ends = [disagreement(x, y + sign * step)[0] for sign in (1, -1)]
+        ends = [disagreement(x, y + sign * step, inner)[0] for sign in (1, -1)]
         assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 
@@ -31,7 +33,7 @@ def test_the_slope_by_codebooks_is_that_of_the_rows_that_chose_them(rng):
 def test_rows_that_are_their_codes_stay(rng):
     books = rng.normal(size=(1, 2, 4, 3)).astype(np.float32)
     codes = rng.integers(0, 4, size=(50, 2)).astype(np.int32)
-    trained = ordered(books, codes, _decoded(codes, books), None, np.random.default_rng(0))
+    trained = ordered(books, codes, _decoded(codes, books), None, False, np.random.default_rng(0))
     np.testing.assert_allclose(trained, books, atol=1e-6)
 
 
@@ -66,6 +68,15 @@ def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, 
     assert kept(again, X, Q) == kept(known, X, Q)
 
 
+def test_known_rows_of_one_length_keep_more_neighbours_by_inner_product(rng):
+    X = rng.normal(size=(1200, 16)) * np.arange(1, 17) ** -0.4
+    X, Q = np.split(unit_rows(X.astype(np.float32)), [1000])
+    plain, known = (
+        ResidualQuantizer(4, 32, max_iter=4, random_state=0, ranking=ranking).fit(X) for ranking in (True, "known-ip")
+    )
+    assert kept(known, X, Q, metric="ip") > kept(plain, X, Q, metric="ip") + 0.02
+
+
 def test_another_ranking_is_refused(rng):
-    with pytest.raises(ValueError, match="ranking is 'rows'; it must be one of True, False, 'known'"):
+    with pytest.raises(ValueError, match="ranking is 'rows'; it must be one of True, False, 'ip', 'known', 'known-ip'"):
         ResidualQuantizer(2, 16, ranking="rows").fit(rng.normal(size=(50, 4)))

@@ -114,6 +114,28 @@ def test_ranking_keeps_more_neighbours_than_the_least_distortion(made, rng):
     assert kept[True] > kept[False]
 
 
+@pytest.mark.parametrize(
+    ("made", "more"), [(partial(ResidualQuantizer, 3), 0.05), (partial(ProductResidualQuantizer, 2, 3), 0.005)]
+)
+def test_codes_learned_for_queries_by_inner_product_keep_more_of_what_they_find(made, more, rng):
+    """Queries that hardly look along half of the axes: errors there do no harm."""
+    X = rng.normal(size=(2500, 24)).astype(np.float32)
+    Q = (rng.normal(size=(400, 24)) * np.repeat([1, 0.1], 12)).astype(np.float32)
+    truth, kept = np.argsort(-(Q[200:] @ X.T), axis=1)[:, :10], {}
+    for name, settings in {"l2": True, "rows": "ip", "queries": "ip"}.items():
+        model = made(n_centroids=64, ranking=settings, random_state=0)
+        model.fit(X, queries=Q[:200] if name == "queries" else None)
+        index = model.to_faiss("ip")
+        model.add_to(index, X)
+        kept[name] = nk.metrics.recall_k_at_k(index.search(Q[200:], 10)[1], truth, 10)
+    assert kept["queries"] > kept["rows"] + more
+    assert kept["queries"] > kept["l2"] + more
+    with pytest.raises(ValueError, match="queries are for ranking='ip'; ranking is True"):
+        made(n_centroids=64).fit(X, queries=Q)
+    with pytest.raises(ValueError, match="queries has 23 columns"):
+        made(n_centroids=64, ranking="ip").fit(X, queries=Q[:, 1:])
+
+
 @pytest.mark.parametrize("n_lists", [0, 8])
 def test_a_fast_scan_of_rows_far_from_the_origin_finds_what_exact_norms_find(n_lists, rng):
     """Their norms differ by the mean times a small difference: 256 norms about 0 do not tell near rows apart."""

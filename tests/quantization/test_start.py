@@ -97,8 +97,9 @@ def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
     X = blocks_of_few_factors(rng, 3000)
     rows, space = TrainingRows(X, Shard.of(X)), Space.of(X, 8, 16)
     assert space is not None
-    start = start_rotation("identity", rows, 8, 16, rng, space)
+    start = start_rotation("identity", rows, 8, 16, rng, space, 30)
     assert start.wider is not None
+    assert start_rotation("identity", rows, 8, 16, rng, space, 10).space is None  # too few rounds to make up for it
     step = State(start.rotation, np.zeros((8, 16, space.width // 8), np.float32))
     whole = start.widened(start.wider.grown(step)).rotation
     np.testing.assert_allclose(whole.T @ whole, np.eye(160), atol=1e-4)

@@ -113,8 +113,20 @@ def rescore(
         scores[some] = _scores(Q[some], rows, numbers, metric)
     worst = np.float32(np.inf if metric == "l2" else -np.inf)
     scores[candidates < 0] = worst
-    order = np.argsort(scores if metric == "l2" else -scores, axis=1, kind="stable")[:, :k]
+    order = _order(scores if metric == "l2" else -scores, min(k, candidates.shape[1]))
     return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
+
+
+def _order(scores: np.ndarray, k: int) -> np.ndarray:
+    """Places (n, k) of the k lowest scores (n, c) float32 of each row, lowest first, equal ones in their order; where
+    fewer are finite, the last places follow."""
+    n, width = len(scores), int(scores.shape[1])
+    best, places = faiss.ResultHeap(n, k), np.arange(min(n, _QUERIES) * width).reshape(-1, width) % width
+    for first in range(0, n, _QUERIES):
+        some = scores[first : first + _QUERIES]
+        best.add_result_subset(np.arange(first, first + len(some)), some, places[: len(some)])
+    best.finalize()
+    return best.I  # FAISS's -1 is the last place, where a candidate is missing
 
 
 def _scores(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, metric: str) -> np.ndarray:

@@ -19,6 +19,7 @@ class Kept:
 
     def __init__(self) -> None:
         self._tables: tuple[tuple[int, int], SumTables] | None = None
+        self._shift: tuple[int, np.ndarray | None] | None = None
 
     def tables(self, inner: SumIndex) -> SumTables:
         """Those of the index, made when they are first needed."""
@@ -27,9 +28,33 @@ class Kept:
             known = self._tables = key, SumTables(inner)
         return known[1]
 
+    def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
+        """Queries (q, d) as the index behind the rotation takes them, (q, d'); without a product where the rotation is
+        the identity, as that of residual codes is."""
+        transform, key = faiss.downcast_VectorTransform(index.chain.at(0)), int(index.this)
+        if self._shift is None or self._shift[0] != key:
+            self._shift = key, _shift_alone(transform)
+        shift = self._shift[1]
+        if shift is None:
+            return transform.apply(Q)
+        moved = np.empty((len(Q), len(shift)), np.float32)
+        np.add(Q, shift[: Q.shape[1]], out=moved[:, : Q.shape[1]])
+        moved[:, Q.shape[1] :] = shift[Q.shape[1] :]
+        return moved
+
     def forget(self) -> None:
         """Nothing is kept."""
         self._tables = None
+
+
+def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:
+    """The bias (d',) of a transform that adds it, after zero columns behind the d there are; None for any other."""
+    if not isinstance(transform, faiss.LinearTransform):
+        return None
+    A = faiss.vector_to_array(transform.A).reshape(transform.d_out, transform.d_in)
+    if not np.array_equal(A, np.eye(*A.shape)):
+        return None
+    return faiss.vector_to_array(transform.b) if transform.have_bias else np.zeros(len(A), np.float32)
 
 
 def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
@@ -40,7 +65,7 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
     one = _one_of(index)
     inner, asked = innermost(one), np.ascontiguousarray(Q, np.float32)
     if isinstance(one, faiss.IndexPreTransform):
-        asked = one.chain.at(0).apply(asked)
+        asked = kept.turned(one, asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = None if isinstance(index, faiss.IndexShards) else _without_norms(inner, asked, k, kept)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]

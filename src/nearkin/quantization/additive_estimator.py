@@ -23,7 +23,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
 from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
-from nearkin.quantization.additive_learning import Learned, Sums
+from nearkin.quantization.additive_learning import INNER, KNOWN, Learned, Sums, asked_by
 from nearkin.quantization.additive_order import ordered
 from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -32,7 +32,6 @@ from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables,
 
 LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
 _JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
-KNOWN = "known"  # rows, to an index that holds those learned from
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -75,15 +74,24 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     normalized_: bool | None = None  # not known for one that was not fitted here
 
     @abstractmethod
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
-        """What `additive_learning.learn` gives for centred rows X (n, d) float32."""
+    def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
+        """What `additive_learning.learn` gives for centred rows X (n, d) float32, `asked` (d, d) as `Sums` has it."""
 
     @abstractmethod
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         """FAISS's quantizer of these codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
 
-    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        queries: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
         """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` hears of every round.
+
+        `queries` (q, d), for `ranking="ip"`, are like those that will ask; without them the rows stand for them.
 
         ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
         each does all the work on the rows of all.
@@ -92,6 +100,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self._check_parameters()
         X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
         self.normalized_ = has_unit_rows(X)
+        asked = asked_by(self.ranking, X, queries)
         generator = shared_generator(self.random_state)
         limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
         if len(X) > limit:
@@ -109,7 +118,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             (callback or ignore)(len(self.history_), entry)
 
         with serial_products(X.shape[0] * X.shape[1] ** 2):
-            learned = self._learn(rows - mean, draw_seed(generator), record)
+            learned = self._learn(rows - mean, asked, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         rotation, codebooks, self.metric_, self.share_ = learned
         self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
@@ -117,7 +126,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = None
-        if self.ranking == KNOWN:
+        if self.ranking in KNOWN.values():
             self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X)
@@ -134,7 +143,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if self.coarse_centroids_ is not None and lists is not None:
             centres = (self.coarse_centroids_ @ self.rotation_)[lists]
         self.coding_codebooks_ = self.codebooks_
-        self.codebooks_ = ordered(self.codebooks_, numbers, X @ self.rotation_, centres, generator)
+        self.codebooks_ = ordered(
+            self.codebooks_, numbers, X @ self.rotation_, centres, self.ranking == KNOWN["ip"], generator
+        )
 
     def _kept(self, X: np.ndarray) -> float:
         """The share of ten neighbours that a FAISS index of these codes keeps, of some of the rows X (n, d)."""
@@ -173,7 +184,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_integer(self.beam_size, "beam_size", low=1)
         check_integer(self.max_iter, "max_iter", low=0)
         check_real(self.smoothing, "smoothing", low=0, high=1)
-        check_choice(self.ranking, "ranking", (True, False, KNOWN))
+        check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
         check_choice(self.norm_bits, "norm_bits", NORMS)
 
@@ -301,9 +312,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND)
 
-    def _sums(self, n_splits: int) -> Sums:
+    def _sums(self, n_splits: int, asked: np.ndarray | None) -> Sums:
         settings = self.n_centroids, self.max_iter, self.beam_size, self.smoothing, bool(self.ranking)
-        return Sums(n_splits, self.n_codebooks, *settings)
+        return Sums(n_splits, self.n_codebooks, *settings, asked)
 
     def _is_rotated(self) -> bool:
         d, padded = self.rotation_.shape

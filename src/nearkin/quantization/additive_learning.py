@@ -23,6 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearkin._check import check_queries
+from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.warm_procrustes import WarmProcrustes
@@ -30,6 +32,9 @@ from nearkin.quantization.additive_part import SHARE, TRAIN_BEAM, Part
 from nearkin.quantization.neighbourhoods import Neighbourhoods
 from nearkin.quantization.principal import principal_axes, reached
 
+INNER = "ip"  # a ranking: for searches by inner product
+KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
+BY_PRODUCTS = INNER, KNOWN["ip"]
 _MEMORY = 0.7  # of a round's sums in the next
 _TWICE = 3  # last rounds, in which rows are coded twice
 _CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
@@ -41,7 +46,9 @@ class Sums:
     """What is to be learned: `n_splits` parts of `n_codebooks` codebooks of `n_centroids`, in `rounds` rounds.
 
     The codebooks are refitted to codes by `beam_size` in the last round, by which rows are to be coded: with wider
-    beams than these even rows that were learned from get codes that keep fewer neighbours.
+    beams than these even rows that were learned from get codes that keep fewer neighbours. With `ranking` errors are
+    weighed, and a column tells their size; without the column, and by the second moment `asked` (d, d) of the queries,
+    where that is given: for rows searched by inner product.
     """
 
     n_splits: int
@@ -51,6 +58,7 @@ class Sums:
     beam_size: int
     smoothing: float
     ranking: bool
+    asked: np.ndarray | None = None
 
 
 class Learned(NamedTuple):
@@ -62,6 +70,16 @@ class Learned(NamedTuple):
     codebooks: np.ndarray
     metric: np.ndarray
     share: float
+
+
+def asked_by(ranking: bool | str, X: np.ndarray, queries: ArrayLike | None) -> np.ndarray | None:
+    """The second moment (d, d) float64 of the queries, or of rows X (n, d); None where distances rank."""
+    if ranking not in BY_PRODUCTS:
+        if queries is not None:
+            raise ValueError(f"queries are for ranking={INNER!r}; ranking is {ranking!r}: leave them out")
+        return None
+    Q = X if queries is None else check_queries(queries, X.shape[1])
+    return (Q.T @ Q).astype(np.float64) / len(Q)
 
 
 def learn(X: np.ndarray, rotation: np.ndarray, turns: bool, wanted: Sums, seed: int, callback: Callback) -> Learned:
@@ -103,7 +121,7 @@ def _round(parts: list[Part], Z: np.ndarray, wanted: Sums, index: int) -> tuple[
     """
     codes, error, last = [], 0.0, index == wanted.rounds - 1
     for part, own in zip(parts, _split(Z, wanted.n_splits), strict=True):
-        if index == 1 and wanted.ranking:
+        if index == 1 and wanted.ranking and wanted.asked is None:
             part.add_column(own, TRAIN_BEAM)
         targets, chosen = part.code(own, wanted.beam_size if last else TRAIN_BEAM, index >= wanted.rounds - _TWICE)
         error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
@@ -124,12 +142,18 @@ def _neighbourhoods(X: np.ndarray, wanted: Sums, generator: np.random.Generator)
 
 
 def _parts(X: np.ndarray, near: Neighbourhoods | None, rotation: np.ndarray, wanted: Sums, seed: int) -> list[Part]:
-    width, parts = rotation.shape[1] // wanted.n_splits, []
-    between = rotation.T @ near.differences() @ rotation if near is not None and wanted.ranking else None
+    width, parts, shape = rotation.shape[1] // wanted.n_splits, [], (wanted.n_codebooks, wanted.n_centroids)
+    spread = wanted.asked
+    if spread is None and near is not None and wanted.ranking:
+        spread = near.differences()
+    spread = None if spread is None else rotation.T @ spread @ rotation
     for m, Z in enumerate(_split(X @ rotation, wanted.n_splits)):
         own = slice(m * width, (m + 1) * width)
-        block = None if between is None else between[own, own]
-        parts.append(Part.start(Z, block, wanted.n_codebooks, wanted.n_centroids, seed + m))
+        block = None if spread is None else spread[own, own]
+        if block is not None and wanted.asked is not None:
+            parts.append(Part.start_asked(Z, block, *shape, seed + m))
+        else:
+            parts.append(Part.start(Z, block, *shape, seed + m))
     return parts
 
 

@@ -1,8 +1,8 @@
 """Codebooks trained for the order of the rows that an index holds, once it is known which code each of them has.
 
 Where the rows searched are those learned from, codebooks need not serve others: with the codes as they are, what they
-stand for is moved by gradients until distances to near rows rank as they truly do. Of other rows they keep no more
-neighbours, and often fewer.
+stand for is moved by gradients until distances to near rows, or inner products with them, rank as they truly do. Of
+other rows they keep no more neighbours, and often fewer.
 """
 
 import numpy as np
@@ -25,14 +25,17 @@ def ordered(
     codes: np.ndarray,
     X: np.ndarray,
     centres: np.ndarray | None,
+    inner: bool,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Codebooks (splits, M, K, w) by which distances from rows X (n, splits w) to near rows rank more as they should.
+    """Codebooks (splits, M, K, w) by which distances from rows X (n, splits w) to near rows, `inner`: inner products,
+    rank more as they should.
 
     A row is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where there
     are centres. The loss is `disagreement` of lists of near rows drawn at random, the steps Adam's.
     """
     middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares have no digits left for order
+    middle = np.zeros_like(middle) if inner else middle  # which inner products count
     spread = np.float32(np.sqrt(np.square(X - middle, dtype=np.float64).mean()) or 1)
     X, books = (X - middle) / spread, codebooks / spread
     carried, added = (middle / spread).reshape(len(books), 1, -1), np.zeros((len(X), 1), np.float32)
@@ -48,7 +51,7 @@ def ordered(
         rows = near[lists]
         own = codes[rows.ravel()]
         y = (_decoded(own, books) + added[rows.ravel()]).reshape(*rows.shape, -1)
-        slope = _slope(books.shape, own, disagreement(X[rows], y)[1].reshape(rows.size, -1))
+        slope = _slope(books.shape, own, disagreement(X[rows], y, inner)[1].reshape(rows.size, -1))
         mean += (1 - _MOMENTUM) * (slope - mean)
         square += (1 - _MEMORY) * (np.square(slope) - square)
         size = np.sqrt(square / (1 - _MEMORY ** (step + 1))) + _LEAST
@@ -58,9 +61,12 @@ def ordered(
     return books * spread
 
 
-def disagreement(x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Less the mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2 within lists of rows x (g, k, d) that
-    are searched as y (g, k, d), and its slope by y."""
+def disagreement(x: np.ndarray, y: np.ndarray, inner: bool) -> tuple[float, np.ndarray]:
+    """Less the mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2, `inner`: x_i . y_j and x_i . x_j,
+    within lists of rows x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
+    if inner:
+        value, W = correlation(x @ y.mT, x @ x.mT)
+        return -value, -W.mT @ x
     scores = 2 * x @ y.mT - np.square(y).sum(axis=2)[:, None]  # less a term of x_i alone, which ranks nothing
     value, W = correlation(scores, -distances(x))
     return -value, 2 * (y * W.sum(axis=1)[:, :, None] - W.mT @ x)

@@ -9,6 +9,9 @@ Two things follow for codes that are to keep the order of near rows.
 - The last term is known when a row is coded, and differs from row to row. One more column, which queries have as 0,
   holds the square root of a share of it: the index compares |q - y|^2 + share |e|^2. The column is coded together with
   the others, so it costs no bytes of its own, and as it depends on the code, a row is coded twice.
+
+A search by inner product compares <q, y> = <q, x> - <q, e>. What harm an error does is told by the queries' second
+moment, about 0, and no column is needed.
 """
 
 from dataclasses import dataclass, replace
@@ -26,7 +29,7 @@ SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on avera
 _SHRINK = 0.25  # of what empirical Bayes says, in the rounds
 _REACH = 3.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
 _SWEEPS = 2  # of a refit in the rounds, which begins where the one before ended
-_POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square)
+_POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square); .5 is too sure
 _FLOOR = 1e-3  # of the mean variance
 _COLUMN = 0.2  # weight of the error's column, for what it does to distances
 
@@ -54,13 +57,33 @@ class Part:
         if between is not None:
             own = np.einsum("wa,wv,va->a", axes, between, axes)
             spread = float(own.mean())
-            if spread > 0:
-                weights = (np.maximum(own / spread, _FLOOR) ** _POWER).astype(np.float32)
+            weights = _weights(own).astype(np.float32)
         turn = axes * weights
         variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
         order = np.argsort(-variances, kind="stable")
-        bits = n_codebooks * (n_centroids.bit_length() - 1)
-        turn, width = np.ascontiguousarray(turn[:, order]), reached(variances[order], bits, _REACH)
+        return cls._along(Z, turn[:, order], variances[order], n_codebooks, n_centroids, seed, spread)
+
+    @classmethod
+    def start_asked(cls, Z: np.ndarray, asked: np.ndarray, n_codebooks: int, n_centroids: int, seed: int) -> Self:
+        """The start for centred rows Z (n, w) searched by inner product, by queries of second moment `asked` (w, w)."""
+        moments, vectors = np.linalg.eigh(asked)
+        weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
+        axes, variances = principal_axes(Z @ weighted)
+        return cls._along(Z, weighted @ axes, variances, n_codebooks, n_centroids, seed, 0.0)
+
+    @classmethod
+    def _along(
+        cls,
+        Z: np.ndarray,
+        turn: np.ndarray,
+        variances: np.ndarray,
+        n_codebooks: int,
+        n_centroids: int,
+        seed: int,
+        spread: float,
+    ) -> Self:
+        width = reached(variances, n_codebooks * (n_centroids.bit_length() - 1), _REACH)
+        turn = np.ascontiguousarray(turn)
         return cls(turn, additive.start(Z @ turn[:, :width], n_codebooks, n_centroids, seed), spread)
 
     @property
@@ -125,7 +148,9 @@ class Part:
         """Lengths (n,) of the errors of turned rows X (n, w or w + 1), as they were before they were weighted."""
         E = X[:, : len(self.turn)].copy()
         E[:, : self.reach] -= self._summed(codes)
-        return lengths(E, self.turn)
+        if self.spread:
+            return lengths(E, self.turn)
+        return np.linalg.norm(E @ np.linalg.inv(self.turn), axis=1)
 
     def _columns(self) -> np.ndarray:
         """Numbers of the columns of rows, as `code` gives them, that the codebooks have."""
@@ -149,6 +174,12 @@ class Part:
             told[0] += np.float32(self.middle / self.column)
             codebooks = np.concatenate([codebooks, told], axis=2)
         return codebooks, metric
+
+
+def _weights(spread: np.ndarray) -> np.ndarray:
+    """What errors along axes of this spread (w,) are multiplied by."""
+    mean = float(spread.mean())
+    return np.maximum(spread / mean, _FLOOR) ** _POWER if mean > 0 else np.ones(len(spread))
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -19,8 +19,9 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.quantization.additive_estimator import KNOWN
+from nearkin.quantization.additive_learning import INNER, KNOWN
 from nearkin.quantization.code_race import Clock, OutOfTime, Race
+from nearkin.quantization.norm_tables import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer
@@ -41,6 +42,8 @@ _PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer on
 _BEAM = 16
 _MOSTLY = 0.5  # of the index's rows are learned from
 _NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
+_SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
+_SLOWER = 0.02  # neighbours more, for which ten times as long a search is not worth it where speed is asked for
 _MOST = 12  # fits that are judged, at most
 
 
@@ -82,8 +85,11 @@ def best(
     Within `seconds` of the clock the winner is to be fitted: a candidate that would leave no time for that is stopped,
     and is not in the table; product codes, the cheapest, are fitted in any case. With `fast_search` residual codes
     spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
-    query, tens of times slower. By "ip" and "cosine" tables need no norm.
-    Candidates learn from at most 16,384 rows; the winner then from all.
+    query, tens of times slower. By "ip" and "cosine" tables need no norm. By "l2" residual codes of 16 centroids race
+    too, which FAISS scans ten times as fast as any other: they win where they are behind the leader by .02 at most.
+    Candidates learn from at most 16,384 rows; the winner then from all. Where half of the index's rows or more are
+    learned from, codes are trained for these ("known" in `ResidualQuantizer`), and the leader races once more without
+    rows drawn between near ones.
     `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
 
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
@@ -104,11 +110,11 @@ def best(
     def tell(record: Record) -> None:
         (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
 
-    known = metric == "l2" and race.known >= _MOSTLY
+    known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= _MOSTLY else None
     settings = {
         "norm_bits": _NORM if fast_search and metric == "l2" else 0,
         "smoothing": 1.0 if known else 1 - race.known / 2,
-        "ranking": KNOWN if known else True,
+        "ranking": known or metric == "l2" or INNER,
         "random_state": seed,
     }
     fitted = min(len(X), _FITTED)
@@ -125,6 +131,10 @@ def best(
         if len(near) == 1:
             break
         candidates, kept = iter([entry.candidate for entry in near]), {}
+    if known:
+        again = _undrawn(found[0].candidate)
+        look = _Look(race, {}, fitted / len(race.train))
+        found = sorted(found + _run(look, again, kept, clock, tell), key=lambda entry: -entry.recall)
     winner = _winner(found, fitted, race.known)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     return Best(race.fitted(winner.candidate.make(), X), table)
@@ -198,7 +208,14 @@ def _run(
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
-def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
+def _undrawn(leader: _Candidate) -> Iterator[_Candidate]:
+    """The leader, where it is a sum, learned from the rows as they are: drawn ones do not serve all data."""
+    if leader.length > 1:
+        name = f"{leader.name}, no rows drawn"
+        yield _Candidate(name, leader.length, lambda: _set(leader.make(), {"smoothing": 0.0}))
+
+
+def _set(quantizer: VectorCodes, settings: Mapping[str, float]) -> VectorCodes:
     """The quantizer with those of the settings that it has."""
     for name in settings.keys() & vars(quantizer).keys():
         setattr(quantizer, name, settings[name])
@@ -206,8 +223,16 @@ def _set(quantizer: VectorCodes, settings: Mapping[str, int]) -> VectorCodes:
 
 
 def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
-    """The leader; where `n`, many more rows, will be learned from, the longest of the sums that are level with it."""
+    """The leader, or codes searched ten times as fast that are near it; where `n`, many more rows, will be learned
+    from, the longest of the sums that are level with it."""
     lead = found[0]
+    for entry in found:
+        if (
+            entry.name == _SCANNED
+            and entry.record["rows"] == lead.record["rows"]
+            and entry.recall >= lead.recall - _SLOWER
+        ):
+            return entry
     if known >= _MOSTLY or n < _MORE * lead.record["rows"]:
         return lead
     level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - _LEVEL]
@@ -236,6 +261,9 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
     settings = {**settings, "n_centroids": K, "beam_size": _BEAM}
+    short = (8 * n_bytes - settings["norm_bits"]) // 4  # codes of 4 bits
+    if settings["norm_bits"] and K > SCANNED and 1 < short <= _LONGEST:
+        yield _Candidate(_SCANNED, 1, lambda: ResidualQuantizer(short, **{**settings, "n_centroids": SCANNED}))
     yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
 
 

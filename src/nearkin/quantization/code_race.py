@@ -11,6 +11,8 @@ from nearkin._types import ArrayLike, Fields, Record
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
+from nearkin.quantization.additive_learning import BY_PRODUCTS
 from nearkin.quantization.product import ProductQuantizer
 
 _TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
@@ -119,7 +121,14 @@ class Race:
         }  # fmt: skip
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
-        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance."""
+        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
+        codes learned for inner products where they ask by those."""
+        if (
+            self.given is not None
+            and isinstance(quantizer, AbstractAdditiveQuantizer)
+            and quantizer.ranking in BY_PRODUCTS
+        ):
+            return quantizer.fit(X, queries=self.given, callback=callback)
         if self.given is not None and self.metric == "l2" and isinstance(quantizer, ProductQuantizer):
             return quantizer.fit(X, queries=self.given, callback=callback)  # pyright: ignore[reportReturnType]
         return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]

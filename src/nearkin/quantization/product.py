@@ -55,6 +55,8 @@ class ProductQuantizer(ReconstructingTransformer):
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
     init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
+        "identity" is, from 128 columns and 16 rounds on, as near to the axes as they are as a rotation of the first
+        principal axes can be.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
         `n_lists` coarse centroids, and a code begins with the number of that list.
     step: "exact" turns by the best angles; a number is the paper's lambda for the Givens rotations (about

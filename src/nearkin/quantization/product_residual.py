@@ -62,14 +62,14 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
     n_lists: int = 0
     random_state: Seed = None
 
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
+    def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
         check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
         check_integer(self.n_codebooks, "n_codebooks", low=1)
         check_choice(self.rotation, "rotation", (None, "procrustes"))
         turns = self.rotation is not None and self.n_splits > 1
         start, rounds = ("procrustes", 10) if turns else (None, 1)
         first = ProductQuantizer(self.n_splits, self.n_centroids, start, random_state=seed, max_iter=rounds).fit(X)
-        return learn(X, first.rotation_, turns, self._sums(self.n_splits), seed, callback)
+        return learn(X, first.rotation_, turns, self._sums(self.n_splits, asked), seed, callback)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:

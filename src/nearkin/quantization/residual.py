@@ -39,9 +39,10 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones: more serves rows that
         were not learned from, less those that were.
     ranking: code what the order of near rows depends on: errors weigh by how near rows differ, and one more column
-        holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "known": for an
-        index that will hold the rows learned from, searched by "l2"; what codes stand for is then moved until distances
-        to those rows rank as they truly do. Other rows lose by that.
+        holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "ip": for
+        searches by inner product or cosine; errors weigh as the queries are spread, those given to `fit`, else the
+        rows. "known": for an index that will hold the rows learned from, searched by "l2"; what codes stand for is
+        then moved until distances to those rows rank as they truly do. Other rows lose by that. "known-ip": both.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
@@ -71,9 +72,9 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     n_lists: int = 0
     random_state: Seed = None
 
-    def _learn(self, X: np.ndarray, seed: int, callback: Callback) -> Learned:
+    def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
         check_integer(self.n_codebooks, "n_codebooks", low=1)
-        return learn(X, np.eye(X.shape[1], dtype=np.float32), False, self._sums(1), seed, callback)
+        return learn(X, np.eye(X.shape[1], dtype=np.float32), False, self._sums(1, asked), seed, callback)
 
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:

@@ -20,7 +20,7 @@ from nearkin.statistics import Mean, SquaredNorm
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
 _LAST_KMEANS = 3  # iterations after it has stopped
-_WIDE_ROUNDS = 4  # one round in so many is along more axes, where the start asks for it
+_WIDE_ROUNDS = 4  # one round in so many is along more axes, where the start asks for it, and does the work of two
 _SQUARES = ("objective", "distortion")  # of a record of the history
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 
@@ -115,7 +115,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows))
+    start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
     first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
@@ -134,7 +134,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
     wide = 0 if start.wider is None else plan.max_iter // _WIDE_ROUNDS
-    state = along(start.space, State(start.rotation, first), update, plan.max_iter - wide)
+    state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if start.wider is not None:
         state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
     state = refine(rows, start.widened(state), None, _LAST_KMEANS, callback=record)
