@@ -28,7 +28,7 @@ DEPTH = 20
 EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
 MOST_EPOCHS = Epochs((10,), (25, 50, 100))
 QUICK_EPOCHS = Epochs((2,), ())
-FEW = 3000  # lefts of a quick pass
+FEW = 500  # lefts of a quick pass
 LIGHT_GCN = (0.02, 262_144)  # rate and pairs of a batch, which validation pairs chose; its paper has .001 and 2,048
 POINTS = 16  # of LightGCN's curve
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
