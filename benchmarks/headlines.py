@@ -76,11 +76,11 @@ def _two_towers(results: Results) -> Iterator[list[str]]:
     """gowalla by the published protocol, 64 numbers a row: our softmax on cosines beside the strongest sampling."""
     rows = (results.read("two_tower") or {}).get("public", {}).get("gowalla", {})
     own = [name for name in rows if name.startswith("CosineSoftmax") and name.endswith("k = 64")]
-    sampled = [name for name in rows if name in RIVALS]
+    sampled = [name for name in rows if name in RIVALS or name == "LightGCN"]
     if own and sampled:
         ours, peer = (max(names, key=lambda name: rows[name]["recall@20"]) for names in (own, sampled))
         figures = [
-            f"{rows[name]['recall@20']:.3f} and {rows[name]['ndcg@20']:.3f} in {rows[name]['seconds']:.2g} s"
+            f"{rows[name]['recall@20']:.3f} and {rows[name]['ndcg@20']:.3f} in {rows[name]['seconds']:.0f} s"
             for name in (ours, peer)
         ]
         yield [
