@@ -129,12 +129,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         if self.ranking in KNOWN.values():
             self._learn_order(X, generator)
         if self.norm_bits:
-            self._learn_norms(X)
-        if self.norm_bits == 8 and self.n_centroids == SCANNED:
-            kept, origin = self._kept(X), self.norm_origin_
-            self._learn_tables(X, draw_seed(generator))
-            if self._kept(X) < LEAST_SCANNED * kept:
-                self.norm_tables_, self.norm_origin_ = None, origin
+            self._learn_norms(X, generator)
         return self
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
@@ -157,24 +152,29 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             inner.nprobe = inner.nlist
         return recall_k_at_k(index.search(queries, k)[1], nearest_rows(rows, queries, k), k)
 
-    def _learn_tables(self, X: np.ndarray, seed: int) -> None:
-        """Learn what `_scanned` wants from rows X (n, d): the norms of decoded rows about their mean."""
-        decoded = self._decoded(self.encode(X))
-        self.norm_origin_ = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
-        norms = np.square(decoded - self.norm_origin_, dtype=np.float64).sum(axis=1)
-        self.norm_tables_ = learn_tables(norms, seed)
-        self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - self.norm_origin_)
-
-    def _learn_norms(self, X: np.ndarray) -> None:
+    def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Learn the least and the largest squared norm of what codes of rows X (n, d) stand for, about their mean, or
-        about the middles of their lists, where there are any: FAISS codes what those leave."""
+        about the middles of their lists, where there are any: FAISS codes what those leave. And the tables of a fast
+        scan, where it keeps enough."""
         decoded = self._decoded(self.encode(X))
+        mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
         if self.coarse_centroids_ is None:
-            middles = self.norm_origin_ = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
+            middles = self.norm_origin_ = mean
         else:
             middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        if self.norm_bits == 8 and self.n_centroids == SCANNED:
+            kept, origin = self._kept(X), self.norm_origin_
+            self._learn_tables(X, decoded, mean, draw_seed(generator))
+            if self._kept(X) < LEAST_SCANNED * kept:
+                self.norm_tables_, self.norm_origin_ = None, origin
+
+    def _learn_tables(self, X: np.ndarray, decoded: np.ndarray, mean: np.ndarray, seed: int) -> None:
+        """Learn what `_scanned` wants from rows X (n, d): the norms of decoded rows (n, d') about their mean."""
+        self.norm_origin_ = mean
+        self.norm_tables_ = learn_tables(np.square(decoded - mean, dtype=np.float64).sum(axis=1), seed)
+        self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
 
     def _check_parameters(self) -> None:
         K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)

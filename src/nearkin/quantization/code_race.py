@@ -123,12 +123,9 @@ class Race:
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
         """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
         codes learned for inner products where they ask by those."""
-        if (
-            self.given is not None
-            and isinstance(quantizer, AbstractAdditiveQuantizer)
-            and quantizer.ranking in BY_PRODUCTS
-        ):
-            return quantizer.fit(X, queries=self.given, callback=callback)
-        if self.given is not None and self.metric == "l2" and isinstance(quantizer, ProductQuantizer):
-            return quantizer.fit(X, queries=self.given, callback=callback)  # pyright: ignore[reportReturnType]
-        return quantizer.fit(X, callback=callback)  # pyright: ignore[reportCallIssue]
+        if isinstance(quantizer, AbstractAdditiveQuantizer):
+            hears = quantizer.ranking in BY_PRODUCTS
+        else:
+            hears = self.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+        told = {"queries": self.given} if hears and self.given is not None else {}
+        return quantizer.fit(X, **told, callback=callback)  # pyright: ignore[reportCallIssue]
