@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from nearkin._storage import exchange, read_config, recover, replacing, saving_folder
 
@@ -141,3 +142,20 @@ def test_a_save_inside_a_save_that_was_killed_is_swept(tmp_path):
     with replacing(tmp_path / "out") as fresh:
         fresh.mkdir()
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_workspace_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    """Another process that looks after killed writers takes an empty workspace for one of theirs."""
+    acquire, tried = FileLock.acquire, []
+
+    def swept(lock, *args, **options):
+        tried.append(lock.lock_file)
+        if len(tried) == 1:
+            raise FileNotFoundError(lock.lock_file)
+        return acquire(lock, *args, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", swept)
+    with replacing(tmp_path / "new") as fresh:
+        fresh.write_text("1")
+    assert (tmp_path / "new").read_text() == "1"
+    assert len(tried) == 2

@@ -84,11 +84,15 @@ def _workspace(path: Path) -> Iterator[Path]:
     """A new workspace for `path`, locked while the block runs."""
     while True:
         workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        with FileLock(workspace / "lock"):
-            if not (workspace / "lock").exists():  # swept by another process before it was locked
-                continue
-            yield workspace
-            return
+        lock = FileLock(workspace / "lock")
+        with suppress(FileNotFoundError):
+            lock.acquire()
+        try:
+            if lock.is_locked and (workspace / "lock").exists():  # else swept by another process before it was locked
+                yield workspace
+                return
+        finally:
+            lock.release()
 
 
 def _put(fresh: Path, path: Path, old: Path) -> None:
