@@ -3,8 +3,8 @@
 from typing import Self
 
 import numpy as np
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin.statistics import AbstractSums
 
 
@@ -66,7 +66,7 @@ def block_rows(n_cells: int) -> int:
     return 2048 * -(-16 * n_cells // 2048) if n_cells > 128 else 2048
 
 
-@njit(cache=True)
+@cached_njit()
 def _add_rows(X, codes, sums, counts):
     n, d = X.shape
     for i in range(n):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from nearkin._check import check_instance, check_integer, check_real
+from nearkin._compile import cached_njit
 from nearkin.metrics.ranking import keep_unseen
 from nearkin.records import Interactions
 
@@ -108,7 +108,7 @@ def _lists(
     return scores, numbers
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def best_of_history(indptr, indices, weights, starts, others, values, scale, exclude, scores, numbers):
     """Fill the rows of `scores` and `numbers`; only rights that some right of the history reaches are met."""
     n, k = len(scale), scores.shape[1]
@@ -138,7 +138,7 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
         is_met[met[:count]] = False
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _regress(starts, others, gram_starts, gram_columns, gram, ridge, weights):
     """weights[j's neighbours N] = (G_NN + ridge)^-1 G_Nj."""
     n = len(starts) - 1

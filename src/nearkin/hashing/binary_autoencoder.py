@@ -4,10 +4,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy.optimize import minimize
 
 from nearkin._check import check_integer, check_real
+from nearkin._compile import cached_njit
 from nearkin._shards import shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
@@ -167,7 +167,7 @@ def squared_hinge(W: np.ndarray, Z: np.ndarray, B: np.ndarray, penalty: float) -
     return float(value), gradient
 
 
-@njit(cache=True)
+@cached_njit()
 def _improve_signs(targets, gram, H, mu, B):
     """Lower |z - D^T b - a|^2 + mu |b - h|^2 for each row, one bit at a time, in place.
 

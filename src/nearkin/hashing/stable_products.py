@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin.hashing.affine_values import check_product
 
 
@@ -34,7 +34,7 @@ def steady_products(
     return _steady_products(X, P)
 
 
-@njit(cache=True)
+@cached_njit()
 def _steady_products(X, P):
     out = np.zeros((X.shape[0], P.shape[1]))
     for i in range(X.shape[0]):

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 
 Repeats = Literal["allowed", "across groups", "never"]
@@ -130,7 +130,7 @@ def broadcast(values: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarr
         raise ValueError(f"{name} has shape {values.shape}; it must broadcast to {shape}") from None
 
 
-@njit(cache=True)
+@cached_njit()
 def _fault(groups: np.ndarray, n: int, repeats: int) -> tuple[int, int]:
     """(0, 0) if groups (l, s) are right, (1, axis) for an axis outside 0..n-1, (2, axis) for one that stands twice."""
     last = np.full(n, -1)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from nearkin._compile import cached_njit
 from nearkin.linalg.arguments import check_alike, check_changeable, check_groups, for_kernels, on_cpu
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew, row_entry
@@ -85,7 +85,7 @@ def _check_components(X: Tensor, components: Tensor) -> None:
         check_groups(components, len(X), "components")
 
 
-@njit(cache=True)
+@cached_njit()
 def _skew_kernel(X: np.ndarray, G: np.ndarray, components: np.ndarray, blocks: np.ndarray) -> None:
     s = components.shape[1]
     for number in range(components.shape[0]):
@@ -98,7 +98,7 @@ def _skew_kernel(X: np.ndarray, G: np.ndarray, components: np.ndarray, blocks: n
                 blocks[number, a, b], blocks[number, b, a] = entry, -entry
 
 
-@njit(cache=True, fastmath={"contract"})
+@cached_njit(fastmath={"contract"})
 def _turn_kernel(X: np.ndarray, components: np.ndarray, turn: np.ndarray) -> None:
     s, k = components.shape[1], X.shape[1]
     part, change = np.empty((s, WIDTH), X.dtype), np.empty(WIDTH, X.dtype)

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numba import njit
 
 from nearkin._check import check_instance
+from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.linalg.arguments import (
     broadcast,
@@ -111,7 +111,7 @@ def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int, overlap: bool) -> Any:
     return X
 
 
-@njit(cache=True)
+@cached_njit()
 def _rotate_columns_kernel(
     X: np.ndarray, pairs: np.ndarray, s: np.ndarray, tau: np.ndarray
 ) -> None:  # X (n, d): a row fits the cache, so each is read from memory once
@@ -123,13 +123,13 @@ def _rotate_columns_kernel(
             X[r, j] = y - s[p] * (x + tau[p] * y)
 
 
-@njit(cache=True)
+@cached_njit()
 def _rotate_rows_kernel(X: np.ndarray, pairs: np.ndarray, s: np.ndarray, tau: np.ndarray) -> None:  # X (d, k)
     for p in range(pairs.shape[0]):
         _rotate_pair(X[pairs[p, 0]], X[pairs[p, 1]], s[p], tau[p])
 
 
-@njit(cache=True)
+@cached_njit()
 def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) -> None:
     for c in range(first.shape[0]):
         x, y = first[c], second[c]
@@ -137,7 +137,7 @@ def _rotate_pair(first: np.ndarray, second: np.ndarray, s: float, tau: float) ->
         second[c] = y + s * (x - tau * y)
 
 
-@njit(cache=True)
+@cached_njit()
 def _descend_rows_kernel(X: np.ndarray, G: np.ndarray, pairs: np.ndarray, length: float) -> bool:
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]

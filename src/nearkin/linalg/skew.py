@@ -10,9 +10,9 @@ plus. GCD's A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_i
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from nearkin._compile import cached_njit
 from nearkin.linalg.arguments import check_alike, check_groups, for_kernels
 
 
@@ -62,7 +62,7 @@ def right_skew_entries(
     return (X.index_select(1, i) * G.index_select(1, j) - G.index_select(1, i) * X.index_select(1, j)).sum(0)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
 def row_entry(
     x: np.ndarray, y: np.ndarray, g: np.ndarray, h: np.ndarray
 ) -> float:  # one entry of the left form, from rows i, j of X and rows i, j of G
@@ -72,7 +72,7 @@ def row_entry(
     return total
 
 
-@njit(cache=True)
+@cached_njit()
 def _row_entries(X: np.ndarray, G: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     entries = np.empty(pairs.shape[0], X.dtype)
     for p in range(pairs.shape[0]):
@@ -81,7 +81,7 @@ def _row_entries(X: np.ndarray, G: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return entries
 
 
-@njit(cache=True)
+@cached_njit()
 def _column_entries(
     X: np.ndarray, G: np.ndarray, pairs: np.ndarray
 ) -> np.ndarray:  # row by row: a row of X and of G fits the cache, so each is read from memory once

@@ -8,7 +8,8 @@ and in a fixed order.
 # pyright: reportConstantRedefinition=false
 
 import numpy as np
-from numba import njit
+
+from nearkin._compile import cached_njit
 
 _CHUNK = 8_192  # rows at a time: what is formed of them stays in the cache
 
@@ -25,7 +26,7 @@ def rounded_product(X: np.ndarray, R: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True)
+@cached_njit()
 def _round(X: np.ndarray, R: np.ndarray, product: np.ndarray, doubt: np.ndarray, out: np.ndarray) -> None:
     """Round `product`, forming again what lies so near the middle of two float32 numbers that either might result."""
     for i in range(len(X)):
@@ -60,7 +61,7 @@ def nearest(X: np.ndarray, points: np.ndarray) -> np.ndarray:
     return found
 
 
-@njit(cache=True)
+@cached_njit()
 def _decide(X: np.ndarray, points: np.ndarray, scores: np.ndarray, doubt: np.ndarray, found: np.ndarray) -> None:
     """The best score, or among those within `doubt` of it the smallest distance in float64."""
     for i in range(len(X)):

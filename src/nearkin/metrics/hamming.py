@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from nearkin._check import check_integer
+from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 
 QUERIES = 16  # per chunk of the distance matrix, so that it is built in the cache
@@ -269,7 +270,7 @@ def _popcount(typingctx: Any, word: Any) -> Any:
     return types.uint64(types.uint64), generate
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def _count(
     queries: np.ndarray,
     database: np.ndarray,

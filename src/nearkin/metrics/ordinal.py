@@ -3,9 +3,9 @@
 # pyright: reportConstantRedefinition=false
 
 import numpy as np
-from numba import njit
 
 from nearkin import _check
+from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.records import Answers, Comparisons, as_indices, as_quadruplets
 
@@ -43,7 +43,7 @@ def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
     return _satisfied(X, as_quadruplets(indices))
 
 
-@njit(cache=True)
+@cached_njit()
 def _satisfied(X: np.ndarray, q: np.ndarray) -> np.ndarray:
     out = np.empty(len(q), np.bool_)
     for t in range(len(q)):

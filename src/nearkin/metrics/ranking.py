@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import faiss
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from nearkin._check import check_instance, check_integer, check_vectors
+from nearkin._compile import cached_njit
 from nearkin._deprecation import accepts_old
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
@@ -63,7 +63,7 @@ def recommend(
     return scores, numbers
 
 
-@njit(cache=True, nogil=True)
+@cached_njit(nogil=True)
 def keep_unseen(
     near: np.ndarray,
     found: np.ndarray,

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, TypeVar, overload
 import numpy as np
 import rustworkx
 import torch
-from numba import njit
 
 from nearkin._check import check_integer
+from nearkin._compile import cached_njit
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 
@@ -171,7 +171,7 @@ def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
     return pairs.take_along_dim(order.unsqueeze(-1), dim=-2)
 
 
-@njit(cache=True, fastmath={"nnan", "nsz", "reassoc"})
+@cached_njit(fastmath={"nnan", "nsz", "reassoc"})
 def _largest(
     row: np.ndarray, bar: np.ndarray
 ) -> float:  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
@@ -181,7 +181,7 @@ def _largest(
     return best
 
 
-@njit(cache=True)
+@cached_njit()
 def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
     """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones.
 
@@ -196,7 +196,7 @@ def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
     return j
 
 
-@njit(cache=True)
+@cached_njit()
 def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     n = W.shape[0]
     pairs = np.empty((n // 2, 2), np.int64)
@@ -254,7 +254,7 @@ def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
     return pairs.reshape(*batch, n // 2, 2)
 
 
-@njit(cache=True)
+@cached_njit()
 def _two_opt_kernel(W: np.ndarray, pairs: np.ndarray, rest: np.ndarray) -> np.ndarray:
     p = pairs.shape[0]
     improved = True

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
+
+from nearkin._compile import cached_njit
 
 LARGEST = 128 * 128  # entries; beyond, torch's products are faster than the BLAS that numba calls
 # f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
@@ -113,7 +114,7 @@ def descend_small(
     return (X, True) if done else (torch.from_numpy(Y), False)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
 def _square_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
 ) -> tuple[np.ndarray, bool]:
@@ -133,7 +134,7 @@ def _square_step(
     return Y, done
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray) -> None:
     """A <- minus the length times the direction, from P = X^T G and the moments, which are brought up to date."""
     length, decay, gain, beta2, scale, eps = numbers[:6]
@@ -153,7 +154,7 @@ def _turn(P: np.ndarray, A: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: n
             A[i, j], A[j, i] = -length * w, length * w
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _follow_series(
     X: np.ndarray,  # (d, d)
     B: np.ndarray,  # (d, d), skew; changed, as all but X
@@ -183,7 +184,7 @@ def _follow_series(
     return _orthonormalize(Y, B, P, P, tolerance, fit)
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _tall_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray
 ) -> tuple[np.ndarray, bool]:
@@ -209,7 +210,7 @@ def _tall_step(
     return Y, done
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _orthonormalize(
     M: np.ndarray,  # (d, k), changed
     E: np.ndarray,  # (k, k), and the next two: memory to work in
@@ -237,7 +238,7 @@ def _orthonormalize(
             return True
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _square_sum(E: np.ndarray) -> float:
     total = E.dtype.type(0)
     for i in range(len(E)):
@@ -246,7 +247,7 @@ def _square_sum(E: np.ndarray) -> float:
     return total
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _root_less_one(E: np.ndarray, F: np.ndarray, size: float, left: float, fit: np.ndarray) -> bool:
     """E <- (I + E)^(-1/2) - I, as few terms as will do; whether no more than `left` is left. `size` is ||E||_F^2."""
     a, b, c, reach, slack = fit
@@ -269,7 +270,7 @@ def _root_less_one(E: np.ndarray, F: np.ndarray, size: float, left: float, fit: 
     return square <= reach * reach and slack * square <= left
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _combine(a: float, E: np.ndarray, b: float, F: np.ndarray, result: np.ndarray) -> None:
     """result <- a E + b F."""
     for i in range(len(E)):

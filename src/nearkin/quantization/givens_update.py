@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin._random import numpy_generator
 from nearkin.linalg.givens import rotate_rows
 from nearkin.orthogonal.matching import random_matching
@@ -42,7 +42,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
     return update
 
 
-@njit(cache=True)
+@cached_njit()
 def _gains(P):
     """What the best angle of each pair of axes would add to tr(P): hypot(a, b) - a, symmetric (d, d)."""
     d = P.shape[0]

@@ -5,11 +5,11 @@ All take the rows [start, stop), release the interpreter's lock and write only t
 """
 
 import numpy as np
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin.embedding.all_pairs.prefetch import AHEAD, FAR_AHEAD, is_far, prefetch, prefetch_row
 
-_jit = njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+_jit = cached_njit(nogil=True, fastmath=True, error_model="numpy")
 
 
 @_jit

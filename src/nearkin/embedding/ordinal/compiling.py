@@ -9,6 +9,8 @@ from numba import njit
 from numba.core import config
 from numba.core.dispatcher import Dispatcher
 
+from nearkin._compile import cached_njit
+
 # NaN and infinity keep their meaning (no nnan, ninf): a diverged run must be seen as one.
 FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 
@@ -20,7 +22,7 @@ def kernel(function: Callable) -> Dispatcher:
     takes the short loop over blocks of four and leaves nothing for SLP. Both switches are global in numba, so they
     are turned only while this function compiles.
     """
-    dispatcher = njit(cache=True, fastmath=FASTMATH, error_model="numpy")(function)
+    dispatcher = cached_njit(fastmath=FASTMATH, error_model="numpy")(function)
     compile_plainly = dispatcher.compile
 
     def compile_with_slp(signature: Any) -> object:

@@ -9,8 +9,8 @@ codebooks solve normal equations. Both steps can only lower the loss.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from nearkin._compile import cached_njit
 from nearkin.records import RowForms
 
 SWEEPS = 2  # over the subspaces of a code; a third changes few codes
@@ -53,7 +53,7 @@ def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.linalg.solve(A, B[..., None])[..., 0]
 
 
-@njit(cache=True, fastmath=True)
+@cached_njit(fastmath=True)
 def _form(j, gram, ridge, indptr, places, curvature, points):
     """H_j (d, d)."""
     start, stop = indptr[j], indptr[j + 1]
@@ -70,7 +70,7 @@ def _form(j, gram, ridge, indptr, places, curvature, points):
     return H
 
 
-@njit(cache=True, fastmath=True)
+@cached_njit(fastmath=True)
 def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps):
     """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss."""
     n, d = T.shape
@@ -106,7 +106,7 @@ def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps)
     return A, B, total / 2
 
 
-@njit(cache=True, fastmath=True)
+@cached_njit(fastmath=True)
 def _cheapest(centroids, bent, pull, start):
     """The centroid c of smallest c^T (H c + pull), `start` unless another is cheaper."""
     K, w = centroids.shape
@@ -122,7 +122,7 @@ def _cheapest(centroids, bent, pull, start):
     return best
 
 
-@njit(cache=True, fastmath=True)
+@cached_njit(fastmath=True)
 def _bend(gram, ridge, indptr, places, curvature, points, direction, codes):
     """sum_j D_j^T H_j D_j, D_j what the codebooks' direction moves row j by."""
     M, _, w = direction.shape

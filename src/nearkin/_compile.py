@@ -1,0 +1,41 @@
+"""How nearkin's loops are compiled: by numba, kept on disk where that is possible."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.dispatcher import Dispatcher
+
+
+class _Cache(FunctionCache):
+    """Numba's cache on disk. A full disk or a file of another user costs a compilation, not the call."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        with suppress(OSError):
+            return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit(cache=True, **options)`, which compiles in memory where no cache folder can be written.
+
+    Numba looks for a folder when a function is decorated: NUMBA_CACHE_DIR, `__pycache__` next to the source, the
+    user's cache folder. `njit(cache=True)` raises RuntimeError if it can write none, as in a container without HOME.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        compiled = njit(**options)(function)
+        if isinstance(compiled, Dispatcher):  # a plain function under NUMBA_DISABLE_JIT=1
+            try:
+                compiled._cache = _Cache(function)
+            except RuntimeError as error:
+                if "no locator available" not in str(error):
+                    raise
+        return compiled
+
+    return decorate

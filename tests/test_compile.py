@@ -1,0 +1,54 @@
+"""Compiled loops run where no cache folder can be written."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.caching import IndexDataCacheFile
+
+from nearkin._compile import cached_njit
+
+SRC = Path(__file__).parents[1] / "src" / "nearkin"
+USE = """
+import numpy as np
+from nearkin.cell_sums import _add_rows
+from nearkin.embedding.ordinal import kernels  # stamps its cache
+sums, counts = np.zeros((1, 2, 3)), np.zeros((1, 2))
+_add_rows(np.ones((4, 3), np.float32), np.array([[0], [1], [1], [1]], np.uint8), sums, counts)
+print(sums.sum(), type(_add_rows._cache).__name__)
+"""
+
+
+def test_a_read_only_package_without_home_compiles_in_memory(tmp_path: Path) -> None:
+    package = tmp_path / "nearkin"
+    shutil.copytree(SRC, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {package, *(path.parent for path in package.rglob("*.py"))}:
+        (folder / "__pycache__").touch()  # a file: no folder can be made there, even by root
+    drop = "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"
+    env = {name: value for name, value in os.environ.items() if name not in drop}
+    env |= {"PYTHONPATH": str(tmp_path), "HOME": os.devnull}
+    run = subprocess.run([sys.executable, "-c", USE], env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert run.stdout.split() == ["12.0", "NullCache"]
+
+
+def test_a_full_disk_costs_a_compilation_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def save(self: object, key: object, data: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    @cached_njit()
+    def twice(x):
+        return 2 * x
+
+    monkeypatch.setattr(IndexDataCacheFile, "save", save)
+    np.testing.assert_equal(twice(np.arange(3)), [0, 2, 4])
+
+
+def test_every_loop_uses_the_one_decorator() -> None:
+    plain = [path for path in SRC.rglob("*.py") if "cache=True" in path.read_text(encoding="utf-8")]
+    assert plain == [SRC / "_compile.py"]  # its docstring
