@@ -3,6 +3,13 @@
 <!-- bench: two-tower-gowalla -->
 (the table)
 <!-- end -->
+
+`docs/benchmarks.md` has every table whole. A guide selects rows by a regular expression that is searched in each row's
+Markdown:
+
+<!-- bench: two-tower-gowalla rows=als|popularity -->
+(the header and the rows that match)
+<!-- end -->
 """
 
 import re
@@ -14,7 +21,7 @@ from benchmarks.subjects import SUBJECTS
 from benchmarks.table import Results, Table
 
 ROOT = Path(__file__).parents[1]
-_BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_BLOCK = re.compile(r"(<!-- bench: ([\w-]+)(?: rows=(.*?))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
@@ -28,11 +35,11 @@ def rendered(text: str, folder: Path) -> str:
     results = Results(folder)
     tables = {table.name: table for subject in SUBJECTS.values() for table in subject.tables(results)}
     tables["headlines"] = headlines(results)
-    return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]])}\n{match[3]}", text)
+    return _BLOCK.sub(lambda match: f"{match[1]}{markdown(tables[match[2]], match[3] or '')}\n{match[4]}", text)
 
 
 def write_pages(folder: Path) -> None:
-    """Write the tables of all pages anew."""
+    """Write the tables of all pages."""
     for page in pages():
         text = page.read_text(encoding="utf-8")
         new = rendered(text, folder)
@@ -41,7 +48,10 @@ def write_pages(folder: Path) -> None:
             print(f"wrote {page.relative_to(ROOT)}")
 
 
-def markdown(table: Table) -> str:
-    """A table as Markdown."""
-    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+def markdown(table: Table, wanted: str = "") -> str:
+    """A table as Markdown, with the rows that match the regular expression `wanted`."""
+    head, ruler, *rows = [
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |"
+        for line in (table.columns, ["---"] * len(table.columns), *table.rows)
+    ]
+    return "\n".join([head, ruler, *(row for row in rows if re.search(wanted, row))])

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pages import markdown, pages, rendered
-from benchmarks.table import RESULTS, Table
+from benchmarks.pages import ROOT, markdown, pages, rendered
+from benchmarks.subjects import SUBJECTS
+from benchmarks.table import RESULTS, Results, Table
+
+REPORT_ONLY = {"end-to-end-ml100k", "end-to-end-gowalla"}  # short forms of tables that the page has
 
 
 @pytest.mark.parametrize("page", [p for p in pages() if "<!-- bench:" in p.read_text(encoding="utf-8")], ids=str)
@@ -25,3 +28,21 @@ def test_a_changed_figure_is_noticed(tmp_path: Path) -> None:
 def test_a_bar_in_a_cell_does_not_end_it() -> None:
     table = Table("t", "t", ["x", "y"], "none", rows=[["a|b", "1"]])
     assert markdown(table).splitlines()[-1] == "| a\\|b | 1 |"
+
+
+def test_rows_are_selected_by_a_regular_expression() -> None:
+    table = Table("t", "t", ["x", "y"], "none", rows=[["a", "1"], ["b", "2"], ["c", "1"]])
+    assert markdown(table, r"\| 1 \|").splitlines()[2:] == ["| a | 1 |", "| c | 1 |"]
+
+
+def test_the_benchmark_page_has_every_table() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    subjects = [subject for name, subject in SUBJECTS.items() if name not in ("gpu", "papers")]
+    names = {table.name for subject in subjects for table in subject.tables(Results(RESULTS))} - REPORT_ONLY
+    assert not [name for name in names if f"<!-- bench: {name} -->" not in text]
+
+
+def test_no_table_stands_in_the_notes() -> None:
+    notes = [page for page in pages() if "notes" in page.parts]
+    assert notes
+    assert not [page.name for page in notes if "<!-- bench:" in page.read_text(encoding="utf-8")]

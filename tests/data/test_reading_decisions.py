@@ -1,4 +1,4 @@
-"""What readers understand of small files, or what they ask: every row of the table in docs/reading.md.
+"""What readers understand of small files, or what they ask: each row of the table in docs/notes/reading_cases.md.
 
 `python -m tests.data.test_reading_decisions` prints the table anew; look at each row before it goes into the page.
 """
@@ -12,7 +12,7 @@ import pytest
 
 import nearkin as nk
 
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "notes" / "reading_cases.md"
 _RNG = random.Random(4)
 CITIES = ["Rome", "Oslo", "Bonn", "Bern", "Cork", "Lyon"]
 TRIPLETS = [_RNG.sample(CITIES, 3) for _ in range(30)]

@@ -1,4 +1,4 @@
-"""What is understood of small tables of vectors, or asked: every row of the second table in docs/reading.md.
+"""What is understood of small tables of vectors, or asked: each row of the second table in docs/notes/reading_cases.md.
 
 `python -m tests.data.test_vector_decisions` prints the table anew; look at each row before it goes into the page.
 """
