@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.responses import orient
 from nearkin.data.comparisons.synthetic import distinct_rows
 from nearkin.embedding.ordinal.bootstrap import error_interval
 from nearkin.metrics import triplet_error

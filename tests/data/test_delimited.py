@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nearkin.data.delimited import read_cells, sniff
-from nearkin.data.locator import locate
+from nearkin.data.files import locate
+from nearkin.data.tables import read_cells, sniff
 
 CELLS = ["7", "007", "-1", "", "a", "é", "1e5", "99999999999999999999", "18446744073709551615", "-0", "4.5", "x y", "٣"]
 

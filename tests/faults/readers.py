@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nearkin as nk
-from nearkin.data.delimited import read_cells
-from nearkin.data.locator import locate
+from nearkin.data.files import locate
+from nearkin.data.tables import read_cells
 from tests.faults.child import Fault
 from tests.faults.mutate import damaged
 

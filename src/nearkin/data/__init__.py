@@ -27,7 +27,7 @@ __getattr__, __dir__, __all__ = lazily(
         "planted_interactions": "nearkin.data.interaction_synthetic",
         "read_column": "nearkin.data.columns",
         "read_comparisons": "nearkin.data.comparisons",
-        "read_features": "nearkin.data.feature_tables",
+        "read_features": "nearkin.data.columns",
         "read_interactions": "nearkin.data.interactions",
         "read_jspsych": "nearkin.data.experiments",
         "read_neighbors": "nearkin.data.columns",
@@ -35,7 +35,7 @@ __getattr__, __dir__, __all__ = lazily(
         "read_table": "nearkin.data.tables",
         "read_vectors": "nearkin.data.vectors",
         "split_by_time": "nearkin.data.interaction_split",
-        "split_comparisons": "nearkin.data.comparisons.split",
+        "split_comparisons": "nearkin.data.comparisons.votes",
         "split_given": "nearkin.data.interaction_split",
         "split_leave_last_out": "nearkin.data.interaction_split",
         "split_random": "nearkin.data.interaction_split",
@@ -46,11 +46,11 @@ __getattr__, __dir__, __all__ = lazily(
 
 if TYPE_CHECKING:
     from nearkin.data.columns import read_column as read_column
+    from nearkin.data.columns import read_features as read_features
     from nearkin.data.columns import read_neighbors as read_neighbors
     from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
-    from nearkin.data.comparisons.split import split_comparisons as split_comparisons
     from nearkin.data.comparisons.synthetic import comparisons_from_labels as comparisons_from_labels
     from nearkin.data.comparisons.synthetic import comparisons_from_vectors as comparisons_from_vectors
     from nearkin.data.comparisons.synthetic import flip_answers as flip_answers
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import merge_votes as merge_votes
     from nearkin.data.comparisons.votes import noise_floor as noise_floor
     from nearkin.data.comparisons.votes import number_questions as number_questions
+    from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
     from nearkin.data.describe import describe as describe
     from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
     from nearkin.data.experiments import read_jspsych as read_jspsych
     from nearkin.data.experiments import read_salmon as read_salmon
     from nearkin.data.experiments import write_for_r as write_for_r
-    from nearkin.data.feature_tables import read_features as read_features
     from nearkin.data.interaction_split import Parts as Parts
     from nearkin.data.interaction_split import k_core as k_core
     from nearkin.data.interaction_split import split_by_time as split_by_time

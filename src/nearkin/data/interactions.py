@@ -11,12 +11,11 @@ from nearkin._fields import FileOrFrame
 from nearkin._types import Record
 from nearkin._words import counted
 from nearkin.data.column import Column
-from nearkin.data.delimited import DELIMITERS
-from nearkin.data.feature_tables import read_features
+from nearkin.data.columns import read_features
 from nearkin.data.names import PAIRS as SYNONYMS
 from nearkin.data.names import normal
 from nearkin.data.signals import asks_comparisons
-from nearkin.data.tables import Table, read_table
+from nearkin.data.tables import DELIMITERS, Table, read_table
 from nearkin.records import Interactions, Reading
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header

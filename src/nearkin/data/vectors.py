@@ -11,10 +11,10 @@ from nearkin._fields import Extra
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
+from nearkin.data.column import frame_vectors, is_frame
+from nearkin.data.files import Locator, locate_all
 from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.file_rows import array_rows, check_layout, joined_rows
-from nearkin.data.frames import frame_vectors, is_frame
-from nearkin.data.locator import Locator, locate_all
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 

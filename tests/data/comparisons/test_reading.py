@@ -9,8 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.data.comparisons.forms import expand_form, orient
-from nearkin.data.comparisons.split import split_comparisons
+from nearkin.data.comparisons.responses import expand_form, orient
 from nearkin.data.comparisons.synthetic import (
     comparisons_from_labels,
     comparisons_from_vectors,
@@ -23,6 +22,7 @@ from nearkin.data.comparisons.votes import (
     net_votes,
     noise_floor,
     number_questions,
+    split_comparisons,
 )
 from nearkin.records import Comparisons, invalid_rows
 

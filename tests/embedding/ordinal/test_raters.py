@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_vectors
-from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.responses import orient
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.raters import shrunk
 from nearkin.metrics.ordinal import triplet_error

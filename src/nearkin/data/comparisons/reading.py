@@ -11,13 +11,10 @@ from nearkin._pairs import as_ids, unique_ids
 from nearkin._types import ArrayLike, Record
 from nearkin._words import counted
 from nearkin.data.column import Column, as_text, exact_integers
-from nearkin.data.comparisons.forms import FORMS, expand_form, orient
-from nearkin.data.comparisons.ratings import rated_quadruplets
-from nearkin.data.comparisons.responses import answered
+from nearkin.data.comparisons.responses import FORMS, answered, expand_form, orient, rated_quadruplets
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.delimited import DELIMITERS
-from nearkin.data.tables import Table, read_table
+from nearkin.data.tables import DELIMITERS, Table, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 
 _KEYS = ("triplets", "quadruplets", "comparisons", "indices")  # of an archive's array of comparisons

@@ -5,7 +5,6 @@ import re
 import numpy as np
 
 from nearkin.data.column import Column
-from nearkin.data.comparisons.forms import orient
 from nearkin.data.comparisons.roles import Roles
 
 _NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
@@ -129,3 +128,72 @@ def _unclear(name: str, kinds: set[str], readings: list[str], source: str, texts
 
 def _some(kinds: set[str]) -> str:
     return ", ".join(repr(kind[:40]) for kind in sorted(kinds)[:4]) + (", ..." if len(kinds) > 4 else "")
+
+
+FORMS = ("ordered", "most-central", "odd-one-out")
+
+
+def orient(indices: np.ndarray, responses: np.ndarray) -> np.ndarray:
+    """Turn rows with a negative response round: (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j).
+
+    responses (m,) are +1 or -1 (or true and false); 0, NaN and others are a ValueError.
+    """
+    if responses.shape != (len(indices),):
+        raise ValueError(f"responses has shape {responses.shape}; it must be ({len(indices)},), one per comparison")
+    if responses.dtype.kind == "b":
+        responses = np.where(responses, 1, -1)
+    if responses.dtype.kind not in "iuf" or not np.isin(responses, (-1, 1)).all():
+        bad = 0 if responses.dtype.kind not in "iuf" else int((~np.isin(responses, (-1, 1))).argmax())
+        raise ValueError(f"responses row {bad} is {responses[bad]!r}; it must be +1 (as the row says) or -1 (reversed)")
+    turned = indices[:, [0, 2, 1]] if indices.shape[1] == 3 else indices[:, [2, 3, 0, 1]]
+    return np.where((responses < 0)[:, None], turned, indices)
+
+
+def expand_form(indices: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of `form` as ordered comparisons, and for each the number of the row it came from.
+
+    "most-central": in (a, b, c), a is between the others: d(b, a) < d(b, c) and d(c, a) < d(c, b).
+    "odd-one-out": in (a, b, c), a is the odd one: d(b, c) < d(b, a) and d(c, b) < d(c, a).
+    """
+    source = np.arange(len(indices))
+    if form == "ordered":
+        return indices, source
+    if indices.shape[1] != 3:
+        raise ValueError(f"form={form!r} needs rows of three objects; these have {indices.shape[1]}")
+    first, second = ([1, 0, 2], [2, 0, 1]) if form == "most-central" else ([1, 2, 0], [2, 1, 0])
+    rows = np.stack([indices[:, first], indices[:, second]], axis=1).reshape(-1, 3)
+    return np.ascontiguousarray(rows), np.repeat(source, 2)
+
+
+_MOST = 40  # comparisons of one rated pair at most
+
+
+def rated_quadruplets(
+    pairs: np.ndarray, ratings: np.ndarray, raters: np.ndarray | None, *, high_is_near: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (m, 4) of ids (i, j, l, k), and for each the number of the rating (of the nearer pair) it comes from.
+
+    pairs (n, 2), ratings (n,). Two ratings are compared if one rater gave both and they differ. Each is compared with
+    at most 40 others, evenly spaced among the rater's ratings; the rows are the same in every run.
+    """
+    nearness = ratings if high_is_near else -ratings
+    groups = np.zeros(len(pairs), np.int64) if raters is None else np.unique(raters, return_inverse=True)[1].reshape(-1)
+    near, far = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for group in range(int(groups.max()) + 1):
+        rows = np.flatnonzero(groups == group)
+        rows = rows[np.argsort(nearness[rows], kind="stable")]
+        strides = (
+            np.unique(np.linspace(1, len(rows) - 1, min(_MOST, len(rows) - 1)).astype(np.int64))
+            if len(rows) > 1
+            else ()
+        )
+        for stride in strides:
+            low, high = rows[:-stride], rows[stride:]
+            differ = nearness[high] > nearness[low]
+            near.append(high[differ])
+            far.append(low[differ])
+    first, second = np.concatenate(near), np.concatenate(far)
+    swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
+    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice says nothing of another
+    first, second = first[apart], second[apart]
+    return np.concatenate([pairs[first], pairs[second]], axis=1), first

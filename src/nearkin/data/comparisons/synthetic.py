@@ -7,7 +7,7 @@ import numpy as np
 from nearkin import _check
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Seed
-from nearkin.data.comparisons.forms import orient
+from nearkin.data.comparisons.responses import orient
 from nearkin.records import Comparisons
 
 

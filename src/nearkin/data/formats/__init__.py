@@ -2,15 +2,13 @@
 
 from collections.abc import Callable
 
+from nearkin.data.files import PACKED, Locator, reading, unpack_first
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import guarded_rows
-from nearkin.data.formats.npy import open_npy
-from nearkin.data.formats.npz import open_npz
+from nearkin.data.formats.numpy_files import open_npy, open_npz
 from nearkin.data.formats.parquet import open_parquet
 from nearkin.data.formats.text import open_text
 from nearkin.data.formats.vecs import open_vecs
-from nearkin.data.locator import PACKED, Locator, unpack_first
-from nearkin.data.read_errors import reading
 
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".npy": open_npy,

@@ -1,19 +1,168 @@
 """Text tables, .csv, .tsv and .txt: one row a vector; a header line and a first column of ids are allowed."""
 
+import csv
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from nearkin.data.column import as_text, text_column
-from nearkin.data.delimited import EXCEL_MARK
+from nearkin.data.files import EXCEL_MARK, Locator
 from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
-from nearkin.data.formats.text_layout import Layout, is_whole, layout_of, looks_counted
-from nearkin.data.locator import Locator
-from nearkin.data.row_ids import understood
+from nearkin.data.names import names_rows, understood
 
 _MAX_LINE = 64 * MAX_WIDTH  # characters
 _LOOK = 50  # lines that the layout is read off
+DELIMITER = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+_DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"\s*')
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}")
+
+
+class Line(NamedTuple):
+    """A line's id, "" where there are none, and the text of its numbers."""
+
+    id: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`names` are the first line's cells; `ids` the name of the first column where it names rows, else None.
+
+    `delimiter` None stands for white space. `commas`: numbers are written 0,5.
+    """
+
+    delimiter: str | None
+    names: list[str]
+    header: bool
+    ids: str | None
+    commas: bool
+
+    @property
+    def d(self) -> int:
+        """Numbers in a row."""
+        return len(self.names) - (self.ids is not None)
+
+    def cut(self, line: str) -> Line:
+        """A line's id and its numbers, the decimal commas made points."""
+        name, rest = ("", line) if self.ids is None else self._cut(line)
+        return Line(name, rest.replace(",", ".") if self.commas else rest)
+
+    def cells(self, line: str) -> list[str]:
+        """The cells of a line as they are written."""
+        return cells_of(line, self.delimiter)
+
+    def is_number(self, cell: str) -> bool:
+        """Whether a cell is a number as this table writes them."""
+        return is_number(cell, self.commas)
+
+    def _cut(self, line: str) -> tuple[str, str]:
+        quoted = _QUOTED.match(line)
+        if quoted is not None:
+            return quoted[1].replace('""', '"'), line[quoted.end() + 1 :]
+        parts = line.split(self.delimiter, 1)
+        return parts[0].strip(), parts[1] if len(parts) > 1 else ""
+
+
+def cells_of(line: str, delimiter: str | None) -> list[str]:
+    """The cells of one line, without quotes and the blanks around them."""
+    if delimiter is None:
+        return line.split()
+    try:
+        return [cell.strip() for cell in next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter))]
+    except csv.Error:
+        return [cell.strip().strip('"') for cell in line.rstrip("\n").split(delimiter)]
+
+
+def is_number(cell: str, commas: bool = False) -> bool:
+    """Whether Python reads the cell as a float, underscores apart; with `commas`, one may stand for the point."""
+    try:
+        float(cell.replace(",", ".") if commas else cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def layout_of(where: Locator, lines: list[str]) -> Layout:
+    """Read off the first lines of a table how it is cut; ValueError where two readings of its commas are possible."""
+    delimiter = _delimiter(where, lines)
+    table = [cells_of(line, delimiter) for line in lines]
+    commas = delimiter != "," and _decimal_commas(where, table)
+    first, second = table[0], table[1] if len(table) > 1 else None
+    header = _is_header(first, second, commas)
+    row = second if header else first
+    return Layout(delimiter, first, header, _ids(first, row, header, commas), commas)
+
+
+def looks_counted(layout: Layout, lines: list[str]) -> bool:
+    """Whether the first column may hold ids without a name: other whole numbers in every row, where the other columns
+    have fractions or the numbers simply count."""
+    table = [layout.cells(line) for line in lines[layout.header :]]
+    rows = [row for row in table if len(row) == len(layout.names)]
+    if layout.ids is not None or len(layout.names) < 3 or len(rows) < 10:
+        return False
+    whole, *others = zip(*rows, strict=True)
+    if len(set(whole)) < len(rows) or not all(map(is_whole, whole)):
+        return False
+    counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
+    return counts or not any(all(map(is_whole, column)) for column in others)
+
+
+def is_whole(cell: str) -> bool:
+    """Whether a cell is a whole number, 0 or more, as one writes it."""
+    return bool(_WHOLE.fullmatch(cell))
+
+
+def _delimiter(where: Locator, lines: list[str]) -> str | None:
+    marks = dict.fromkeys((DELIMITER[where.suffix], "\t", ";", "|", ","))
+    found = next((mark for mark in marks if mark in lines[0]), None)
+    if found is not None:
+        return found
+    widths = {len(line.split()) for line in lines[:2]}
+    return None if len(widths) == 1 and widths != {1} else DELIMITER[where.suffix]
+
+
+def _decimal_commas(where: Locator, table: list[list[str]]) -> bool:
+    marked = [cell for row in table for cell in row[len(row) > 1 :] if _DECIMAL.fullmatch(cell)]
+    if marked and all(_THOUSANDS.fullmatch(cell) for cell in marked):
+        point = marked[0].replace(",", ".")
+        raise ValueError(
+            f"{where} holds {marked[0]!r}, which may be {point} or {marked[0].replace(',', '')}; write {point} or "
+            f"{marked[0].replace(',', '')}"
+        )
+    return bool(marked)
+
+
+def _is_header(first: list[str], second: list[str] | None, commas: bool) -> bool:
+    numbers = [is_number(cell, commas) for cell in first]
+    if all(numbers):
+        return len(first) > 1 and _counts(first, 0)
+    if len(first) == 1 or not all(numbers[1:]):
+        return True
+    if _counts(first[1:], 0) or _counts(first[1:], 1):  # an id's name above the column numbers that pandas writes
+        return True
+    return second is not None and is_number(second[0], commas)
+
+
+def _counts(cells: list[str], start: int) -> bool:
+    return cells == [str(i) for i in range(start, start + len(cells))]
+
+
+def _ids(first: list[str], row: list[str] | None, header: bool, commas: bool) -> str | None:
+    """The name of the first column if it names the rows: text before numbers, or whole numbers under a name of ids."""
+    if row is None:
+        return first[0] if header and len(first) > 1 and names_rows(first[0]) else None
+    if len(row) < 2 or not any(is_number(cell, commas) for cell in row[1:]):
+        return None
+    text = bool(row[0]) and not is_number(row[0], commas)
+    if text or (header and names_rows(first[0]) and is_whole(row[0])):
+        return first[0] if header else ""
+    return None
 
 
 def open_text(where: Locator) -> FileRows:

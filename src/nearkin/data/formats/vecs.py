@@ -5,8 +5,8 @@
 
 import numpy as np
 
+from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, mapped_rows
-from nearkin.data.locator import Locator
 
 _DTYPE = {".fvecs": np.dtype("<f4"), ".ivecs": np.dtype("<i4"), ".bvecs": np.dtype("u1")}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nearkin._types import Record
-from nearkin.data.comparisons.split import question_folds
+from nearkin.data.comparisons.votes import question_folds
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 

@@ -20,8 +20,7 @@ from nearkin._storage import one_version, saving_folder
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
-from nearkin.data.comparisons.split import split_comparisons
-from nearkin.data.comparisons.votes import net_votes
+from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.embedding.ordinal import queries
 from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
 from nearkin.embedding.ordinal.dimension import choose_dimension

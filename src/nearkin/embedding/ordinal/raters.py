@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nearkin.data.comparisons.split import question_folds
+from nearkin.data.comparisons.votes import question_folds
 from nearkin.metrics.ordinal import satisfied
 from nearkin.records import Comparisons
 

@@ -13,8 +13,8 @@ from nearkin._check import check_vectors
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
+from nearkin.data.files import Locator
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
-from nearkin.data.locator import Locator
 from nearkin.index.rescoring import normalised
 from nearkin.index.saved_quantizer import KINDS as QUANTIZERS
 from nearkin.index.saved_quantizer import load_quantizer

@@ -9,9 +9,8 @@ import numpy as np
 from PIL import Image
 
 from nearkin.data import read_column
-from nearkin.data.formats.npz import choose_key, read_npz
-from nearkin.data.locator import locate
-from nearkin.data.read_errors import reading
+from nearkin.data.files import locate, reading
+from nearkin.data.formats.numpy_files import choose_key, read_npz
 from nearkin.data.tables import read_table
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")

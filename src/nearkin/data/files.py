@@ -2,7 +2,9 @@
 
 import glob
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet")
 PACKED = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
+EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that says the delimiter
+MAX_CELL = 131_072  # characters: Python's csv reads no longer ones, so nobody does
 
 
 @dataclass(frozen=True)
@@ -73,3 +77,30 @@ def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[L
     if not names:
         raise FileNotFoundError(f"{pattern} matches no file; check the pattern (current folder: {Path.cwd()})")
     return [locate(name if pattern == text else f"{name}:{key}") for name in names]
+
+
+@contextmanager
+def reading(where: Locator) -> Iterator[None]:
+    """Turn any failure to decode `where` into a ValueError with its name and the reason.
+
+    What says something else stays as it is: a missing file, a missing right to read it, a missing package, and
+    messages that name the file already.
+    """
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, ImportError):
+        raise
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    except ValueError as error:
+        if str(where.path) in str(error):
+            raise
+        raise _damaged(where, str(error)) from error
+    except MemoryError as error:
+        raise _damaged(where, "it asks for more memory than there is") from error
+    except Exception as error:  # zipfile, zlib, NumPy and pyarrow raise some twenty types for damaged files
+        raise _damaged(where, f"{type(error).__name__}: {error}") from error
+
+
+def _damaged(where: Locator, reason: str) -> ValueError:
+    return ValueError(f"{where} cannot be read ({' '.join(reason.split())[:300]}); the file is damaged, write it again")
