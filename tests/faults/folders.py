@@ -1,6 +1,6 @@
-"""Damaged saved folders of every kind: the same answer or one clean error; a folder signed anew may answer otherwise.
+"""Damaged saved folders of every kind: the same answer or one clean error; a re-signed folder may answer otherwise.
 
-A folder *signed anew* has a manifest that fits its damaged files, as somebody who makes one on purpose would write it:
+A *re-signed* folder has a manifest that fits its damaged files, as somebody who makes one on purpose would write it:
 nothing can tell that it is not ours, but it must not end the process, hang, or raise anything but a clean error.
 """
 
