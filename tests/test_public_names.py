@@ -1,5 +1,9 @@
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,3 +25,23 @@ def test_import_loads_nothing_heavy():
     heavy = "torch", "faiss", "sklearn", "scipy", "numba", "matplotlib"
     code = f"import sys, nearkin; print([name for name in {heavy!r} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_a_type_checker_knows_every_public_name(tmp_path: Path) -> None:
+    pytest.importorskip("pyright", reason="part of the dependency group dev")
+    names = []
+    for name in nearkin.__all__:
+        value = getattr(nearkin, name)
+        if isinstance(value, ModuleType):
+            inner = getattr(value, "__all__", None) or [key for key in vars(value) if key[0].isalpha()]
+            names += [f"{name}.{key}" for key in inner if not isinstance(getattr(value, key), ModuleType)]
+        else:
+            names.append(name)
+    (tmp_path / "use.py").write_text("import nearkin\n" + "".join(f"reveal_type(nearkin.{name})\n" for name in names))
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(Path(nearkin.__file__).parents[1])]}))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["generalDiagnostics"]
+    assert len(names) > 200
+    assert len(found) == len(names), [entry["message"] for entry in found if entry["severity"] == "error"]
+    unknown = re.compile(r'(is|->) "?(Any|Unknown)"$')
+    assert [entry["message"] for entry in found if unknown.search(entry["message"])] == []

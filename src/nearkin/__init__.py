@@ -32,6 +32,19 @@ _PACKAGES = (
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
 
 if TYPE_CHECKING:
+    from nearkin import data as data
+    from nearkin import embedding as embedding
+    from nearkin import export as export
+    from nearkin import hashing as hashing
+    from nearkin import linalg as linalg
+    from nearkin import metrics as metrics
+    from nearkin import orthogonal as orthogonal
+    from nearkin import pipeline as pipeline
+    from nearkin import plots as plots
+    from nearkin import quantization as quantization
+    from nearkin import report as report
+    from nearkin import solvers as solvers
+    from nearkin import web as web
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
