@@ -11,6 +11,7 @@ from nearkin.cli.change import add, remove, update
 from nearkin.cli.check import check
 from nearkin.cli.compress import compress
 from nearkin.cli.demo import demo
+from nearkin.cli.doctor import doctor
 from nearkin.cli.embed import embed
 from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
@@ -75,6 +76,7 @@ def root(
     - nearkin encode "parts/*.npy" --model idx --out codes
     - nearkin rotate X.npy --for qdrant-binary --out X_rot.parquet
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
+    - nearkin doctor
     """
     del version
     if quiet and verbose:
@@ -88,7 +90,7 @@ def root(
 
 _COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, rotate, encode, export, check),
+    *(add, remove, update, rotate, encode, export, check, doctor),
 )
 for command in _COMMANDS:
     app.command()(command)

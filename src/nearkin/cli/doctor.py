@@ -1,0 +1,123 @@
+"""`nearkin doctor`: what nearkin runs on, and what is missing."""
+
+import os
+import platform
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+import nearkin
+from nearkin._fields import Fields
+from nearkin.cli.options import Json
+from nearkin.cli.screen import Screen, pairs, table, threads_used
+
+BROKEN = 2
+FAILED = "cannot be loaded"
+LIBRARIES = ("numpy", "scipy", "sklearn", "numba", "faiss", "torch", "matplotlib")
+EXTRAS = {  # extra -> (its modules, what needs them)
+    "parquet": (("pyarrow",), "Parquet files in every command"),
+    "web": (("PIL", "starlette", "uvicorn", "pyarrow"), "explore, ask"),
+    "lance": (("lance",), "export --to lance"),
+    "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),
+    "qdrant": (("qdrant_client",), "export --to qdrant"),
+    "milvus": (("pymilvus",), "export --to milvus"),
+    "opensearch": (("opensearchpy",), "export --to opensearch"),
+    "ray": (("ray", "pandas", "pyarrow"), "nk.pipeline.BatchEncoder in Ray Data"),
+    "rl": (("gymnasium",), "examples/evolution_strategies.py"),
+}
+
+
+def doctor(as_json: Json = False) -> None:
+    """Print what nearkin runs on: versions, threads, SIMD levels, the cache folder, and which extras are missing.
+
+    Add the output to every report of a fault. The exit code is 2 if a library that nearkin needs cannot be loaded.
+
+    Example:
+
+    - nearkin doctor
+    """
+    screen = Screen(as_json)
+    libraries = {name: _attempt(lambda name=name: import_module(name).__version__) for name in LIBRARIES}
+    broken = [name for name, version in libraries.items() if version.startswith(FAILED)]
+    folder = None if {"numba", "numpy"} & {*broken} else _cache_folder()
+    about: Fields = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "threads": threads_used(),
+        "cache_folder": folder,
+    }
+    simd = {name: _attempt(level) for name, level in SIMD.items()}
+    pools = _thread_pools()
+    missing = {extra: use for extra, (modules, use) in EXTRAS.items() if not all(map(find_spec, modules))}
+    record = {"nearkin": nearkin.__version__, **about, "libraries": libraries, "simd": simd}
+    tables = [
+        pairs(f"nearkin {nearkin.__version__}", {name.replace("_", " "): value for name, value in about.items()}),
+        pairs("Libraries", libraries),
+        pairs("SIMD levels", simd),
+        table("Copies of OpenMP and BLAS", ["kind", "threads", "file"], [list(pool.values()) for pool in pools]),
+    ]
+    if missing:
+        tables.append(pairs("Missing extras", {f"pip install 'nearkin[{name}]'": use for name, use in missing.items()}))
+    screen.finish({**record, "thread_pools": pools, "missing_extras": missing}, *tables)
+    if folder is None:
+        screen.say("nearkin: every process compiles its loops again; set NUMBA_CACHE_DIR to a folder that it can write")
+    if broken:
+        screen.say(f"nearkin: cannot load {', '.join(broken)}; install it again")
+        raise typer.Exit(BROKEN)
+
+
+def _attempt(function: Callable[[], str]) -> str:
+    try:
+        return function()
+    except Exception as error:  # whatever a broken installation raises
+        return f"{FAILED}: {type(error).__name__}: {error}"
+
+
+def _cache_folder() -> str | None:
+    """The folder of compiled loops, which numba has written to; None if it found none."""
+    from nearkin.cell_sums import _add_rows
+
+    return _add_rows.stats.cache_path
+
+
+def _thread_pools() -> list[Fields]:
+    from threadpoolctl import threadpool_info  # slow to import
+
+    return [
+        {"kind": pool["user_api"], "threads": pool["num_threads"], "file": "/".join(Path(pool["filepath"]).parts[-2:])}
+        for pool in sorted(threadpool_info(), key=lambda pool: (pool["user_api"], pool["filepath"]))
+    ]
+
+
+def _numpy_level() -> str:
+    import numpy as np
+
+    found = np.show_config(mode="dicts")["SIMD Extensions"]  # type: ignore[index]
+    return " ".join([*found["baseline"], *found["found"]])
+
+
+def _faiss_level() -> str:
+    import faiss
+
+    config = getattr(faiss, "SIMDConfig", None)  # since FAISS 1.15
+    return config.get_level_name() if config else faiss.get_compile_options().strip()
+
+
+def _torch_level() -> str:
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability()
+
+
+def _numba_level() -> str:
+    from llvmlite.binding import get_host_cpu_name
+    from numba import config
+
+    return config.CPU_NAME or get_host_cpu_name()  # type: ignore[attr-defined]
+
+
+SIMD = {"numpy": _numpy_level, "faiss": _faiss_level, "torch": _torch_level, "numba": _numba_level}
