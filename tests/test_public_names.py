@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -25,6 +26,18 @@ def test_import_loads_nothing_heavy():
     heavy = "torch", "faiss", "sklearn", "scipy", "numba", "matplotlib"
     code = f"import sys, nearkin; print([name for name in {heavy!r} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("given", [None, "4"])
+def test_two_openmp_of_macos_get_one_thread_unless_the_user_chose(given: str | None) -> None:
+    code = (
+        "import os, sys; sys.platform = 'darwin'; import nearkin; print({n: os.environ.get(n) for n in sys.argv[1:]})"
+    )
+    names = "OMP_NUM_THREADS", "KMP_DUPLICATE_LIB_OK"
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    env |= {"OMP_NUM_THREADS": given} if given else {}
+    printed = subprocess.check_output([sys.executable, "-c", code, *names], text=True, env=env)
+    assert printed.strip() == str(dict(zip(names, (given, None) if given else ("1", "TRUE"), strict=True)))
 
 
 def test_a_type_checker_knows_every_public_name(tmp_path: Path) -> None:

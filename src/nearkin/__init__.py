@@ -4,12 +4,20 @@ The data walks through the library once, from signals of similarity (interaction
 own) to vectors, to codes, to an index that answers. Names are loaded on first use, so `import nearkin` costs nothing.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nearkin.hashing.registry import HASHERS
 
 __version__ = "0.1.0"
+
+# On macOS the wheels of PyTorch, FAISS and scikit-learn each bring an OpenMP. Two of them with several threads abort or
+# crash, in either order of import (pytorch issue 149201, faiss-wheels issue 73). Users report that one thread works.
+if sys.platform == "darwin" and "OMP_NUM_THREADS" not in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
 
 _HOME = {  # public name -> the module that defines it
     **{name: entry.module for name, entry in HASHERS.items()},
