@@ -3,9 +3,8 @@ PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/.installed
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
-EXTRAS := parquet,rl,lance,pgvector,qdrant,opensearch,web
 
-.PHONY: demo test check faults bench peers lowest docs clean
+.PHONY: demo test check faults bench peers lowest docs release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
@@ -56,12 +55,26 @@ docs: $(STAMP)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "Docs: docs/_build/index.html"
 
+# The wheel and the source distribution in dist/, checked; the wheel is tried in an environment of its own. Nothing is
+# uploaded. The version is that of src/nearkin/__init__.py.
+release:
+	rm -rf dist .release
+	$(PYTHON) -m venv .release/tools
+	.release/tools/bin/python -m pip $(PIP) build twine check-wheel-contents
+	.release/tools/bin/python -m build
+	.release/tools/bin/twine check --strict dist/*
+	.release/tools/bin/check-wheel-contents dist/*.whl
+	$(PYTHON) -m venv .release/try
+	.release/try/bin/python -m pip $(PIP) torch==2.13.0
+	.release/try/bin/python -m pip $(PIP) "$$(echo dist/*.whl)[web]"
+	.ci/try-installed .release/try
+
 # PyTorch comes first and by its exact version: a bare `torch` would pull gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip $(PIP) 'pip>=25.1' torch==2.13.0 hatchling editables
-	$(BIN)/python -m pip $(PIP) --no-build-isolation --group dev --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip $(PIP) 'pip>=25.1' torch==2.13.0 hatchling editables hatch-fancy-pypi-readme
+	$(BIN)/python -m pip $(PIP) --no-build-isolation --group dev --editable '.[all]'
 	touch $@
 
 clean:
-	rm -rf .venv .peers .lowest demo docs/_build
+	rm -rf .venv .peers .lowest .release dist demo docs/_build

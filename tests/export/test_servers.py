@@ -132,7 +132,7 @@ def _unsigned(code: list[int]) -> bytes:
 def engine(request) -> tuple[Any, Any]:
     """(target class, stand-in)."""
     if request.param == "milvus":
-        pytest.importorskip("pymilvus", reason="pip install 'nearkin[milvus]' (brings pandas): not in the usual set-up")
+        pytest.importorskip("pymilvus", reason="pip install 'nearkin[milvus]'")
         return Milvus, MilvusStandIn()
     pytest.importorskip("opensearchpy", reason="pip install 'nearkin[opensearch]'")
     return OpenSearch, OpenSearchStandIn()

@@ -329,7 +329,7 @@ def test_a_batch_as_ray_and_spark_hand_it_over(model, bits, X) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_ray_data_maps_batches(model, bits, X, tmp_path) -> None:
-    ray = pytest.importorskip("ray", reason="pip install 'nearkin[ray]' (79 MB): not part of the usual set-up")
+    ray = pytest.importorskip("ray", reason="pip install 'nearkin[ray]'")
     table = pa.table({"id": np.arange(300), "vector": pa.array(X[:300].tolist(), pa.list_(pa.float32()))})
     pq_file.write_table(table, tmp_path / "part.parquet")
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
