@@ -33,7 +33,7 @@ def test_categories_are_columns_of_their_own(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("item,price\na,1\na,2\n", "repeats ids"),
-        ("item\na\nb\n", "no column beside 'item'"),
+        ("item\na\nb\n", "no column but 'item'"),
         ("item,price\na,nan\nb,2\n", "column 'price' .* 1 missing or infinite numbers, the first in row 0"),
     ],
 )

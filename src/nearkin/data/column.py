@@ -70,7 +70,7 @@ class Column:
         return self.values == "" if "" in self._distinct else None
 
     def numbers(self) -> np.ndarray:
-        """Numbers (n,), integers as they are and all others float64; ValueError for what is no number or missing."""
+        """Numbers (n,), integers unchanged and all others float64; ValueError for what is no number or missing."""
         found = self.maybe_numbers()
         if found is None:
             raise ValueError(
@@ -105,10 +105,10 @@ class Column:
                 return np.array([value.rstrip("Z") for value in self.values.tolist()], dtype="datetime64[s]")
             except ValueError as error:
                 odd = str(error)
-        raise ValueError(f"{self._title} holds {odd[:40]!r}, neither a number nor an ISO date; mend it")
+        raise ValueError(f"{self._title} holds {odd[:40]!r}, neither a number nor an ISO date; correct it")
 
     def doubts(self) -> list[str]:
-        """Words for a missing value that stand as names among text, said because they may be neither."""
+        """Words for a missing value that occur among text; they are reported since they may be names."""
         if not self.is_text:
             return []
         words = sorted(_MISSING_WORDS & self._distinct)

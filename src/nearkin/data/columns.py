@@ -1,4 +1,4 @@
-"""What comes beside vectors: neighbour lists (the truth), and one value a row (labels, ids)."""
+"""What accompanies vectors: neighbour lists (the truth), labels, ids, and features of users or items."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _HITS = ("query", "rank", "id")
 def read_neighbors(path: str | os.PathLike) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .csv, .tsv, .parquet.
 
-    Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 stands for "no neighbour". A table
+    Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 means "no neighbour". A table
     with the columns query, rank and id, as `nearkin search --out` writes it, becomes a row a query, in its order.
     """
     where = locate(path)
@@ -121,7 +121,7 @@ def _cells(where: Locator, found: Cells) -> list[str]:
             "one value a line"
         )
     if where.key is not None and first.count(where.key) != 1:
-        raise ValueError(f"{where.path} has no column {where.key!r} of its own; its columns are {', '.join(first)}")
+        raise ValueError(f"{where.path} has no single column {where.key!r}; its columns are {', '.join(first)}")
     place = 0 if where.key is None else first.index(where.key)
     return found.texts(place)[where.key is not None :]
 
@@ -160,7 +160,7 @@ _SEPARATOR = "|"  # between several categories of one entry, as in MovieLens' ge
 def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[np.ndarray, Features, list[str]]:
     """Read ids (n,), features (n, d) and the names of the d columns from a .csv, .tsv, .parquet or .npz table.
 
-    The ids stand in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
+    The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
     of text become one column of 0 and 1 for each category; an entry such as "Drama|War" has both, an empty one none.
     Features are dense float32, or CSR where there are categories. ValueError for ids that repeat, for missing
     numbers, and for a table without features.
@@ -181,7 +181,7 @@ def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[n
         blocks.append(block)
         names += labels
     if not names:
-        raise ValueError(f"{table.name} has no column beside {name!r}; it must hold at least one feature")
+        raise ValueError(f"{table.name} has no column but {name!r}; it must hold at least one feature")
     if all(isinstance(block, np.ndarray) for block in blocks):
         return ids, np.hstack([np.asarray(block) for block in blocks]), names
     return ids, sp.csr_matrix(sp.hstack(blocks), dtype=np.float32), names

@@ -76,20 +76,20 @@ def read_jspsych(
     if response is None:
         response = "response" if "response" in table.columns else "button_pressed"
     shown = np.stack([_texts(table.column(name, "items")) for name in items], axis=1)
-    said = _texts(table.column(response, "response"))
+    responses = _texts(table.column(response, "response"))
     trials = ~np.isin(shown, _NO_ANSWER).any(axis=1)
-    answered = trials & ~np.isin(said, _NO_ANSWER)
+    answered = trials & ~np.isin(responses, _NO_ANSWER)
     codes = [str(n) for n in range(2 if form == "triplet" else 3)] if choices is None else list(choices)
-    known = np.isin(said, codes) | ~answered
+    known = np.isin(responses, codes) | ~answered
     if not known.all():
         row = int((~known).argmax())
         raise ValueError(
-            f"{table.name}: row {row} has the {response} {str(said[row])!r}; it must be one of {', '.join(codes)}. "
-            "Give choices=..., the responses in the order of what they choose"
+            f"{table.name}: row {row} has the {response} {str(responses[row])!r}; it must be one of "
+            f"{', '.join(codes)}. Give choices=..., the responses in the order of what they choose"
         )
     if not answered.any():
         raise ValueError(f"{table.name}: no trial has items in {', '.join(items)} and an answer in {response!r}")
-    place = np.array([codes.index(text) for text in said[answered].tolist()])
+    place = np.array([codes.index(text) for text in responses[answered].tolist()])
     orders = [[0, 1, 2], [0, 2, 1]] if form == "triplet" else [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
     rows = _as_ids(np.take_along_axis(shown[answered], np.array(orders)[place], axis=1))
     who = None if rater is None else table.column(rater, "rater")

@@ -59,7 +59,7 @@ def locate(path: str | os.PathLike, *, tables: bool = False) -> Locator:
 
 
 def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Locator]:
-    """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them stands for.
+    """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them names.
 
     A pattern's files come in the order of their names. FileNotFoundError if a file is missing or nothing matches.
     """

@@ -209,7 +209,7 @@ def _catalogue(side: str, path: str | PathLike | None) -> Record:
 
 
 def _parts(column: Column) -> np.ndarray:
-    """Split as 0, 1, 2: numbers as they are, words by their meaning, a mask (bools, or 0 and 1 under a name with
+    """Split as 0, 1, 2: numbers unchanged, words by their meaning, a mask (bools, or 0 and 1 under a name with
     "test" in it) as the test pairs."""
     if not column.is_text:
         values = column.numbers()

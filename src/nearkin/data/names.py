@@ -71,7 +71,7 @@ def names_rows(column: str) -> bool:
 
 
 def choose_ids(text: list[str], whole: list[str]) -> str | None:
-    """Of the columns of text and of whole numbers beside the vectors, the one that names the rows; None for none.
+    """The column that names the rows, among those of text and of whole numbers; None if there is none.
 
     `id` itself comes first, then the only one that is called as ids are, then the only column of text.
     """

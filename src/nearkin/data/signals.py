@@ -66,8 +66,8 @@ def asks_comparisons(table: Table) -> bool:
     if not has_pairs(table) and names & {*SIMILARITY, *DISSIMILARITY}:
         return True
     options = any(first in names and second in names for first, second in OPTIONS)
-    said = (response - {"label"}) or (anchor - {"i"}) or (names & set(COMPARISONS["rating"]) and not _sides(names))
-    return bool(options and said and len(names) > 2)
+    answered = (response - {"label"}) or (anchor - {"i"}) or (names & set(COMPARISONS["rating"]) and not _sides(names))
+    return bool(options and answered and len(names) > 2)
 
 
 def _sides(names: set[str]) -> bool:

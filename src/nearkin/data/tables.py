@@ -57,8 +57,9 @@ def read_table(
 
     header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
     first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
-    their names; None looks. A ValueError says what to type where they cannot tell. A column is integers if every cell
-    is one in canonical decimal, exact to 64 bits, and text otherwise: "007", "1_000" and "1e5" are text.
+    their names; None looks. Where the first lines do not decide, a ValueError names the options to type. A column is
+    integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007", "1_000" and "1e5"
+    are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
@@ -69,8 +70,8 @@ def read_table(
     where = _locate(source)
     with reading(where):
         if where.suffix in (".csv", ".tsv", ".txt"):
-            said = None if header == "auto" or header is None else bool(header)
-            return _read_text(where, said, delimiter, {name for name in named if name and not name.isdigit()})
+            wanted = None if header == "auto" or header is None else bool(header)
+            return _read_text(where, wanted, delimiter, {name for name in named if name and not name.isdigit()})
         return _READERS[where.suffix](where)
 
 
@@ -166,7 +167,7 @@ class Cells:
         return Column(name, _arrow_values(cells.slice(start)))
 
     def texts(self, place: int) -> list[str]:
-        """The cells of column `place` as they are written."""
+        """The cells of column `place`, unchanged."""
         cells = self.columns[place]
         return cells if isinstance(cells, list) else cells.to_pylist()
 
@@ -179,10 +180,10 @@ def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = Tru
     head = data[: 2**20].decode("utf-8", errors="ignore" if len(data) > 2**20 else "strict")
     if not head.strip() and not data.strip():
         raise ValueError(f"{where} is empty; it must hold a table")
-    said = EXCEL_MARK.match(head)
-    if said is not None:
-        data, head = data[said.end() :], head[said.end() :]
-        delimiter = delimiter or said[1]
+    given = EXCEL_MARK.match(head)
+    if given is not None:
+        data, head = data[given.end() :], head[given.end() :]
+        delimiter = delimiter or given[1]
     mark = sniff(head, where) if delimiter is None else _checked(delimiter)
     width = data.lstrip().partition(b"\n")[0].count(mark.encode()) + 1
     if width > MAX_COLUMNS:
@@ -246,7 +247,7 @@ def _slow_cells(text: str, delimiter: str, where: Locator) -> Cells:
     width = len(rows[0])
     bad = next((number for number, row in enumerate(rows, 1) if len(row) != width), None)
     if bad is not None:
-        above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; mend that row"
+        above = f"; is {rows[0][0][:40]!r} the title of the table? Delete it" if width == 1 else "; correct that row"
         raise ValueError(f"{where}: row {bad} has {len(rows[bad - 1])} cells, the first row has {width}{above}")
     columns = [[cell.strip(" \t") for cell in column] for column in zip(*rows, strict=True)]
     return Cells([column[0] for column in columns], columns, delimiter, len(rows))
@@ -325,7 +326,7 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
 
     1. The line has a name that columns usually have ("user", "anchor", "rating"), and no cell of it stands below it.
     2. Text above a column of numbers is a name. A number above a column of numbers is data.
-    3. A cell that stands in the table below it is data.
+    3. A cell that occurs again below it is data.
     4. A line none of whose cells ever recurs is a header where other lines recur: in exchangeable data the first is
        the only such line with a chance below 1 in n + 1, and 1 in 20 is enough.
     """
@@ -367,7 +368,7 @@ def _stands_in(cell: str, column: Column) -> bool:
 
 
 def _fresh_rows(body: list[Column]) -> int:
-    """Rows none of whose cells stands in any other row."""
+    """The number of rows whose cells occur in no other row."""
     counts: dict[object, int] = {}
     for column in body:
         values, times = np.unique(column.values, return_counts=True)

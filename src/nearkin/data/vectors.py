@@ -167,12 +167,12 @@ def _to_float32(block: np.ndarray) -> np.ndarray:
 def open_vectors(path: Paths | Extra) -> VectorFile:
     """Open a file of vectors, or several as if they were one, without reading them; or a DataFrame.
 
-    A pattern, "parts/*.npy", stands for its files in the order of their names; a list of files keeps its order. They
+    A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
     several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
-    Polars and Arrow hold vectors as Parquet does. A table may hold ids beside the numbers: `ids()` gives them, and
+    Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, and
     `about` says which column it was. Pickled objects are never loaded. Raises FileNotFoundError, and
     ValueError for an empty, truncated or damaged file, one that is not 2-D, one that does not hold numbers, or files
     that differ.

@@ -107,18 +107,18 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     rows = table.matrices[held[0]]
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
-    beside = {name: table.columns[name].values for name in ("weights", "responses") if name in table.columns}
+    optional = {name: table.columns[name].values for name in ("weights", "responses") if name in table.columns}
     if "annotators" in table.columns:
-        beside["annotators"] = _names(table.columns["annotators"])
-    for name, column in beside.items():
+        optional["annotators"] = _names(table.columns["annotators"])
+    for name, column in optional.items():
         if len(column) != len(rows):
             raise ValueError(f"{table.name}: {name} has {len(column)} entries; it must have {len(rows)}, one a row")
     shape = form if form in FORMS else "ordered"
     if "objects" in table.columns:
         names = _names(table.columns["objects"]) if objects is None else objects
-        found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **beside)
+        found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **optional)
     else:
-        found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **beside)
+        found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
     kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
     roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
     return replace(found, source=understood(table, roles, found))
@@ -253,16 +253,16 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
         comparisons = comparisons_from_array(comparisons)
     if y is None:
         return comparisons
-    said = np.asarray(y)
-    if said.shape != (len(comparisons),):
-        raise ValueError(f"y has shape {said.shape}; it must be ({len(comparisons)},), one response a comparison")
-    if said.dtype.kind != "b" and not (said.dtype.kind in "iuf" and np.isin(said, (-1, 1)).all()):
-        shown = list(dict.fromkeys(map(repr, said[:100].tolist())))
+    signs = np.asarray(y)
+    if signs.shape != (len(comparisons),):
+        raise ValueError(f"y has shape {signs.shape}; it must be ({len(comparisons)},), one response a comparison")
+    if signs.dtype.kind != "b" and not (signs.dtype.kind in "iuf" and np.isin(signs, (-1, 1)).all()):
+        shown = list(dict.fromkeys(map(repr, signs[:100].tolist())))
         raise ValueError(
             f"y holds {', '.join(shown[:4])}; it must hold True and False, or 1 and -1: whether the answer is as the "
             "row says. For 0 and 1 pass y == 1"
         )
-    return replace(comparisons, indices=orient(comparisons.indices, said))
+    return replace(comparisons, indices=orient(comparisons.indices, signs))
 
 
 def _of_rows(column: ArrayLike, name: str, n: int) -> np.ndarray:

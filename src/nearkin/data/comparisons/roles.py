@@ -134,7 +134,7 @@ def _option_pair(columns: dict[str, Column]) -> list[Column]:
 def _check_shared(table: Table, objects: list[Column]) -> None:
     """Objects of a comparison are of one kind: a column that shares none of its values with another is no object.
 
-    The first may be of a kind of its own (queries among items).
+    The first may be of another kind (queries and items).
     """
     if table.rows < _SHARED_ROWS:
         return

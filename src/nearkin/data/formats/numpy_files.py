@@ -64,7 +64,7 @@ def read_npy(where: Locator) -> np.ndarray:
     return np.fromfile(where.path, dtype, math.prod(shape), offset=offset).reshape(shape, order="F" if fortran else "C")
 
 
-_METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # at most so many bytes out of one: deflate's limit
+_METHODS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # most bytes out of one byte; 1032 is deflate's limit
 _ENCRYPTED = 1
 
 

@@ -91,7 +91,7 @@ def _check_rows(metadata: Extra, path: Path, size: int) -> None:
 def open_parquet(where: Locator) -> FileRows:
     """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
 
-    Their ids stand in a column called as ids are, or in the only column of text. ValueError if the file is damaged, has
+    Their ids are a column with a usual name of ids, or the only column of text. ValueError if the file is damaged, has
     several list columns and none is named, a column that is no number, nulls, or lists of different lengths.
     """
     pa, _ = import_pyarrow()
@@ -126,7 +126,7 @@ def _is_list(pa: ModuleType, kind: Extra) -> bool:
 
 
 def _columns(pa: ModuleType, schema: Extra, where: Locator) -> tuple[list[str], str | None]:
-    """The columns of the vectors and that of the ids, None where there is none."""
+    """The columns of the vectors and that of the ids, or None."""
     lists = [field.name for field in schema if _is_list(pa, field.type)]
     text = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
     whole = [field.name for field in schema if pa.types.is_integer(field.type)]

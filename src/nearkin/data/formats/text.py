@@ -34,7 +34,7 @@ class Line(NamedTuple):
 class Layout:
     """`names` are the first line's cells; `ids` the name of the first column where it names rows, else None.
 
-    `delimiter` None stands for white space. `commas`: numbers are written 0,5.
+    `delimiter` None means white space. `commas`: numbers are written 0,5.
     """
 
     delimiter: str | None
@@ -54,7 +54,7 @@ class Layout:
         return Line(name, rest.replace(",", ".") if self.commas else rest)
 
     def cells(self, line: str) -> list[str]:
-        """The cells of a line as they are written."""
+        """The cells of a line, unchanged."""
         return cells_of(line, self.delimiter)
 
     def is_number(self, cell: str) -> bool:
@@ -80,7 +80,7 @@ def cells_of(line: str, delimiter: str | None) -> list[str]:
 
 
 def is_number(cell: str, commas: bool = False) -> bool:
-    """Whether Python reads the cell as a float, underscores apart; with `commas`, one may stand for the point."""
+    """Whether Python reads the cell as a float, without underscores; with `commas`, a comma may be the decimal mark."""
     try:
         float(cell.replace(",", ".") if commas else cell)
     except ValueError:
@@ -166,7 +166,7 @@ def _ids(first: list[str], row: list[str] | None, header: bool, commas: bool) ->
 
 
 def open_text(where: Locator) -> FileRows:
-    """Rows of a text table as float64: commas, semicolons, tabs, bars or (where there is none of them) white space.
+    """Rows of a text table as float64: commas, semicolons, tabs, bars, or else white space.
 
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:
     the column numbers that pandas writes. A first column of text, or of whole numbers under a name such as id, holds
