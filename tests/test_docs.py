@@ -73,3 +73,13 @@ def test_the_tests_that_the_reliability_page_names_exist() -> None:
             missing.append(f"{file.name}::{name}")
     assert not missing
     assert count > 60
+
+
+def test_the_gallery_names_the_measure_of_a_picture_as_its_page_does() -> None:
+    """The picture of distortion while training stood under the words for recall."""
+    drawn = {page: dict(re.findall(r"!\[([^]]*)\]\(([^)]*)\)", (DOCS / page).read_text("utf-8"))) for page in PAGES}
+    of_file = {file: words for words, file in drawn["gallery.md"].items()}
+    for page, pictures in drawn.items():
+        for words, file in pictures.items():
+            if page != "gallery.md" and file in of_file and " " in words:
+                assert of_file[file].split()[0] == words.split()[0], f"{file}: gallery.md and {page} name two measures"

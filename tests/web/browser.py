@@ -51,11 +51,11 @@ def served(app: Starlette) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(timeout=20)
+        thread.join()
 
 
-def wait_until(done: Callable[[], Any], seconds: float = 60) -> Any:
-    """What `done` returns once it is true; fails after so many seconds."""
+def wait_until(done: Callable[[], Any], seconds: float = 600) -> Any:
+    """What `done` returns once it is true. The limit only ends what hangs: a busy machine may take its time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = done()

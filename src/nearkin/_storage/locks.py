@@ -28,7 +28,7 @@ def changing(path: str | os.PathLike[str]) -> Iterator[None]:
     while True:
         number = _opened(path)
         try:
-            if _locked(number) and _stands_at(path, number):
+            if try_lock(number) and _stands_at(path, number):
                 yield
                 return
         finally:
@@ -46,7 +46,8 @@ def _opened(path: Path) -> int:
     raise FileNotFoundError(f"{path} does not exist; give a folder written by save or by `nearkin ... --out`")
 
 
-def _locked(number: int) -> bool:
+def try_lock(number: int) -> bool:
+    """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
     if fcntl is None:
         return True
     try:

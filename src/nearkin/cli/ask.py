@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli.options import Seed
+from nearkin._fields import Record
+from nearkin.cli.options import Json, Seed
 from nearkin.cli.screen import Screen
 from nearkin.web import load
 
@@ -46,15 +47,16 @@ def ask(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the answers that are in --out already.")] = False,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for the whole network.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=1, max=65535)] = 8765,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any free one.", min=0, max=65535)] = 8765,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Ask people which of two things is more like a third, on a page for phone and desk.
 
     Prints a link for raters and one for you (map, error and raters so far). Every answer is on disk before the page
-    goes on: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal beside it all that
-    happened, also questions that nobody could answer and answers that were taken back. Stop with Ctrl-C; `--resume`
-    goes on.
+    goes on: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
+    questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` goes on. `--json`
+    prints one record with the links when the page is there, and one with the counts at the end.
 
     Examples:
 
@@ -62,14 +64,14 @@ def ask(
     - nearkin ask cities.csv --out answers.csv --raters anna,ben --goal 200
     - nearkin embed answers.csv --out map
     """
-    screen, page = Screen(), load("ask")
+    screen, page = Screen(as_json), load("ask")
     things = page.read_items(items, header=header)
     questions = () if catch is None else page.read_catch(catch, things)
     said = {
         name: "" if file is None else page.read_text(file)
         for name, file in (("instructions", instructions), ("consent", consent))
     }
-    count = page.collect(
+    ended = page.collect(
         things,
         out,
         page.Plan(form=form, random_share=random_share, active=active, seed=seed, catch=questions),
@@ -78,6 +80,17 @@ def ask(
         resume=resume,
         host=host,
         port=port,
-        announce=screen.say,
+        announce=lambda record: screen.finish(record, *_lines(record)),
     )
-    screen.say(f"{count} answers in {out}. Next: nearkin embed {out} --out map")
+    screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")
+
+
+def _lines(record: Record) -> list[str]:
+    links = record["links"]
+    return [
+        f"{record['items']} items, {record['answers']} answers so far, kept in {record['out']}",
+        f"For raters:  {links['raters']}",
+        *(f"For {name}:  {link}" for name, link in links["named"].items()),
+        f"For you:     {links['results']}",
+        "Ctrl-C stops; --resume goes on.",
+    ]

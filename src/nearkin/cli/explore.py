@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli.options import Folder
+from nearkin.cli.options import Folder, Json
 from nearkin.cli.screen import Screen
 from nearkin.web import load
 
@@ -41,7 +41,8 @@ def explore(
     ] = None,
     rows: Annotated[int, typer.Option(help="Rows in that file; of more so many are drawn at random.", min=4)] = 3000,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 for the whole network.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=1, max=65535)] = 8766,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any free one.", min=0, max=65535)] = 8766,
+    as_json: Json = False,
 ) -> None:
     """See an index: a map of its rows, and each row's neighbours before and after compression.
 
@@ -55,7 +56,7 @@ def explore(
     - nearkin explore idx --vectors X.npy --images pictures/ --compare smaller
     - nearkin explore idx --texts items.csv --ids-column id --out page.html
     """
-    screen, page = Screen(), load("explore")
+    screen, page = Screen(as_json), load("explore")
     swept = None if sweep is None else page.read_sweep(sweep)
     collection = page.open_collection(
         index, vectors=vectors, labels=labels, texts=texts, images=images, ids_column=ids_column, compare=compare, k=k
@@ -63,6 +64,15 @@ def explore(
     title = Path(index).resolve().name
     if out is not None:
         count = page.write_page(collection, title, out, swept, most=rows)
-        screen.say(f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network.")
+        text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
+        screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
-    page.serve(collection, title, swept, host=host, port=port, announce=screen.say)
+    ended = page.serve(
+        collection,
+        title,
+        swept,
+        host=host,
+        port=port,
+        announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),
+    )
+    screen.finish(ended)

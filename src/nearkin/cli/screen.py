@@ -121,6 +121,7 @@ class Screen:
             record = {**record, "threads": threads_used()}
         if self.as_json and not self._quiet:
             sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
+            sys.stdout.flush()  # a server's first record must not wait for its end
         if self.as_json:
             return
         for part in filter(None, tables):

@@ -16,7 +16,7 @@ from nearkin._check import check_instance
 from nearkin._types import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
-# Distinguishable with any colour vision and in grey; the page has a lighter twin of each for dark mode.
+# In grey they look alike: markers and names tell the lines apart. The page has a lighter twin of each for dark mode.
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -1,7 +1,10 @@
 """What all pages share: who may open them, what they may load, and the server that shows them."""
 
 import secrets
-from collections.abc import Callable, Sequence
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 
 import uvicorn
@@ -14,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
 MAX_BODY = 65_536  # bytes of a request: answers are short, nothing is uploaded
@@ -83,7 +88,7 @@ def make_app(routes: Sequence[BaseRoute], host: str = LOCAL, lifespan: Callable 
     return Starlette(
         routes=[*routes, Route("/static/{name}", static_file)],
         middleware=[Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
-        exception_handlers={ValueError: _refused, HTTPException: _http_error},  # pyright: ignore[reportArgumentType]
+        exception_handlers={ValueError: _refused, OSError: _failed, HTTPException: _http_error},  # pyright: ignore[reportArgumentType]
         lifespan=lifespan,
     )
 
@@ -103,13 +108,49 @@ def static_file(request: Request) -> Response:
     return Response(static_text(name), media_type=kind)
 
 
-def run(app: Starlette, host: str, port: int) -> None:
-    """Serve until Ctrl-C; OSError where the port is taken."""
-    uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="error", access_log=False)).run()
+def listening(host: str, port: int) -> socket.socket:
+    """A socket at an address; OSError where it is taken."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; give another --port or --host", f"{host}:{port}") from error
+
+
+def run(app: Starlette, at: socket.socket) -> None:
+    """Serve until Ctrl-C or SIGTERM, which is raised again once every request has its answer."""
+    uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False)).run(sockets=[at])
+
+
+@contextmanager
+def until_stopped() -> Iterator[None]:
+    """Ctrl-C or SIGTERM ends the block, and is no error: it is the way to stop a server."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+async def read_json(request: Request) -> Record:
+    """The JSON object that a request sends; an error 415 or 400 for anything else."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "send JSON")
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, "send valid JSON, not nested deeply") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "send a JSON object")
+    return body
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 400)
+
+
+async def _failed(request: Request, error: OSError) -> Response:
+    return JSONResponse({"error": f"the server cannot do that now ({error.strerror or error}); try again later"}, 503)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:

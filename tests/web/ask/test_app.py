@@ -1,25 +1,32 @@
 """The survey over HTTP: who may do what, what the pages may load, and that nothing of an item becomes code."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from starlette.testclient import TestClient
 
-from nearkin.web.ask import Plan, Survey, Texts, ask_app
-from nearkin.web.ask.items import Items, named_items
+from nearkin.web.ask import Survey, Texts, ask_app
+from nearkin.web.ask.items import Items
+from tests.web.ask.conftest import OpenSurvey
 
 HOSTILE = '<script>alert("x")</script>'
 NAMES = ["a", "b", HOSTILE, "d"]
 
 
 @pytest.fixture
-def client(tmp_path: Path):
-    survey = Survey(named_items(NAMES), Plan(active=False, repeat_share=0), tmp_path / "answers.csv")
-    survey.tokens = "token", "admin"
+def survey(open_survey: OpenSurvey) -> Survey:
+    made = open_survey(names=NAMES)
+    made.tokens = "token", "admin"
+    return made
+
+
+@pytest.fixture
+def client(survey: Survey) -> Iterator[TestClient]:
     with TestClient(ask_app(survey, Texts(consent="I agree", goal=5)), raise_server_exceptions=True) as made:
         yield made
-    survey.close()
 
 
 def join(client: TestClient, name: str = "anna") -> str:
@@ -102,13 +109,54 @@ def test_bad_answers_are_one_sentence(client: TestClient) -> None:
     assert client.get("/token/api/r/nobody/question").status_code == 400
 
 
-def test_files_are_served_by_number_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 60_000,
+        b'{"question": 0, "choice": 0, "seconds": ' + b"9" * 400 + b"}",
+        b'{"question": 0, "choice": ' + b"9" * 400 + b"}",
+        b'{"question": ' + b"9" * 400 + b', "choice": 0}',
+        b'{"question": 0, "choice": 0, "seconds": NaN}',
+        b'{"question": 0, "choice": 0, "seconds": "1"}',
+        b'{"question": 0, "choice": [[]]}',
+        b"{]",
+        b"\xff\xfe",
+    ],
+    ids="nested seconds choice question nan text list syntax bytes".split(),
+)
+def test_json_that_cannot_be_an_answer_is_400(client: TestClient, body: bytes) -> None:
+    """Brackets nested 60,000 deep and a number of 400 digits ended in a 500 and a traceback."""
+    key = join(client)
+    client.get(f"/token/api/r/{key}/question")
+    json = {"content-type": "application/json"}
+    said = client.post(f"/token/api/r/{key}/answer", content=body, headers=json)
+    if b"9999" in body and b"seconds" in body:  # a number, if a large one: it counts as a day
+        assert said.status_code == 200
+        return
+    assert said.status_code == 400
+    assert len(said.json()["error"]) < 200
+    named = client.post("/token/api/join", content=b'{"name": [1]}', headers=json)
+    assert (named.status_code, named.json()["error"]) == (400, "name must be text")
+
+
+def test_a_full_disk_is_said_and_the_question_stays_open(client: TestClient, survey: Survey) -> None:
+    key = join(client)
+    shown = client.get(f"/token/api/r/{key}/question").json()
+    answer = {"question": shown["question"], "choice": 0}
+    with patch.object(survey.journal, "append", side_effect=OSError(28, "No space left on device", "x")):
+        said = client.post(f"/token/api/r/{key}/answer", json=answer)
+    assert said.status_code == 503
+    assert "No space left on device" in said.json()["error"]
+    assert client.get(f"/token/api/r/{key}/question").json()["question"] == shown["question"]
+    assert client.post(f"/token/api/r/{key}/answer", json=answer).json()["answered"] == 1
+
+
+def test_files_are_served_by_number_only(open_survey: OpenSurvey, tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     picture.write_bytes(b"\x89PNG....")
     items = Items(["a", "b", "c"], ["", "b", "c"], [picture, None, None], [None] * 3)
-    survey = Survey(items, Plan(active=False), tmp_path / "answers.csv")
+    survey = open_survey(items=items)
     survey.tokens = "token", "admin"
     with TestClient(ask_app(survey)) as client:
         assert client.get("/token/media/0").content == b"\x89PNG...."
         assert client.get("/token/media/1").status_code == 404
-    survey.close()

@@ -1,10 +1,9 @@
 """The raters' page in a real browser: answers by key, undo, reload; a hostile name of an item does not run."""
 
-from pathlib import Path
 from typing import Any
 
-from nearkin.web.ask import Plan, Survey, Texts, ask_app
-from nearkin.web.ask.items import named_items
+from nearkin.web.ask import Texts, ask_app
+from tests.web.ask.conftest import OpenSurvey
 from tests.web.browser import complaints, opened_browser, served, wait_until
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
@@ -20,8 +19,8 @@ def answered(browser: Any) -> int:
     return browser.execute_script("return busy || current === null ? -1 : current.answered")
 
 
-def test_thirty_answers_undo_and_reload(tmp_path: Path) -> None:
-    survey = Survey(named_items(NAMES), Plan(active=False, repeat_share=0), tmp_path / "answers.csv")
+def test_thirty_answers_undo_and_reload(open_survey: OpenSurvey) -> None:
+    survey = open_survey(names=NAMES)
     app = ask_app(survey, Texts(goal=100))
     with opened_browser() as browser, served(app) as address:
         browser.get(f"{address}/{survey.tokens[0]}/")
@@ -48,5 +47,4 @@ def test_thirty_answers_undo_and_reload(tmp_path: Path) -> None:
             lambda: browser.execute_script("return document.getElementById('summary').textContent.startsWith('29')")
         )
         assert not complaints(browser)
-    survey.close()
-    assert (tmp_path / "answers.csv").read_text(encoding="utf-8").count("\n") == 30  # the head, and 29 lines
+    assert survey.out.read_text(encoding="utf-8").count("\n") == 30  # the head, and 29 lines

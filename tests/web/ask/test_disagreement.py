@@ -23,6 +23,16 @@ def test_a_question_that_people_answer_differently_is_named_with_its_counts():
     assert row == {"items": ["a", "b", "c"], "said": [["b", 2], ["c", 1]]}
 
 
+def test_one_person_who_answers_twice_is_no_disagreement():
+    """Two answers of one person were listed among the questions that people answer differently."""
+    form = FORMS["triplet"]
+    asked = answered(form, ("x", (0, 1, 2), 0), ("x", (0, 2, 1), 0), ("y", (0, 1, 2), 1))
+    assert split_questions(form, votes_by_question(form, asked), NAMES) == []
+    asked = [*asked, *answered(form, ("z", (0, 1, 2), 0))]
+    (row,) = split_questions(form, votes_by_question(form, asked), NAMES)
+    assert row["said"] == [["c", 2], ["b", 1]]  # the last answer of x
+
+
 @pytest.mark.parametrize(("name", "words"), [("triplet", "b"), ("odd-one-out", "a"), ("pairs", "a and b")])
 def test_answers_are_told_in_words(name, words):
     form = FORMS[name]
@@ -32,8 +42,11 @@ def test_answers_are_told_in_words(name, words):
 
 def test_the_pair_that_the_map_places_otherwise_comes_first():
     form, places = FORMS["triplet"], np.array([[0.0], [1.0], [3.0], [7.0]])
-    right = [("x", (0, 1, 3), 0), ("x", (1, 0, 3), 0), ("x", (2, 1, 3), 0), ("x", (0, 2, 3), 0)] * 3
-    wrong = [("x", (0, 1, 2), 1)] * 5
+    shown = (0, 1, 3), (1, 0, 3), (2, 1, 3), (0, 2, 3)
+    right = [(rater, items, 0) for rater in "xyz" for items in shown]
+    wrong = [(rater, (0, 1, 2), 1) for rater in "vwxyz"]
     found = pairs_against_map(form, answered(form, *right, *wrong), places, NAMES)
     assert found[0] == {"items": ["a", "c"], "answers": 8, "against": 5 / 8}
     assert pairs_against_map(form, [], places, NAMES) == []
+    twice = answered(form, *right, *wrong, *wrong)  # one vote a rater
+    assert pairs_against_map(form, twice, places, NAMES) == found

@@ -2,9 +2,11 @@
 
 import os
 import signal
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from nearkin.web.ask import model
 from nearkin.web.ask.model import Job, Learner, fit
@@ -73,14 +75,19 @@ def ends(job):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch):
-    learner, made = Learner(), job("triplet", learnt("triplet", count=40), 1)
+@pytest.fixture
+def learner():
+    with closing(Learner()) as made:
+        yield made
+
+
+def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch, learner):
+    made = job("triplet", learnt("triplet", count=40), 1)
     with monkeypatch.context() as patched:
         patched.setattr(model, "fit", ends)
         learner.offer(lambda: made, 40)
         wait_until(lambda: learner.take() is None and learner.failure)
     assert "Broken" in str(learner.failure)
     learner.offer(lambda: made, 60)
-    assert wait_until(learner.take, 60).n_answers == 40
+    assert wait_until(learner.take).n_answers == 40
     assert learner.failure is None
-    learner.close()

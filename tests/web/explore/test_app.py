@@ -79,12 +79,17 @@ def test_names_go_out_as_data_only(client: TestClient) -> None:
 
 def test_the_command_prints_a_link_that_opens_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = []
-    monkeypatch.setattr("nearkin.web.explore.job.run", lambda app, host, port: served.append((app, host, port)))
-    said = run("explore", folder / "idx", "--vectors", folder / "X.npy", "--port", 8799)
+    monkeypatch.setattr("nearkin.web.explore.job.run", lambda app, at: served.append((app, at.getsockname())))
+    words = "explore", folder / "idx", "--vectors", folder / "X.npy", "--port", 0
+    said = run(*words)
     assert said.exit_code == 0, said.output
-    ((app, host, port),) = served
-    assert (host, port) == ("127.0.0.1", 8799)  # this computer only, unless told
-    (link,) = re.findall(r"http://127.0.0.1:8799(/[\w-]{20,}/)", said.output)
+    ((app, (host, port)),) = served
+    assert host == "127.0.0.1"  # this computer only, unless told
+    (link,) = re.findall(rf"http://127.0.0.1:{port}(/[\w-]{{20,}}/)", said.stdout)
+    began, ended = map(json.loads, run(*words, "--json").stdout.splitlines())
+    assert began["link"].startswith("http://127.0.0.1:")
+    assert ended["rows"] == began["rows"] == N
+    assert ended["indexes"][0]["name"] == "idx"
     with TestClient(app) as client:
         assert client.get(f"{link}about").json()["rows"] == N
         assert client.get("/about").status_code == 404

@@ -32,7 +32,8 @@ def use_the_page(browser: Any, explorer: Explorer) -> None:
     run(browser, "$('text').value = 'onerror'; $('search').requestSubmit()")
     wait_until(lambda: run(browser, "return current !== null"))
     assert names(browser, 0) == [answer["about"][row]["id"] for row in answer["exact"]]
-    assert HOSTILE in names(browser, 0)
+    assert HOSTILE not in names(browser, 0)  # the row itself is no neighbour
+    assert run(browser, "return $('chosen').querySelector('b').textContent") == HOSTILE
     for at in (0, 3, 5):
         run(browser, f"$('oversample').value = {at}; $('oversample').dispatchEvent(new Event('input'))")
         for number in (0, 1):
@@ -40,7 +41,7 @@ def use_the_page(browser: Any, explorer: Explorer) -> None:
             assert names(browser, 1 + number) == [answer["about"][row]["id"] for row in found]
         lost = [answer["about"][row]["id"] for row in answer["exact"] if not all(row in f[at] for f in answer["found"])]
         marked = run(browser, "return [...document.querySelectorAll('#lists .lost b')].map((b) => b.textContent)")
-        assert sorted(set(marked)) == sorted(name for name in lost if name != HOSTILE)
+        assert sorted(set(marked)) == sorted(lost)
     run(browser, "$('lists').querySelectorAll('button')[2].click()")  # a neighbour leads on
     wait_until(lambda: run(browser, "return current.row") == answer["exact"][2])
     row = run(browser, "const [x, y] = map.at(9); map.pick(x, y, 16); return rows[9]")  # as a click does
@@ -88,6 +89,22 @@ def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explore
     file.write_text(single_page(Explorer("few", explorer.collection, few)), encoding="utf-8")
     browser.get(f"{file.as_uri()}#{row}")
     wait_until(lambda: "holds no neighbours of that row" in run(browser, "return $('status').textContent"))
+
+
+def test_without_exact_vectors_no_hit_is_called_kept(browser: Any, folder: Path, tmp_path: Path) -> None:
+    """Every hit was drawn in the colour of what is kept, though nobody knows."""
+    collection = open_collection(folder / "finer", k=5)
+    measures = Measures(collection)
+    measures.run(layout=False)
+    file = tmp_path / "bare.html"
+    file.write_text(single_page(Explorer("bare", collection, measures)), encoding="utf-8")
+    browser.get(f"{file.as_uri()}#3")
+    wait_until(lambda: run(browser, "return current !== null && map.marks.length === 6"))
+    kinds = run(browser, "return [...document.querySelectorAll('#lists button')].map((one) => one.className)")
+    assert kinds == ["unknown"] * 5
+    style = "getComputedStyle(document.documentElement).getPropertyValue"
+    kept = run(browser, f"return map.marks.filter(([, colour]) => colour === {style}('--kept')).length")
+    assert kept == 0
 
 
 def test_a_menu_with_nothing_in_it_is_hidden(browser: Any, folder: Path, tmp_path: Path) -> None:

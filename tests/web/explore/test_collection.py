@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import collect_rows, open_collection
+from nearkin.web.explore import Measures, collect_rows, open_collection
 from nearkin.web.explore.collection import OVERSAMPLES, missing, second
 from nearkin.web.explore.explorer import Explorer
 from tests.cli.conftest import run_json
@@ -19,21 +19,29 @@ def test_a_click_equals_nearkin_search(explorer: Explorer, folder: Path, rows: n
     answer = explorer.item(row)
     for depth, oversample in enumerate((None, *OVERSAMPLES)):
         options = [] if oversample is None else ["--oversample", oversample]
-        (said,) = run_json("search", folder / "idx", folder / "q.npy", "-k", 5, *options)["hits"]
+        (hit,) = run_json("search", folder / "idx", folder / "q.npy", "-k", 6, *options)["hits"]
+        names, wanted = without(explorer.collection.name(row), hit)
         found = answer["found"][0][depth]
-        assert [answer["about"][r]["id"] for r in found] == said["ids"]
+        assert [answer["about"][r]["id"] for r in found] == names
         scores = answer["coded"][0] if oversample is None else answer["true"]
-        np.testing.assert_allclose([scores[r] for r in found], said["scores"], rtol=1e-5, atol=1e-4)
-    (said,) = run_json("search", folder / "finer", folder / "q.npy", "-k", 5)["hits"]
+        np.testing.assert_allclose([scores[r] for r in found], wanted, rtol=1e-5, atol=1e-4)
+    (hit,) = run_json("search", folder / "finer", folder / "q.npy", "-k", 6)["hits"]
+    names, wanted = without(explorer.collection.name(row), hit)
     found = answer["found"][1][0]
-    assert [answer["about"][r]["id"] for r in found] == said["ids"]
-    np.testing.assert_allclose([answer["coded"][1][r] for r in found], said["scores"], rtol=1e-5, atol=1e-4)
+    assert [answer["about"][r]["id"] for r in found] == names
+    np.testing.assert_allclose([answer["coded"][1][r] for r in found], wanted, rtol=1e-5, atol=1e-4)
+
+
+def without(name: str, hit: dict) -> tuple[list[str], list[float]]:
+    """The first five ids and scores of a hit list without an id."""
+    kept = [pair for pair in zip(hit["ids"], hit["scores"], strict=True) if pair[0] != name][:5]
+    return [one for one, _ in kept], [score for _, score in kept]
 
 
 def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer, rows: np.ndarray) -> None:
     answer = explorer.item(3)
     far = ((rows - rows[3]) ** 2).sum(axis=1)
-    assert answer["exact"] == np.argsort(far, kind="stable")[:5].tolist()
+    assert answer["exact"] == np.argsort(far, kind="stable")[1:6].tolist()
     for row, score in answer["true"].items():
         assert score == pytest.approx(far[row], rel=1e-4, abs=1e-4)
     for row, score in answer["coded"][0].items():
@@ -88,6 +96,43 @@ def test_an_inverted_file_that_visits_one_list(rows: np.ndarray) -> None:
     assert lists is not None
     assert len(set(lists[answer.found[0][0]])) == 1
     assert lists.min() >= 0
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_the_share_kept_counts_k_other_rows(metric: str, rows: np.ndarray) -> None:
+    """The row itself was counted among its ten neighbours: 62.5 % were printed where 59.9 % were true."""
+    index = nk.Index.build(rows, nk.quantization.ScalarQuantizer(4), metric=metric, keep_vectors=True)
+    X = rows / np.linalg.norm(rows, axis=1, keepdims=True) if metric == "cosine" else rows
+
+    def others(Y: np.ndarray) -> np.ndarray:  # the ten lines of NumPy: ten neighbours of X among other rows of Y
+        far = ((X[:, None] - Y) ** 2).sum(axis=2) if metric == "l2" else -X @ Y.T
+        np.fill_diagonal(far, np.inf)
+        return np.argsort(far, axis=1)[:, :10]
+
+    collection = collect_rows(index, k=10)
+    exact, found = others(X), others(collection.coded[0].decoded(np.arange(N)))
+    share = np.mean([len(set(e) & set(f)) / 10 for e, f in zip(exact, found, strict=True)])
+    measures = Measures(collection)
+    measures.run(layout=False)
+    (shown,) = Explorer("idx", collection, measures).about()["indexes"]
+    assert 0.5 < share < 0.95
+    assert shown["recall"] == pytest.approx(share, abs=1.5 / (10 * N))
+    answer = Explorer("idx", collection, measures).item(7)
+    assert answer["exact"] == exact[7].tolist()
+    assert 7 not in answer["found"][0][0]
+    assert len(answer["found"][0][0]) == 10
+
+
+def test_no_share_is_shown_where_a_search_returns_all_rows(rows: np.ndarray) -> None:
+    """Of ten rows, ten neighbours were "100 % kept"."""
+    index = nk.Index.build(rows[:10], nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
+    for k in (9, 10, 20):
+        collection = collect_rows(index, k=k)
+        measures = Measures(collection)
+        measures.run(layout=False)
+        (shown,) = Explorer("idx", collection, measures).about()["indexes"]
+        assert shown["recall"] is None
+        assert "lost0" not in measures.colours
 
 
 def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path) -> None:

@@ -13,7 +13,7 @@ import nearkin as nk
 from nearkin.web.explore import Explorer, explore
 from nearkin.web.explore.page import single_page
 from nearkin.web.explore.swept import read_sweep
-from tests.cli.conftest import run
+from tests.cli.conftest import run, run_json
 from tests.web.explore.conftest import HOSTILE, N
 
 
@@ -62,6 +62,8 @@ def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:
     assert {str(row) for answer in data["answers"].values() for row in answer["exact"]} <= data["named"].keys()
     assert [column["name"] for column in data["about"]["layouts"]] == ["pca", "neighbours"]
     assert run("explore", folder / "idx", "--out", tmp_path / "page.txt").exit_code == 2
+    said = run_json("explore", folder / "idx", "--out", out, "--rows", 8, "-k", 3)
+    assert (said["out"], said["rows"], said["rows_on_the_page"]) == (str(out), N, 8)
 
 
 def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from nearkin._types import Record
 from nearkin.web.ask.results import curve_png, map_png, state
 from nearkin.web.ask.survey import Question, Survey
-from nearkin.web.serving import LOCAL, make_app, same, static_text
+from nearkin.web.serving import LOCAL, make_app, read_json, same, static_text
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,7 @@ class _Pages:
     def _posted(self, handler: Callable[[Request, Record], Response]) -> Callable[[Request], Any]:
         async def checked(request: Request) -> Response:
             _check_token(request, self._token)
-            if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-                raise HTTPException(415, "send JSON")
-            body = await request.json()
-            if not isinstance(body, dict):
-                raise HTTPException(400, "send a JSON object")
-            return await run_in_threadpool(handler, request, body)
+            return await run_in_threadpool(handler, request, await read_json(request))
 
         return checked
 
@@ -96,7 +91,10 @@ class _Pages:
         )  # fmt: skip
 
     def _join(self, request: Request, body: Record) -> Response:
-        return JSONResponse({"key": self._survey.join(str(body.get("name", ""))).key})
+        name = body.get("name", "")
+        if not isinstance(name, str):
+            raise ValueError("name must be text")
+        return JSONResponse({"key": self._survey.join(name).key})
 
     def _question(self, request: Request) -> Response:
         key = request.path_params["key"]
@@ -104,7 +102,7 @@ class _Pages:
 
     def _answer(self, request: Request, body: Record) -> Response:
         key = request.path_params["key"]
-        self._survey.answer(key, body.get("question"), body.get("choice"), _number(body.get("seconds")))  # pyright: ignore[reportArgumentType]
+        self._survey.answer(key, body.get("question"), body.get("choice"), body.get("seconds", 0.0))  # pyright: ignore[reportArgumentType]
         return self._question(request)
 
     def _undo(self, request: Request, body: Record) -> Response:
@@ -142,7 +140,3 @@ class _Pages:
 def _check_token(request: Request, wanted: str) -> None:
     if not same(request.path_params["token"], wanted):
         raise HTTPException(404, "not found")
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and value == value else 0.0

@@ -11,7 +11,7 @@ from nearkin.records import Comparisons
 from nearkin.web.ask.questions import Form, Question, answers_of
 
 Said = tuple[int, ...]  # what an answer says, whichever side its items were on
-Votes = Mapping[Said, list[tuple[str, Said]]]  # for each question: the key of each rater who answered, what they said
+Votes = Mapping[Said, Mapping[str, Said]]  # for each question: the key of each rater who answered, the last answer
 _SHOWN = 10  # rows of a table
 _FEWEST = 4  # answers about a pair before its share is shown
 
@@ -25,10 +25,10 @@ def said(form: Form, question: Question) -> Said:
 
 
 def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
-    """For each question that was answered, the key of each rater who did and what they said."""
-    votes: dict[Said, list[tuple[str, Said]]] = defaultdict(list)
+    """For each question that was answered, each rater's last answer: one vote a rater."""
+    votes: dict[Said, dict[str, Said]] = defaultdict(dict)
     for question in answered:
-        votes[form.key(question.shown)].append((question.rater, said(form, question)))
+        votes[form.key(question.shown)][question.rater] = said(form, question)
     return votes
 
 
@@ -36,7 +36,7 @@ def split_questions(form: Form, votes: Votes, names: Sequence[str]) -> list[Reco
     """The questions on which people differ most: the items, and how many answers say what."""
     rows = []
     for key, given in votes.items():
-        counts = Counter(line for _, line in given).most_common()
+        counts = Counter(given.values()).most_common()
         against = len(given) - counts[0][1]
         if against:
             rows.append((against, against / len(given), key, counts))
@@ -52,9 +52,10 @@ def pairs_against_map(
 ) -> list[Record]:
     """The pairs of items about which the most answers contradict the map (n, p), beyond the share of all that do.
 
-    An answer d(i, j) < d(l, k) is about the pairs (i, j) and (l, k).
+    An answer d(i, j) < d(l, k) is about the pairs (i, j) and (l, k). Each rater has one vote on a question.
     """
-    rows = answers_of([row for question in answered for row in form.implied(question.shown, question.choice or 0)])
+    last = {(form.key(question.shown), question.rater): question for question in answered}.values()
+    rows = answers_of([row for question in last for row in form.implied(question.shown, question.choice or 0)])
     if not len(rows):
         return []
     wrong = ~satisfied(places, Comparisons(rows, np.arange(len(places))))

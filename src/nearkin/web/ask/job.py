@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing
 from pathlib import Path
 
 from nearkin._storage import regular_file
+from nearkin._types import Record
 from nearkin.data.tables import read_table
 from nearkin.web.ask.app import Texts, ask_app
 from nearkin.web.ask.items import Items
-from nearkin.web.ask.survey import Plan, Survey
-from nearkin.web.serving import LOCAL, run
+from nearkin.web.ask.survey import Plan, Survey, journal_path
+from nearkin.web.serving import LOCAL, listening, run, until_stopped
 
 
 def collect(
@@ -23,31 +24,34 @@ def collect(
     resume: bool = False,
     host: str = LOCAL,
     port: int = 8765,
-    announce: Callable[[str], None],
-) -> int:
-    """Serve the page until Ctrl-C; returns how many answers there are. `announce` is told the links.
+    announce: Callable[[Record], None],
+) -> Record:
+    """Serve the page until Ctrl-C or SIGTERM; returns the files and the numbers of items, answers and raters.
 
-    A link is a secret: who has it may answer. Links stay the same when a survey is taken up. `raters` get links of
-    their own. FileExistsError if `out` is there and not to be taken up.
+    Once the page is there, `announce` is called with the same and the links: "raters", "results", and "named" for
+    each of `raters`. A link is a secret: who has it may answer. Links stay the same when a survey is resumed.
+    FileExistsError if `out` or its journal exists and `resume` is False.
     """
     out = Path(out)
-    if out.exists() and not resume:
-        raise FileExistsError(f"{out} exists; --resume goes on with it, or give another --out")
-    survey = Survey(items, plan or Plan(), out)
-    token, admin = survey.tokens
-    address = f"http://{host}:{port}"
-    announce(f"{len(items)} items, {len(survey.answered())} answers so far, kept in {out}")
-    announce(f"For raters:  {address}/{token}/")
-    for name in raters:
-        announce(f"For {name}:  {address}/{token}/r/{survey.join(name).key}")
-    announce(f"For you:     {address}/{admin}/results/")
-    announce("Ctrl-C stops; --resume goes on.")
-    try:
-        with suppress(KeyboardInterrupt):  # the way to stop
-            run(ask_app(survey, texts, host), host, port)
-    finally:
-        survey.close()
-    return len(survey.answered())
+    if not resume and (old := next((path for path in (out, journal_path(out)) if path.exists()), None)):
+        raise FileExistsError(f"{old} exists; --resume goes on with it, or give another --out")
+    with listening(host, port) as at, closing(Survey(items, plan or Plan(), out)) as survey, until_stopped():
+        page, results = (f"http://{host}:{at.getsockname()[1]}/{token}" for token in survey.tokens)
+        named = {name: f"{page}/r/{survey.join(name).key}" for name in raters}
+        links = {"raters": f"{page}/", "results": f"{results}/results/", "named": named}
+        announce(_counts(survey) | {"links": links})
+        run(ask_app(survey, texts, host), at)
+    return _counts(survey)
+
+
+def _counts(survey: Survey) -> Record:
+    return {
+        "out": str(survey.out),
+        "journal": str(survey.journal.path),
+        "items": len(survey.items),
+        "answers": len(survey.answered()),
+        "raters": len(survey.raters),
+    }
 
 
 def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, int], ...]:

@@ -47,7 +47,7 @@ def _row(survey: Survey, rater: Rater, votes: Votes) -> Record:
     given = [q for q in answers if q.choice is not None and q.choice >= 0]
     same_again = [said(form, q) == said(form, survey.questions[q.of]) for q in given if q.of is not None]
     known = [said(form, q) in survey.plan.catch for q in given if q.reason == "catch"]
-    others = [line == said(form, q) for q in given for who, line in votes[form.key(q.shown)] if who != rater.key]
+    agree = [line == said(form, q) for q in given for who, line in votes[form.key(q.shown)].items() if who != rater.key]
     return {
         "name": rater.name,
         "answers": len(answers),
@@ -55,7 +55,7 @@ def _row(survey: Survey, rater: Rater, votes: Votes) -> Record:
         "seconds": median(q.seconds for q in answers),
         "consistent": _share(same_again),
         "catch": _share(known),
-        "agree": _share(others),
+        "agree": _share(agree),
     }
 
 

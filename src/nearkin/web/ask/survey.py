@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,11 @@ from nearkin.web.serving import new_token
 _SHARED = 0.25  # of the random questions: those that somebody else was asked too
 _RECENT = 1000  # questions among which one to share is looked for
 _KEPT_QUESTIONS = 400  # that the model chooses at once: as many as may be answered until its next fit
+
+
+def journal_path(out: Path) -> Path:
+    """The journal of a table of answers."""
+    return out.with_name(out.name + ".journal")
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,8 @@ class Plan:
 class Survey:
     """Questions and answers about `items`, kept in `journal`; safe for several threads.
 
-    ValueError if the journal belongs to other items or another form.
+    ValueError if the journal belongs to other items or another form, is damaged, or is in use by another process.
+    FileNotFoundError if `out` is there and its journal is not.
     """
 
     items: Items
@@ -78,12 +85,23 @@ class Survey:
         self._learner, self._pool, self._n_learnable = Learner(), deque[Shown](), 0
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
         self.form: Form = FORMS[self.plan.form]
-        self.journal = Journal(self.out.with_name(self.out.name + ".journal"))
-        self._replay()
-        if not self.tokens[0]:
-            self._note({"event": "links", "raters": new_token(), "results": new_token()})
-        self.table = AnswerTable(self.out, self.items, self.form)
-        self.table.rewrite(self.answered())
+        self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form), False
+        path = journal_path(self.out)
+        if self.out.exists() and not (path.exists() and path.stat().st_size):
+            raise FileNotFoundError(
+                f"{path} is missing or empty, and {self.out} would be replaced; put the journal back, or give another "
+                "--out"
+            )
+        self.journal = Journal(path)
+        try:
+            self._replay()
+            if not self.tokens[0]:
+                self._note({"event": "links", "raters": new_token(), "results": new_token()})
+            self.table.rewrite(self.answered())
+        except BaseException:
+            self.journal.close()
+            raise
+        self._table_is_whole = True
 
     # ---- raters ----------------------------------------------------------------------------------------------------
 
@@ -135,14 +153,16 @@ class Survey:
         with self._lock:
             question = self._of(key, number)
             if not isinstance(choice, int) or not -1 <= choice < self.form.n_choices:
-                raise ValueError(f"choice is {choice!r}; it must be -1 to {self.form.n_choices - 1}")
+                raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {self.form.n_choices - 1}")
+            if not isinstance(seconds, int | float) or seconds != seconds:
+                raise ValueError("seconds must be a number")
             if question.choice == choice:
                 return
             if question.choice is not None:
                 raise ValueError("this question was answered already; undo that first")
-            spent = min(max(float(seconds), 0.0), 86_400.0)
+            spent = float(min(max(seconds, 0), 86_400))
             self._note({"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent})
-            self.table.append(question, self.raters[key].name)
+            self._tabulate(lambda: self.table.append(question, self.raters[key].name))
             self._offer()
 
     def undo(self, key: str) -> Question | None:
@@ -153,7 +173,7 @@ class Survey:
                 return None
             number = rater.answered[-1]
             self._note({"event": "undo", "question": number})
-            self.table.rewrite(self.answered())
+            self._tabulate(lambda: self.table.rewrite(self.answered()))
             return self.questions[number]
 
     def answered(self) -> list[tuple[Question, str]]:
@@ -165,9 +185,13 @@ class Survey:
         return [q for q in self.questions if q.choice is not None and q.choice >= 0]
 
     def close(self) -> None:
-        """End the model's process and close the files."""
+        """End the model's process and close the files; OSError where the table cannot be completed."""
         self._learner.close()
-        self.journal.close()
+        try:
+            if not self._table_is_whole:
+                self.table.rewrite(self.answered())
+        finally:
+            self.journal.close()
 
     # ---- inner parts -----------------------------------------------------------------------------------------------
 
@@ -238,19 +262,53 @@ class Survey:
         self.journal.append(event, durable=durable)
         self._apply(event)
 
+    def _tabulate(self, write: Callable[[], None]) -> None:
+        """Bring the table up to date. Where that fails, the journal has the answer, and the next one tries again."""
+        try:
+            write() if self._table_is_whole else self.table.rewrite(self.answered())
+            self._table_is_whole = True
+        except OSError:
+            self._table_is_whole = False
+
     def _replay(self) -> None:
+        path, events = self.journal.path, self.journal.events
         head = {"event": "survey", "version": 1, "form": self.form.name, "items": list(self.items.ids)}
-        if not self.journal.events:
+        if not events:
             self.journal.append(head)
             return
-        if self.journal.events[0] != head:
-            self.journal.close()
-            raise ValueError(
-                f"{self.journal.path} belongs to other items or another form of question; give another --out"
-            )
-        for event in self.journal.events[1:]:
-            self._apply(event)
-        self.journal.events.clear()
+        if events[0] != head:
+            raise ValueError(f"{path} belongs to other items or another form of question; give another --out")
+        for line, event in enumerate(events[1:], start=2):
+            try:
+                self._check(event)
+                self._apply(event)
+            except (KeyError, TypeError, ValueError) as error:
+                why = f"{error} is missing or unknown" if isinstance(error, KeyError) else error
+                raise ValueError(
+                    f"{path} is damaged at line {line} ({why}); move the file away, or correct that line"
+                ) from error
+        events.clear()
+
+    def _check(self, event: Fields) -> None:
+        """ValueError for an event of the journal that cannot follow those before it."""
+        kind, number, n = event["event"], event.get("question"), len(self.questions)
+        if kind in ("links", "join"):
+            return
+        if kind == "asked":
+            if number != n:
+                raise ValueError(f"question is {number!r}, the next one is {n}")
+            if event["rater"] not in self.raters or len(event["shown"]) != self.form.n_items:
+                raise ValueError(f"question {n} is of an unknown rater, or does not show {self.form.n_items} items")
+            return
+        if kind not in ("answer", "undo"):
+            raise ValueError(f"event is {kind!r}")
+        if not isinstance(number, int) or not 0 <= number < n:
+            raise ValueError(f"question is {number!r}, and {n} have been asked")
+        answered = self.questions[number].choice is not None
+        if answered == (kind == "answer"):
+            raise ValueError(f"question {number} {'is answered twice' if answered else 'has no answer to undo'}")
+        if kind == "answer" and event["choice"] not in range(-1, self.form.n_choices):
+            raise ValueError(f"choice is {event['choice']!r}")
 
     def _apply(self, event: Fields) -> None:
         """Change the state as an event says: while it happens, and again when a survey is taken up."""
@@ -268,7 +326,8 @@ class Survey:
             return
         question = self.questions[event["question"]]
         if kind == "answer":
-            question.choice, question.time, question.seconds = event["choice"], event["time"], event["seconds"]
+            question.choice, question.time = event["choice"], float(event["time"])
+            question.seconds = float(event["seconds"])
             self.raters[question.rater].closed(question.number)
             self._n_learnable += question.teaches
         else:

@@ -1,5 +1,6 @@
 """The rows that a page shows: names, exact vectors, one index over them or two, and an item's neighbours in each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,9 +112,10 @@ class Collection:
         hits += [np.char.find(np.char.lower(column), text) >= 0 for column in words]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
-    def answers(self, Q: np.ndarray, seen: frozenset[int] = frozenset()) -> list[Answer]:
-        """The neighbours of queries Q (q, d); rows in `seen` are left out, as `nearkin search --left-id` does."""
-        k = min(self.k + len(seen), len(self))
+    def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
+        """The neighbours of queries Q (q, d) without the rows in `seen[q]`, as `nearkin search --left-id` does."""
+        seen = seen or [frozenset()] * len(Q)
+        k = min(self.k + max(map(len, seen), default=0), len(self))
         depths = (None, *self.oversamples)
         searches = [[coded.search(Q, k, depth) for depth in depths] for coded in self.coded]
         exact = self.neighbours(Q, k)
@@ -125,13 +127,17 @@ class Collection:
             _put(scores, together, *found[0])
         return [
             Answer(
-                None if exact is None else self._listed(exact[q], seen),
-                [[self._listed(rows[q], seen) for _, rows in found] for found in searches],
+                None if exact is None else self._listed(exact[q], seen[q]),
+                [[self._listed(rows[q], seen[q]) for _, rows in found] for found in searches],
                 {} if true is None else _scores(together[q], true[q]),
                 [_scores(together[q], scores[q]) for scores in coded],
             )
             for q in range(len(Q))
         ]
+
+    def answers_of_rows(self, rows: np.ndarray) -> list[Answer]:
+        """The neighbours of `rows` (b,) among the other rows."""
+        return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
     def neighbours(self, Q: np.ndarray, k: int) -> np.ndarray | None:
         """The exact neighbours (q, k) of queries Q (q, d), None without exact rows."""
@@ -141,24 +147,28 @@ class Collection:
         return [row for row in rows.tolist() if row >= 0 and row not in seen][: self.k]
 
     def lost(self, rows: np.ndarray) -> np.ndarray:
-        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b)."""
-        Q, k = self.vectors(rows), min(self.k, len(self))
+        """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
+
+        A row is no neighbour of its own. nan without exact rows.
+        """
+        Q, k = self.vectors(rows), min(self.k, len(self) - 1)
         if self.exact is None or self.kept is None:
             return np.full((len(self.coded), len(rows)), np.nan)
-        exact, found = self._settled(Q, k, self.exact, self.kept), [coded.search(Q, k)[1] for coded in self.coded]
+        exact = self._settled(Q, rows, k, self.exact, self.kept)
+        found = [_others(coded.search(Q, k + 1)[1], rows)[:, :k] for coded in self.coded]
         return np.stack([missing(exact.beside(some), some) for some in found])
 
-    def _settled(self, Q: np.ndarray, k: int, exact: Index, kept: KeptVectors) -> ExactNeighbours:
-        """The exact neighbours (q, k) of queries Q (q, d), with what is at one distance."""
-        scores, ids = exact.search(Q, min(k + 1, len(self)))
+    def _settled(self, Q: np.ndarray, own: np.ndarray, k: int, exact: Index, kept: KeptVectors) -> ExactNeighbours:
+        """The exact neighbours (q, k) of queries Q (q, d) without the rows `own` (q,), with what is at one distance."""
+        scores, ids = exact.search(Q, min(k + 2, len(self)))
         asked, metric = self._asked(Q), "l2" if self.metric == "l2" else "ip"
 
         def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
             rows = self._asked(kept.rows(np.maximum(ids, 0).ravel()))
             return exact_distances(rows.reshape(*ids.shape, -1), asked[numbers], metric, ids >= 0)
 
-        own = float(np.einsum("qd,qd->q", asked, asked).max(initial=0))  # the rows ask for themselves
-        return ExactNeighbours(ids[:, :k], ties(scores, asked, own), distances, asked.shape[1])
+        norm = float(np.einsum("qd,qd->q", asked, asked).max(initial=0))  # the queries are rows
+        return ExactNeighbours(_others(ids, own)[:, :k], ties(scores, asked, norm), distances, asked.shape[1])
 
     def _true(self, Q: np.ndarray, rows: np.ndarray, kept: KeptVectors) -> np.ndarray:
         """Exact scores (q, c) in the order of `rows` (q, c)."""
@@ -177,6 +187,13 @@ class Collection:
         for first in range(0, len(kept), _BATCH):
             index.add(kept.rows(np.arange(first, min(first + _BATCH, len(kept)))))
         return index
+
+
+def _others(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Rows (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last where `own` is not there."""
+    drop = ids == own[:, None]
+    drop[~drop.any(axis=1), -1] = True
+    return ids[~drop].reshape(len(ids), -1)
 
 
 def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ class Explorer:
             "title": self.title,
             "rows": len(collection),
             "shown": len(measures.rows),
-            "k": min(collection.k, len(collection)),
+            "k": min(collection.k, len(collection) - 1),
             "metric": collection.metric,
             "exact": collection.exact is not None,
             "oversamples": list(collection.oversamples),
@@ -44,9 +44,9 @@ class Explorer:
         }
 
     def item(self, row: int) -> Record:
-        """The neighbours of a row, and what is known of each; ValueError for a row that is none."""
+        """The neighbours of a row among the others, and what is known of each; ValueError for a row that is none."""
         self.check(row)
-        (answer,) = self.collection.answers(self.collection.vectors(np.array([row])))
+        (answer,) = self.collection.answers_of_rows(np.array([row]))
         return self.answered(row, answer)
 
     def asked_by(self, name: str) -> Record:
@@ -56,7 +56,7 @@ class Explorer:
             raise ValueError("this index has no left side; `nearkin train` makes one")
         (row,) = find_ids([name], left.ids)
         history = left.seen(row).tolist()
-        (answer,) = self.collection.answers(left.vectors[row : row + 1], frozenset(history))
+        (answer,) = self.collection.answers(left.vectors[row : row + 1], [frozenset(history)])
         return self.answered(-1, answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
 
     def answered(self, row: int, answer: Answer) -> Record:

@@ -3,13 +3,14 @@
 import html
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from nearkin._storage import replacing
+from nearkin._types import Record
 from nearkin.index import Index
 from nearkin.web.explore.app import explore_app
 from nearkin.web.explore.beside import Pictures
@@ -19,7 +20,7 @@ from nearkin.web.explore.measures import Measures
 from nearkin.web.explore.opening import collect_rows
 from nearkin.web.explore.page import MOST, single_page
 from nearkin.web.explore.swept import Swept
-from nearkin.web.serving import LOCAL, new_token, run
+from nearkin.web.serving import LOCAL, listening, new_token, run, until_stopped
 
 
 def serve(
@@ -29,18 +30,19 @@ def serve(
     *,
     host: str = LOCAL,
     port: int = 8766,
-    announce: Callable[[str], None],
-) -> None:
-    """Serve the page until Ctrl-C; `announce` is told the link, which is a secret."""
-    measures, token = Measures(collection), new_token()
-    measures.start()
-    announce(f"Open  http://{host}:{port}/{token}/")
-    announce("Ctrl-C stops.")
-    try:
-        with suppress(KeyboardInterrupt):  # the way to stop
-            run(explore_app(Explorer(title, collection, measures, swept), token, host), host, port)
-    finally:
-        measures.stop()
+    announce: Callable[[Record], None],
+) -> Record:
+    """Serve the page until Ctrl-C or SIGTERM; returns the number of rows and what was measured of each index.
+
+    Once the page is there, `announce` is called with its link, which is a secret.
+    """
+    with listening(host, port) as at, closing(Measures(collection)) as measures, until_stopped():
+        explorer, token = Explorer(title, collection, measures, swept), new_token()
+        measures.start()
+        announce({"link": f"http://{host}:{at.getsockname()[1]}/{token}/", "rows": len(collection)})
+        run(explore_app(explorer, token, host), at)
+    about = explorer.about()
+    return {name: about[name] for name in ("rows", "k", "metric", "indexes")}
 
 
 def write_page(

@@ -52,8 +52,8 @@ class Measures:
         self.busy = "measuring"
         threading.Thread(target=self.run, daemon=True).start()
 
-    def stop(self) -> None:
-        """Ask the background to end."""
+    def close(self) -> None:
+        """End the background's work after its present step."""
         self._stopped.set()
 
     def run(self, layout: bool = True) -> None:
@@ -81,12 +81,15 @@ class Measures:
         return self.rows[np.lexsort([-key for key in keys])][:WORST].tolist()
 
     def kept(self) -> list[Record]:
-        """For each index, the share of neighbours that its codes keep, over how many rows."""
+        """For each index, the share of k exact neighbours that its codes keep, and for how many rows it was measured.
+
+        None where nothing is measured: without exact rows, or where k neighbours are all other rows.
+        """
         found = []
         for number in range(len(self.collection.coded)):
             lost = self.colours.get(f"lost{number}")
             values = np.empty(0) if lost is None else lost.values[~np.isnan(lost.values)]
-            k = min(self.collection.k, len(self.collection))
+            k = min(self.collection.k, len(self.collection) - 1)
             found.append({"rows": len(values), "recall": 1 - float(values.mean()) / k if len(values) else None})
         return found
 
@@ -131,10 +134,10 @@ class Measures:
             self.colours[f"error{number}"] = Column(self._of("quantization error", number), values, note)
 
     def _lost(self) -> None:
-        if self.collection.exact is None:
+        k, m = self.collection.k, len(self.rows)
+        if self.collection.exact is None or k >= len(self.collection) - 1:  # of so few rows a search returns all
             return
-        k, m = min(self.collection.k, len(self.collection)), len(self.rows)
-        note = f"How many of its {k} exact neighbours a row loses by the codes alone."
+        note = f"How many of its {k} exact neighbours, other rows, a row loses by the codes alone."
         columns = [
             Column(self._of("neighbours lost", number), np.full(m, np.nan), note)
             for number in range(len(self.collection.coded))

@@ -48,7 +48,7 @@ def _data(explorer: Explorer) -> Record:
     answers, rows = {}, measures.rows.tolist()
     for first in range(0, len(rows), _BATCH):
         some = rows[first : first + _BATCH]
-        answers |= dict(zip(some, collection.answers(collection.vectors(np.array(some))), strict=True))
+        answers |= dict(zip(some, collection.answers_of_rows(np.array(some)), strict=True))
     used = sorted({*rows, *(row for answer in answers.values() for row in answer.rows())})
     pictures = collection.beside.pictures
     shown = [] if pictures is None else [row for row in used if pictures.has(row)]

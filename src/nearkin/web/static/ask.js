@@ -93,8 +93,8 @@ async function act(work) {
   try {
     display(await work());
   } catch (error) {
+    try { display(await call(`r/${key}/question`)); } catch { /* the first error is shown */ }
     $("status").textContent = error.message;
-    try { display(await call(`r/${key}/question`)); } catch { /* said above */ }
   } finally {
     busy = false;
   }

@@ -93,11 +93,13 @@ async function redraw() {
   $("note").textContent = [layout?.note, colour?.note].filter(Boolean).join(" ");
 }
 
+function kind(answer, row, found) {  // without exact neighbours nobody knows what is lost
+  return !answer.exact ? "unknown" : !answer.exact.includes(row) ? "gained" : found.includes(row) ? "kept" : "lost";
+}
+
 function mark(answer, found) {
   const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(`--${name}`);
-  const exact = new Set(answer.exact ?? found);
-  const marks = [...new Set([...exact, ...found])].filter((row) => row !== answer.row).map((row) =>
-    [row, colour(!exact.has(row) ? "gained" : found.includes(row) ? "kept" : "lost"), 7]);
+  const marks = [...new Set([...(answer.exact ?? []), ...found])].map((row) => [row, colour(kind(answer, row, found)), 7]);
   map.marks = [...marks, [answer.row, colour("accent"), 10]].filter(([row]) => pointOf.has(row))
     .map(([row, ...rest]) => [pointOf.get(row), ...rest]);
   map.draw();
@@ -117,7 +119,7 @@ function words(thing, row, ...more) {
 }
 
 function entry(answer, row, kind, figures) {
-  const said = { lost: "lost", gained: "gained", kept: "", self: "the row itself" }[kind];
+  const said = { lost: "lost", gained: "gained" }[kind] ?? "";
   const button = element("button", { type: "button", className: kind },
     ...words(answer.about[row], row, element("span", { className: "figures", textContent: figures }),
       element("span", { className: "mark", textContent: said })));
@@ -127,7 +129,7 @@ function entry(answer, row, kind, figures) {
 
 function list(title, answer, rowsOf, kindOf, figuresOf) {
   return element("section", {}, element("h2", { textContent: title }),
-    element("ol", {}, ...rowsOf.map((row) => entry(answer, row, row === answer.row ? "self" : kindOf(row), figuresOf(row)))));
+    element("ol", {}, ...rowsOf.map((row) => entry(answer, row, kindOf(row), figuresOf(row)))));
 }
 
 function history_of(answer) {
@@ -137,10 +139,10 @@ function history_of(answer) {
 }
 
 function show() {
-  const answer = current, at = Number($("oversample").value), k = about.k;
+  const answer = current, at = Number($("oversample").value);
   const finds = answer.found.map((lists) => lists[at]);
   $("chosen").replaceChildren(...(answer.left === undefined ? words(answer.about[answer.row], answer.row) : history_of(answer)));
-  $("depth").textContent = at ? `${about.oversamples[at - 1]} × ${k} candidates ranked again by exact vectors` : "codes alone";
+  $("depth").textContent = at ? `${about.oversamples[at - 1]} times as many candidates, ranked again by exact vectors` : "codes alone";
   const score = (index, row) => `true ${number(answer.true[row])}, coded ${number(answer.coded[index][row])}`;
   const columns = [];
   if (answer.exact) {
@@ -148,7 +150,7 @@ function show() {
       (row) => score(0, row)));
   }
   finds.forEach((found, i) => columns.push(list(about.indexes.length > 1 ? about.indexes[i].name : "By the codes", answer, found,
-    (row) => (!answer.exact || answer.exact.includes(row) ? "kept" : "gained"),
+    (row) => kind(answer, row, found),
     (row) => (answer.exact ? score(i, row) : `coded ${number(answer.coded[i][row])}`))));
   $("lists").replaceChildren(...columns);
   const kept = (found) => answer.exact.filter((row) => found.includes(row)).length;
@@ -207,7 +209,7 @@ dark.addEventListener("change", () => { sweep(); if (current) show(); });
 function summary() {
   const parts = [`${about.rows.toLocaleString("en")} rows${about.shown < about.rows ? `, ${about.shown.toLocaleString("en")} of them, drawn at random, on the map` : ""}`];
   for (const index of about.indexes) {
-    const kept = index.recall === null ? "" : `: keeps ${percent(index.recall)} of the ${about.k} nearest by codes alone (${index.rows.toLocaleString("en")} rows asked)`;
+    const kept = index.recall === null ? "" : `: keeps ${percent(index.recall)} of the ${about.k} nearest other rows by codes alone (measured on ${index.rows.toLocaleString("en")} rows)`;
     parts.push(`${about.indexes.length > 1 ? `${index.name}, ` : ""}${index.what}${kept}`);
   }
   if (about.busy) parts.push(about.busy);

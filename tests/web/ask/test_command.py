@@ -1,0 +1,95 @@
+"""`nearkin ask` as a process: its records, its files, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.cli.conftest import run
+
+
+@pytest.fixture
+def things(tmp_path: Path) -> Path:
+    path = tmp_path / "things.csv"
+    path.write_text("name\nred\ngreen\nblue\ngrey\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def asking(things: Path, *options: str) -> Iterator[tuple[subprocess.Popen, dict]]:
+    """A running `nearkin ask ... --json`, and its first record."""
+    words = ["ask", str(things), "--out", str(things.with_name("answers.csv")), "--port", "0", "--json", *options]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nearkin", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, preexec_fn=_listens_to_ctrl_c,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _listens_to_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts in the background ignores it
+
+
+def call(link: str, path: str, body: dict | None = None) -> dict:
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(f"{link}{path}", data, {"Content-Type": "application/json"})) as answer:
+        return json.loads(answer.read())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
+def test_a_signal_ends_it_in_order_with_its_counts(things: Path, number: signal.Signals) -> None:
+    """SIGTERM ended it with -15, before the files were closed."""
+    with asking(things, "--raters", "anna") as (process, began):
+        assert (began["items"], began["answers"], began["raters"]) == (4, 0, 1)
+        link = began["links"]["raters"]
+        key = began["links"]["named"]["anna"].rpartition("/")[2]
+        question = call(link, f"api/r/{key}/question")
+        call(link, f"api/r/{key}/answer", {"question": question["question"], "choice": 0, "seconds": 1})
+        process.send_signal(number)
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors
+        assert errors == ""
+        ended = json.loads(out)
+    assert (ended["answers"], ended["raters"]) == (1, 1)
+    assert Path(ended["out"]).read_text(encoding="utf-8").count("\n") == 2
+    assert Path(ended["journal"]).is_file()
+
+
+def test_what_stands_at_out_is_neither_replaced_nor_taken_up_unasked(things: Path) -> None:
+    out = things.with_name("answers.csv")
+    for name in ("answers.csv", "answers.csv.journal"):
+        there = things.with_name(name)
+        there.write_text("anchor,near,far\nred,green,blue\n")
+        said = run("ask", things, "--out", out, "--port", 0)
+        assert said.exit_code == 2
+        assert f"{name} exists; --resume" in " ".join(said.stderr.split())
+        there.unlink()
+    out.write_text("anchor,near,far\nred,green,blue\n")
+    said = run("ask", things, "--out", out, "--port", 0, "--resume")
+    assert said.exit_code == 2
+    assert "put the journal back" in " ".join(said.stderr.split())
+    assert out.read_text() == "anchor,near,far\nred,green,blue\n"
+
+
+def test_a_second_server_on_one_file_or_one_port_is_refused(things: Path) -> None:
+    """Both took answers. For a port, the server's own message and exit code 3 came, after the links."""
+    with asking(things) as (_, began):
+        second = run("ask", things, "--out", things.with_name("answers.csv"), "--port", 0, "--resume")
+        port = began["links"]["raters"].split(":")[2].split("/")[0]
+        said = run("ask", things, "--out", things.with_name("other.csv"), "--port", port)
+    assert second.exit_code == said.exit_code == 2
+    assert "in use by another `nearkin ask`" in second.stderr
+    assert "give another --port" in said.stderr
+    assert not things.with_name("other.csv").exists()
