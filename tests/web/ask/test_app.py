@@ -122,7 +122,7 @@ def test_bad_answers_are_one_sentence(client: TestClient) -> None:
         b"{]",
         b"\xff\xfe",
     ],
-    ids="nested seconds choice question nan text list syntax bytes".split(),
+    ids=["nested", "seconds", "choice", "question", "nan", "text", "list", "syntax", "bytes"],
 )
 def test_json_that_cannot_be_an_answer_is_400(client: TestClient, body: bytes) -> None:
     """Brackets nested 60,000 deep and a number of 400 digits ended in a 500 and a traceback."""

@@ -119,7 +119,7 @@ def test_a_journal_of_other_items_is_refused_and_closed(open_survey: OpenSurvey)
         ('{"event": "asked", "question": 1, "rater": "x", "shown": [], "reason": "", "of": null}', "unknown rater"),
         ('{"event": "eaten", "question": 0}', "event is 'eaten'"),
     ],
-    ids="syntax nested number later negative choice time undo gap rater kind".split(),
+    ids=["syntax", "nested", "number", "later", "negative", "choice", "time", "undo", "gap", "rater", "kind"],
 )
 def test_a_journal_that_holds_what_cannot_be_is_refused(open_survey: OpenSurvey, line: str, said: str) -> None:
     """An unknown question ended in a bare IndexError, and a gap moved every later answer to another question."""
