@@ -421,3 +421,15 @@ def test_data_whose_squares_vanish_are_warned_of(quantizer):
         Index.build(X * np.float32(1e-25), quantizer)
     Index.build(X * np.float32(1e-15), quantizer)
     Index.build(X * np.float32(0), None)
+
+
+def test_queries_and_rows_of_any_length_have_the_same_cosines():
+    """Squares of 1e-23 are 0 in float32: the scores were."""
+    rng = np.random.default_rng(0)
+    rows, Q = (rng.normal(size=(n, 8)).astype(np.float32) for n in (60, 5))
+    scores, ids = Index.build(rows, metric="cosine").search(Q, 3)
+    for scale in (np.float32(1e-23), np.float32(1e-38)):
+        for index in (Index.build(rows, metric="cosine"), Index.build(rows * scale, metric="cosine")):
+            found = index.search(Q * scale, 3)
+            np.testing.assert_allclose(found[0], scores, atol=1e-5)
+            np.testing.assert_array_equal(found[1], ids)

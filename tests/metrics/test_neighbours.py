@@ -73,8 +73,39 @@ def test_near_ties_of_large_rows_are_settled_exactly() -> None:
 
 @pytest.mark.parametrize(
     ("retrieved", "words"),
-    [([[0.5]], "row numbers"), ([[0], [1]], "one row for each of the 1"), ([[9]], "the row number 9")],
+    [
+        ([[0.5]], "row numbers"),
+        ([["a"]], "give the ids"),
+        ([[0], [1]], "one row for each of the 1"),
+        ([[9]], "retrieved holds 9, and X has the rows 0 to 2"),
+        ([[-2]], "retrieved holds -2"),
+    ],
 )
 def test_what_cannot_be_judged(retrieved: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         nk.metrics.neighbours_kept(retrieved, np.eye(3), np.eye(3)[:1])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("ids", [np.arange(200)[::-1] * 7 - 300, np.array([f"row {i}" for i in range(200)])])
+def test_an_exact_index_keeps_all_neighbours_under_any_ids(
+    rng: np.random.Generator, metric: str, ids: np.ndarray
+) -> None:
+    """Integer ids were taken for row numbers: .005 for an exact index."""
+    X, Q = rng.normal(size=(200, 6)).astype(np.float32), rng.normal(size=(30, 6)).astype(np.float32)
+    found = nk.Index.build(X, ids=ids, metric=metric).search(Q, 10)[1]
+    assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == 1
+    found[:, 9:] = "" if ids.dtype.kind == "U" else -1
+    if ids.dtype.kind == "U":
+        assert nk.metrics.neighbours_kept(found, X, Q, metric, ids=ids) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("ids", "words"),
+    [([4, 5], "one id for each row"), ([4, 4, 5], "each once"), ([4, 5, 6], "which ids lacks")],
+)
+def test_ids_that_cannot_be_those_of_the_rows(ids: list[int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        nk.metrics.neighbours_kept([[7]], np.eye(3), np.eye(3)[:1], ids=ids)
+    with pytest.raises(TypeError, match="both must be integers or both strings"):
+        nk.metrics.neighbours_kept([["7"]], np.eye(3), np.eye(3)[:1], ids=[1, 2, 3])

@@ -55,7 +55,7 @@ def test_a_missing_value_mark_is_named(rows: np.ndarray, rotation: str | None) -
             method(X)
 
 
-@pytest.mark.parametrize("scale", [1e-25, 1e17])
+@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1e17])
 @pytest.mark.parametrize("rotation", [None, "procrustes", "givens-greedy", "cayley"])
 def test_rows_near_the_ends_of_float32_learn_as_others_do(rows: np.ndarray, rotation: str | None, scale: float) -> None:
     params = {"rotation": rotation, "init": "identity", "random_state": 0, "max_iter": 4}

@@ -84,3 +84,18 @@ def test_trials_of_clipping_are_numbered_from_one_and_the_least_error_is_kept(X:
     assert {total for _, total, _ in seen} == {6}
     shares = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)
     assert model.clipped_ == shares[int(np.argmin([error for _, _, error in seen]))]
+
+
+@pytest.mark.parametrize(("scale", "words"), [(1e5, "half precision ends at 65504"), (1e-9, "few digits below")])
+def test_half_precision_refuses_values_that_it_cannot_hold(X: np.ndarray, scale: float, words: str) -> None:
+    """Values beyond 65,504 became infinite, those below 6e-8 zero."""
+    rows = X / np.abs(X).max() * np.float32(scale)
+    with pytest.raises(ValueError, match=words):
+        ScalarQuantizer(16).fit(rows)
+    fitted = ScalarQuantizer(16).fit(X)
+    assert np.isfinite(fitted.decode(fitted.encode(X / np.abs(X).max() * 65_504))).all()
+    if scale > 1:
+        with pytest.raises(ValueError, match="type n_bits=8"):
+            fitted.encode(rows)
+    ScalarQuantizer(8).fit(rows)
+    ScalarQuantizer(16).fit(0 * X)

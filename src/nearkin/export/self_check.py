@@ -46,13 +46,14 @@ def self_check(
 ) -> Check:
     """Compare the engine's answers with the index's on `n` questions, or on the rows of `queries` (q, d).
 
-    A neighbour counts if it is one of the index's k, or as near by its code as the k-th of them: many codes are equally
-    near, and which of them is named is chance. An id that is named twice, or is not in the index, is a miss.
+    A neighbour counts if it is one of the index's k, or of the rows with the score of the k-th, or as near by its code
+    as one of these: many codes are equally near, and which of them is named is chance. An id that is named twice, or is
+    not in the index, is a miss.
     """
     asked = source.questions(n) if queries is None else source.asked(queries)
     k = min(k, len(source))
-    own = source.distances(asked, source.answers(asked, k))
-    wanted = np.isfinite(own).sum(axis=1)
+    own = source.distances(asked, source.as_near(asked, k))
+    wanted = np.minimum(np.isfinite(own).sum(axis=1), k)
     limit = np.where(np.isfinite(own), own, -np.inf).max(axis=1)
     found = source.positions(search(asked, k))
     near = source.distances(asked, _once(found)) <= (limit + _ROUNDING * np.abs(limit))[:, None]

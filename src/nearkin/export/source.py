@@ -17,6 +17,7 @@ from nearkin.index.faiss_rows import flat_codes, innermost
 from nearkin.index.rescoring import normalised
 
 BATCH = 8_192  # rows handed over at a time
+_TIES = 100  # times k: how many rows are looked at for ties
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,16 @@ class Source:
     def answers(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, k) of the neighbours that the index itself finds, -1 where it finds none."""
         return self.index.faiss_index.search(asked, min(k, len(self)))[1]
+
+    def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
+        """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
+
+        A fast scan rounds scores to 8 bits, so that codes at other distances tie, and any of them may be named. -1
+        stands for none.
+        """
+        scores, positions = self.index.faiss_index.search(asked, min(_TIES * k, len(self)))
+        far = scores if self.index.metric in ("l2", "hamming") else -scores
+        return np.where(far <= far[:, k - 1 : k], positions, -1)
 
     def distances(self, asked: np.ndarray, positions: np.ndarray) -> np.ndarray:
         """How far each query is from the *codes* of rows at `positions` (q, k), smaller is nearer; inf at -1."""

@@ -15,11 +15,6 @@ from nearkin._faiss_padding import clear_padding
 from nearkin.index.faiss_file import inverted_file
 
 
-def takes_rows_only(index: FaissIndex) -> bool:
-    """Whether the layout of the codes lets FAISS alone put them in place."""
-    return isinstance(innermost(index), faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan)
-
-
 def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
     """Add rows by their codes (n, bytes) in FAISS's own layout, in one step."""
     inner = innermost(index)

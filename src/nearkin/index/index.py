@@ -148,7 +148,7 @@ class Index:
         Rows are encoded first, then added in one step.
         """
         X = check_magnitude(check_vectors(X, n_features=self.n_features))
-        if self.metric != "hamming":
+        if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
         with self._guard.reading():
             self._joined_ids(ids, len(X))  # what is wrong with them is said before the work
@@ -335,12 +335,12 @@ class Index:
         return self
 
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
-        """What FAISS takes for rows X (n, d): codes, or the rows themselves, where it has none or makes its own."""
+        """What FAISS takes for rows X (n, d): codes, or the rows themselves without a quantizer."""
         parts: list[np.ndarray] = []
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             chunk = normalised(chunk) if self.metric == "cosine" else chunk
-            if isinstance(self.quantizer, VectorCodes) and not faiss_rows.takes_rows_only(self.faiss_index):
+            if isinstance(self.quantizer, VectorCodes):
                 chunk = self.quantizer.faiss_codes(chunk)
             elif isinstance(self.quantizer, BitCodes):
                 chunk = self.quantizer.encode(chunk)
@@ -357,8 +357,6 @@ class Index:
         try:
             if self.quantizer is None:
                 self.faiss_index.add(codes)
-            elif isinstance(self.quantizer, VectorCodes) and faiss_rows.takes_rows_only(self.faiss_index):
-                self.quantizer.add_to(cast(faiss.Index, self.faiss_index), codes)
             else:
                 faiss_rows.add_codes(self.faiss_index, codes)
             self.kept = None if kept is None else kept.with_rows(X)

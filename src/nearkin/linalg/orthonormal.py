@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
+SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
 
 
 def unique_q(M: Array) -> Array:
@@ -40,4 +41,8 @@ def haar_rotation(d: int, random_state: Seed = None) -> np.ndarray:
 def unit_rows(X: np.ndarray) -> np.ndarray:
     """Return rows of X (..., d) divided by their lengths, in X's type; rows of zeros stay."""
     lengths = np.linalg.norm(X, axis=-1, keepdims=True)
+    if (lengths < SHORT).any():  # their squares lose digits or vanish; the largest entry is 1 first
+        largest = np.abs(X).max(axis=-1, keepdims=True, initial=0)
+        X = np.divide(X, largest, out=X.copy(), where=(lengths < SHORT) & (largest > 0))
+        lengths = np.linalg.norm(X, axis=-1, keepdims=True)
     return np.divide(X, lengths, out=X.copy(), where=lengths > 0)

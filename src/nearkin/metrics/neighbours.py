@@ -15,6 +15,7 @@ import numpy as np
 from nearkin._check import check_choice, check_magnitude, check_vectors
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
+from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.retrieval import recall_k_at_k
 
 ROUNDING = 1e-6  # of a distance or product in float32, in units of the squared norms
@@ -95,25 +96,61 @@ def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: n
     return np.where(there, found, np.inf)
 
 
-def neighbours_kept(retrieved: ArrayLike, X: ArrayLike, Q: ArrayLike, metric: str = "l2") -> float:
-    """The share of the k nearest rows of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) row numbers hold.
+def neighbours_kept(
+    retrieved: ArrayLike, X: ArrayLike, Q: ArrayLike, metric: str = "l2", *, ids: ArrayLike | None = None
+) -> float:
+    """The share of the k nearest rows of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
 
-    `recall_k_at_k` with the neighbours found here, by exact search, and ties settled: of rows at one distance each is
-    as right as the others. `metric` is "l2" or "ip". Raises ValueError or TypeError for what cannot be compared.
+    `retrieved` are row numbers or, with `ids` (n,), ids of the rows: what `Index.search` returns for an index that was
+    built with these ids. -1, or "" among strings, stands for no row. `metric` is "l2", "ip" or "cosine", as the index
+    has it.
+
+    The exact neighbours are found here, and ties are settled: of rows at one distance each is as right as the others.
+    Raises ValueError or TypeError for what cannot be compared.
 
     >>> X = np.repeat(np.eye(3), 20, axis=0)  # twenty copies of three rows
     >>> neighbours_kept([[19, 18, 17]], X, X[:1])
     1.0
+    >>> neighbours_kept([["d"]], np.eye(4), np.eye(4)[3:], ids=["a", "b", "c", "d"])
+    1.0
     """
-    check_choice(metric, "metric", ("l2", "ip"))
+    check_choice(metric, "metric", (*METRIC_TYPES, "cosine"))
     rows = check_magnitude(check_vectors(X))
     queries = check_magnitude(check_vectors(Q, name="Q", n_features=rows.shape[1]), "Q")
     found = np.asarray(retrieved)
-    if found.ndim != 2 or found.dtype.kind not in "iu" or len(found) != len(queries) or not found.shape[1]:
+    if found.ndim != 2 or len(found) != len(queries) or not found.shape[1]:
         raise ValueError(
-            f"retrieved has shape {found.shape} and dtype {found.dtype}; it must be (q, k) row numbers, one row for "
-            f"each of the {len(queries)} queries"
+            f"retrieved has shape {found.shape}; it must be (q, k), one row for each of the {len(queries)} queries"
         )
-    if found.max() >= len(rows):
-        raise ValueError(f"retrieved holds the row number {found.max()}, and X has {len(rows)} rows")
-    return ExactNeighbours.of(rows, queries, found.shape[1], metric).kept(found.astype(np.int64))
+    numbers = _row_numbers(found, len(rows)) if ids is None else _rows_of_ids(found, np.asarray(ids), len(rows))
+    if metric == "cosine":
+        rows, queries, metric = unit_rows(rows), unit_rows(queries), "ip"
+    return ExactNeighbours.of(rows, queries, found.shape[1], metric).kept(numbers)
+
+
+def _row_numbers(found: np.ndarray, n: int) -> np.ndarray:
+    """`found` (q, k) int64; ValueError for what cannot be numbers of n rows."""
+    if found.dtype.kind not in "iu":
+        raise ValueError(f"retrieved has dtype {found.dtype}, not row numbers; give the ids of the rows of X as ids=")
+    wrong = (found < -1) | (found >= n)
+    if wrong.any():
+        raise ValueError(
+            f"retrieved holds {found[wrong][0]}, and X has the rows 0 to {n - 1}; if these are ids, give those of the "
+            "rows of X as ids="
+        )
+    return found.astype(np.int64)
+
+
+def _rows_of_ids(found: np.ndarray, ids: np.ndarray, n: int) -> np.ndarray:
+    """Row numbers (q, k) of the ids `found` among `ids` (n,), -1 for none; ValueError for an unknown id."""
+    if (found.dtype.kind == "U") != (ids.dtype.kind == "U"):
+        raise TypeError(f"retrieved has dtype {found.dtype} and ids {ids.dtype}; both must be integers or both strings")
+    order = np.argsort(ids, kind="stable") if ids.ndim == 1 else np.empty(0, np.int64)
+    if len(order) != n or (ids[order[1:]] == ids[order[:-1]]).any():
+        raise ValueError(f"ids has shape {ids.shape}; it must be ({n},), one id for each row of X, each once")
+    numbers = order[np.minimum(np.searchsorted(ids, found, sorter=order), n - 1)]
+    missing = ids[numbers] != found
+    unknown = missing & (found != ("" if found.dtype.kind == "U" else -1))
+    if unknown.any():
+        raise ValueError(f"retrieved holds {found[unknown][0]!r}, which ids lacks; ids must be those of the index")
+    return np.where(missing, -1, numbers)

@@ -10,8 +10,16 @@ import numpy as np
 from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_real, has_unit_rows, validate_vectors
-from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_real,
+    has_unit_rows,
+    validate_vectors,
+)
+from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._faiss_blocks import add_codes
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import draw_seed
@@ -21,17 +29,22 @@ from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.steady import rounded_product
-from nearkin.metrics.retrieval import recall_k_at_k
 from nearkin.quantization.additive import decode, packed, steady_numbers
 from nearkin.quantization.additive_learning import INNER, KNOWN, Learned, Sums, asked_by
 from nearkin.quantization.additive_order import ordered
 from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
-from nearkin.quantization.norm_tables import SCANNED, ScannedIndex, fill_tables, learn_tables, learned_scale
+from nearkin.quantization.fast_scan import (
+    MOST_LOST,
+    SCANNED,
+    ScanComparison,
+    ScannedIndex,
+    fill_tables,
+    learn_tables,
+    learned_scale,
+)
 
-LEAST_SCANNED = 0.95  # of the neighbours that finer tables keep: below it a fast scan is not for these rows
-_JUDGED, _JUDGES = 2048, 256  # rows and queries that tell it
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
 
 
@@ -72,6 +85,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     n_lists: int
     coarse_centroids_: np.ndarray | None = None
     normalized_: bool | None = None  # not known for one that was not fitted here
+    fast_scan_: bool | None = None  # by "ip"
 
     @abstractmethod
     def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
@@ -130,6 +144,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X, generator)
+        self.fast_scan_ = None
+        if self.n_centroids == SCANNED and not self.norm_bits:
+            comparison = ScanComparison.of(X, "ip", None if queries is None else check_queries(queries, X.shape[1]))
+            exact, fast = self.to_faiss("ip", fast_scan=False), self.to_faiss("ip", fast_scan=True)
+            self.fast_scan_ = comparison.allows(self, exact, fast)
         return self
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
@@ -141,16 +160,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.codebooks_ = ordered(
             self.codebooks_, numbers, X @ self.rotation_, centres, self.ranking == KNOWN["ip"], generator
         )
-
-    def _kept(self, X: np.ndarray) -> float:
-        """The share of ten neighbours that a FAISS index of these codes keeps, of some of the rows X (n, d)."""
-        rows = X[:: -(-len(X) // _JUDGED)]
-        index, queries = self.to_faiss(), rows[:: -(-len(rows) // _JUDGES)]
-        self.add_to(index, rows)
-        inner, k = innermost(index), min(10, len(rows))
-        if isinstance(inner, faiss.IndexIVF):
-            inner.nprobe = inner.nlist
-        return recall_k_at_k(index.search(queries, k)[1], nearest_rows(rows, queries, k), k)
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
         """Learn the least and the largest squared norm of what codes of rows X (n, d) stand for, about their mean, or
@@ -165,9 +174,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
         if self.norm_bits == 8 and self.n_centroids == SCANNED:
-            kept, origin = self._kept(X), self.norm_origin_
+            comparison, origin = ScanComparison.of(X, "l2"), self.norm_origin_
+            kept = comparison.kept(self, self.to_faiss())
             self._learn_tables(X, decoded, mean, draw_seed(generator))
-            if self._kept(X) < LEAST_SCANNED * kept:
+            if kept - comparison.kept(self, self.to_faiss()) > MOST_LOST:
                 self.norm_tables_, self.norm_origin_ = None, origin
 
     def _learn_tables(self, X: np.ndarray, decoded: np.ndarray, mean: np.ndarray, seed: int) -> None:
@@ -260,9 +270,12 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return decoded if origin is None else decoded + origin
 
     def scans_fast(self, metric: str) -> bool:
-        """Whether FAISS's fast scan reads these codes: 16 centroids, and by "l2" `norm_bits=8`, by "ip" none."""
-        known = not self.norm_bits if metric == "ip" else self.norm_tables_ is not None
-        return self.codebooks_.shape[2] == SCANNED and known
+        """Whether an index by `metric` uses FAISS's fast scan by default.
+
+        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows of which it keeps as many neighbours as an
+        exact scan, to .005.
+        """
+        return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
         """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
@@ -275,7 +288,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_choice(metric, "metric", METRIC_TYPES)
         norms = self.norm_tables_ is not None and metric == "l2"
         fast = norms if fast_scan is None else fast_scan
-        if fast and not self.scans_fast(metric):
+        fits = self.norm_tables_ is not None if metric == "l2" else not self.norm_bits
+        if fast and not (fits and self.codebooks_.shape[2] == SCANNED):
             raise ValueError(
                 f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and rows of "
                 f"which it keeps enough neighbours; this quantizer has n_centroids={self.codebooks_.shape[2]}, "

@@ -21,7 +21,7 @@ from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.quantization.additive_learning import INNER, KNOWN
 from nearkin.quantization.code_race import Clock, OutOfTime, Race
-from nearkin.quantization.norm_tables import SCANNED
+from nearkin.quantization.fast_scan import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.product_residual import ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer

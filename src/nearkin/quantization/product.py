@@ -20,6 +20,7 @@ from nearkin._check import (
 from nearkin._deprecation import accepts_old
 from nearkin._distributed import Group
 from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss_blocks import add_codes
 from nearkin._faiss_padding import clear_padding
 from nearkin._persistence import Source, load_estimator, save_estimator
 from nearkin._random import numpy_generator
@@ -32,6 +33,7 @@ from nearkin.linalg.steady import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
+from nearkin.quantization.fast_scan import SCANNED, ScanComparison
 from nearkin.quantization.rotation import ROTATIONS, make_update
 from nearkin.quantization.start import STARTS
 from nearkin.quantization.streaming import RunningFit
@@ -77,6 +79,8 @@ class ProductQuantizer(ReconstructingTransformer):
     history_: for each round its distortion on the training rows and the seconds spent in k-means and in the rotation.
     init_distortion_, init_recall_: what each raced start had reached, empty for a named `init`; recall is the share of
         10 neighbours kept, of held-out rows or of the queries given.
+    fast_scan_: for "l2" and "ip" whether FAISS's fast scan of 4-bit codes keeps as many neighbours of the rows that it
+        was fitted on as the exact scan, to .005; None if that is not known.
     normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
     n_iter_, n_features_in_.
 
@@ -96,6 +100,7 @@ class ProductQuantizer(ReconstructingTransformer):
     codebooks_: np.ndarray
     coarse_centroids_: np.ndarray | None
     normalized_: bool | None = None  # not known for one that was not fitted here
+    fast_scan_: dict[str, bool] | None = None
     _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
     @accepts_old(coarse="n_lists")
@@ -162,6 +167,7 @@ class ProductQuantizer(ReconstructingTransformer):
         self.history_, self.init_distortion_ = learned.history, learned.init_distortion
         self.init_recall_, self.n_iter_ = learned.init_recall, len(learned.history)
         self._running = None
+        self.fast_scan_ = self._compare_scans(rows)
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -211,9 +217,8 @@ class ProductQuantizer(ReconstructingTransformer):
         return total / len(X)
 
     def scans_fast(self, metric: str) -> bool:
-        """Whether FAISS's fast scan reads these codes, by any metric: 16 centroids."""
-        del metric
-        return self.codebooks_.shape[1] == 16
+        """Whether an index by `metric` uses FAISS's fast scan by default: 16 centroids, and `fast_scan_` is true."""
+        return bool(self.fast_scan_ and self.fast_scan_[metric])
 
     def to_faiss(self, metric: str = "l2", *, fast_scan: bool = False) -> faiss.Index:
         """A trained, empty FAISS index with the very same codes: PQ or, with `n_lists`, IVF + PQ, behind the rotation.
@@ -222,23 +227,24 @@ class ProductQuantizer(ReconstructingTransformer):
         """
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
-        if fast_scan and not self.scans_fast(metric):
+        if fast_scan and self.codebooks_.shape[1] != SCANNED:
             raise ValueError(f"fast_scan needs n_centroids=16; this quantizer has {self.codebooks_.shape[1]}")
         rotation = None if self.rotation is None and not self._padding else self.rotation_
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the very code that `encode` gives it; in
-        `index.add(X)` the last bits of rotated rows depend on the batch, and now and then a tie falls otherwise.
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the code and in the list that `encode` gives.
+
+        `index.add(X)` may give other ones: the last bits of rotated rows depend on the batch, and by "ip" FAISS takes
+        the list with the largest inner product.
         """
-        inner = innermost(index)
-        if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):  # their layout takes rows only
+        inner, codes = innermost(index), self.faiss_codes(X)
+        if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):
             clear_padding(inner)
-            for Z, _ in self._rotated_chunks(validate_vectors(self, X), residuals=False):
-                inner.add(Z)
+            add_codes(inner, codes)
         else:
-            inner.add_sa_codes(self.faiss_codes(X))
+            inner.add_sa_codes(codes)
         index.ntotal = inner.ntotal
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
@@ -286,6 +292,17 @@ class ProductQuantizer(ReconstructingTransformer):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
 
+    def _compare_scans(self, rows: TrainingRows) -> dict[str, bool] | None:
+        """`fast_scan_`; several processes agree."""
+        if self.n_centroids != SCANNED:
+            return None
+        found: dict[str, bool] = {}
+        for metric in METRIC_TYPES:
+            comparison = ScanComparison.of(rows.X, metric, rows.queries)
+            fine = comparison.allows(self, self.to_faiss(metric), self.to_faiss(metric, fast_scan=True))
+            found[metric] = all(rows.shard.group.exchange(fine))
+        return found
+
     @property
     def _padding(self) -> int:
         """Zero columns that make d divisible by M."""
@@ -319,9 +336,7 @@ class ProductQuantizer(ReconstructingTransformer):
         d, padded = self.rotation_.shape
         return self.rotation_ if d == padded else np.vstack([self.rotation_, null_space(self.rotation_).T])
 
-    def _rotated_chunks(
-        self, X: np.ndarray, *, residuals: bool = True
-    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def _rotated_chunks(self, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Chunks of rotated rows (with `n_lists`, of their residuals) and the numbers of their lists.
 
         A row is rotated to the same last bit alone and in a batch.
@@ -330,7 +345,7 @@ class ProductQuantizer(ReconstructingTransformer):
         for first in range(0, len(X), _CHUNK):
             chunk = X[first : first + _CHUNK]
             lists = None
-            if self.coarse_centroids_ is not None and residuals:
+            if self.coarse_centroids_ is not None:
                 coarse = self._coarse_quantizer()
                 lists = coarse.assign(chunk)
                 chunk = chunk.astype(np.float64) - coarse.centroids[lists]

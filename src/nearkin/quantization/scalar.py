@@ -21,6 +21,7 @@ _TYPES = {
     16: faiss.ScalarQuantizer.QT_fp16,
 }
 _CLIPPED = (0.0, 1e-4, 1e-3, 5e-3, 1e-2, 2e-2)  # shares of the rows beyond either end of a column's range
+_HALF = np.finfo(np.float16)
 _ROWS = 65_536  # rows that ranges are learned from
 
 
@@ -60,12 +61,20 @@ class ScalarQuantizer(ReconstructingTransformer):
         """Learn the ranges of the columns from rows X (n, d).
 
         `callback(step, record)` hears of each share of clipped rows with its "distortion". ValueError or TypeError for
-        data that cannot be used.
+        data that cannot be used; with 16 bits also for values outside half precision.
         """
         del y
         check_choice(self.n_bits, "n_bits", _TYPES)
         X = validate_vectors(self, X, reset=True)
         self.normalized_ = has_unit_rows(X)
+        if self.n_bits == 16:
+            largest = _largest(X)
+            if 0 < largest < _HALF.tiny:
+                raise ValueError(
+                    f"n_bits is 16, and the largest value of X is {largest:.3g}; half precision has few digits below "
+                    f"{_HALF.tiny:.2g}: scale rows and queries alike, for example by {1 / largest:.0e}, or type "
+                    "n_bits=8"
+                )
         X = X[:: -(-len(X) // _ROWS)].astype(np.float32)
         self.clipped_, self.ranges_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
@@ -81,9 +90,15 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them."""
+        """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them.
+
+        ValueError for values beyond half precision, with 16 bits.
+        """
         check_is_fitted(self)
-        return self._codec().compute_codes(np.ascontiguousarray(validate_vectors(self, X), np.float32))
+        X = validate_vectors(self, X)
+        if self.n_bits == 16:
+            _largest(X)
+        return self._codec().compute_codes(np.ascontiguousarray(X, np.float32))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
@@ -132,6 +147,17 @@ class ScalarQuantizer(ReconstructingTransformer):
         if self.ranges_.shape != wanted:
             raise ValueError(f"ranges_ has shape {self.ranges_.shape}; it must be {wanted}")
         return self.ranges_.ravel()
+
+
+def _largest(X: np.ndarray) -> float:
+    """The largest absolute value of X (n, d); ValueError if half precision would make it infinite."""
+    largest = max(float(X.max()), -float(X.min()))
+    if largest > float(_HALF.max):
+        raise ValueError(
+            f"n_bits is 16, and the largest value of X is {largest:.6g}; half precision ends at {_HALF.max:.0f}: scale "
+            f"rows and queries alike, for example by {1 / largest:.0e}, or type n_bits=8"
+        )
+    return largest
 
 
 def _error(X: np.ndarray, ranges: np.ndarray, levels: int) -> float:

@@ -149,7 +149,7 @@ def warn_of(rows: np.ndarray, where: Extent) -> None:
 
 
 def calming_scale(values: np.ndarray) -> float:
-    """The power of two that brings these numbers near 1; 1.0 where float32 squares of them are safe as they are.
+    """The power of two that brings these numbers near 1; 1.0 if float32 squares of them are safe already.
 
     >>> [calming_scale(np.array([x, 0.0])) for x in (3.0, 0.0, 2.0**-83)]
     [1.0, 1.0, 9.671406556917033e+24]
@@ -159,4 +159,6 @@ def calming_scale(values: np.ndarray) -> float:
     if largest == 0 or _CALM[0] <= largest <= _CALM[1]:
         return 1.0
     usual = float(np.median(sizes[sizes > 0]))  # a few far ones do not count
-    return 1.0 if _CALM[0] <= usual <= _CALM[1] else 2.0 ** (1 - int(np.frexp(usual)[1]))
+    return (
+        1.0 if _CALM[0] <= usual <= _CALM[1] else 2.0 ** min(126, 1 - int(np.frexp(usual)[1]))
+    )  # float32 ends at 2**128
