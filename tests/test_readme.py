@@ -1,4 +1,4 @@
-"""What the README promises runs: its Python block as it stands, and every command that it shows has such options."""
+"""What the README shows runs: its Python blocks print what it prints, and its commands work."""
 
 import re
 import shlex
@@ -41,7 +41,18 @@ def test_the_first_screen_prints_what_it_says(capsys: pytest.CaptureFixture[str]
     exact = names["nk"].Index.build(towers.right_embeddings_, metric="ip").search(towers.left_embeddings_, 10)[1]
     found = names["index"].search(towers.left_embeddings_, 10)[1]
     share = names["nk"].metrics.recall_k_at_k(found, np.searchsorted(towers.right_ids_, towers.right_ids_[exact]), 10)
-    assert f"hold {share:.0%}".replace("%", " %") in README.replace("\n", " ")
+    assert f"contain {share:.0%}".replace("%", " %") in README.replace("\n", " ")
+
+
+def test_the_table_of_commands_shows_commands_that_exist() -> None:
+    shown = re.findall(r"^\|[^|]*\| `(?:torchrun [^`]* -m )?(nearkin [^`]*)` \|$", README, re.MULTILINE)
+    assert len(shown) >= 10
+    for line in shown:
+        words = shlex.split(line)[1:]
+        known = run(words[0], "--help")
+        assert known.exit_code == 0, f"{line!r} is no command"
+        missing = [word for word in words if word.startswith("--") and word not in known.output]
+        assert not missing, f"{words[0]} has no {missing}"
 
 
 def test_the_python_block(folder: Path) -> None:
