@@ -1,5 +1,10 @@
 """What FAISS's indexes of floats and of bits have in common, which FAISS itself gives no name."""
 
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, overload
 
 import faiss
@@ -7,6 +12,24 @@ import numpy as np
 
 FaissIndex: TypeAlias = faiss.Index | faiss.IndexBinary
 """An index of floats or of bits."""
+
+_HARD_PAUSE = 2  # OpenMP's omp_pause_hard
+
+
+def _thread_release() -> Callable[[int], int] | None:
+    """`omp_pause_resource_all` of the OpenMP library that FAISS loaded, or None."""
+    try:
+        library = next(module for name, module in sys.modules.items() if name.startswith("faiss._swigfaiss"))
+        return ctypes.CDLL(library.__file__).omp_pause_resource_all
+    except (StopIteration, OSError, AttributeError):
+        return None
+
+
+_release = _thread_release()
+if hasattr(os, "register_at_fork") and _release is not None:
+    # GNU's OpenMP keeps its threads; a forked process does not have them, and its first parallel loop would wait for
+    # them without end. Without threads, parent and child start new ones.
+    os.register_at_fork(before=partial(_release, _HARD_PAUSE))
 
 METRIC_TYPES = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
 

@@ -1,75 +1,111 @@
-"""Many searches at a time or one change, a change that Ctrl-C cannot cut in two, and a Ctrl-C that is not lost."""
+"""Searches run together and changes alone; Ctrl-C cannot cut a change in two, and is never lost."""
 
-import _thread
+import os
 import signal
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import CodeType, FrameType
+
+_PAUSE = 0.01  # seconds between two signals
+_free = threading.Condition()
+"""One for all guards, held for moments: so a fork, and a change of two indexes, can wait for all of them at once."""
 
 
 class Guard:
     """A lock that searches share and changes hold alone; waiting changes come before new searches.
 
     A thread that holds it may take it again, but a search may not turn into a change: RuntimeError, where otherwise
-    the thread would wait for itself.
+    the thread would wait for itself. A fork waits for changes to end; searches of other threads are not in the child.
     """
 
     def __init__(self) -> None:
-        self._free = threading.Condition()
         self._readers: Counter[int] = Counter()  # thread -> how often
         self._writer: int | None = None
         self._depth = self._waiting = 0
+        with _free:
+            _guards.add(self)
 
     def __reduce__(self) -> tuple[Callable[[], "Guard"], tuple[()]]:
-        return Guard, ()  # a copy of an index has a lock of its own
+        return Guard, ()  # a copy of an index has its own lock
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """While the block runs, nothing changes."""
         me = threading.get_ident()
-        with self._free:
+        with _free:
             known = self._writer == me or self._readers[me] > 0
-            self._free.wait_for(lambda: known or (self._writer is None and not self._waiting))
+            _free.wait_for(lambda: known or (self._writer is None and not self._waiting))
             self._readers[me] += 1
         try:
             yield
         finally:
-            with self._free:
+            with _free:
                 self._readers[me] -= 1
                 self._readers += Counter()  # forget threads that have left
-                self._free.notify_all()
+                _free.notify_all()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """While the block runs, nobody else reads or changes anything."""
-        me = threading.get_ident()
-        with self._free:
-            if self._writer != me:
-                if self._readers[me]:
-                    raise RuntimeError("the index is changed inside a callback of its own search or save; do it after")
-                self._waiting += 1
-                try:
-                    self._free.wait_for(lambda: self._writer is None and not +self._readers)
-                finally:
-                    self._waiting -= 1
-                self._writer = me
-            self._depth += 1
+    def writing(self, *others: "Guard") -> Iterator[None]:
+        """While the block runs, nobody else reads or changes what this guard and the others protect."""
+        me, guards = threading.get_ident(), (self, *others)
+        with _free:
+            if any(guard._writer != me and guard._readers[me] for guard in guards):
+                raise RuntimeError("the index is changed inside a callback of its own search or save; do it after")
+            for guard in guards:
+                guard._waiting += 1
+            try:
+                _free.wait_for(lambda: all(guard._is_free_for(me) for guard in guards))
+            finally:
+                for guard in guards:
+                    guard._waiting -= 1
+            for guard in guards:
+                guard._writer = me
+                guard._depth += 1
         try:
             yield
         finally:
-            with self._free:
-                self._depth -= 1
-                if not self._depth:
-                    self._writer = None
-                self._free.notify_all()
+            with _free:
+                for guard in guards:
+                    guard._depth -= 1
+                    guard._writer = me if guard._depth else None
+                _free.notify_all()
+
+    def _is_free_for(self, thread: int) -> bool:
+        return self._writer == thread or (self._writer is None and not +self._readers)
+
+    def keep_only(self, thread: int) -> None:
+        """Forget all other threads, which a forked process does not have."""
+        self._readers = Counter({thread: self._readers[thread]})
+        self._waiting = 0
+
+
+_guards: weakref.WeakSet[Guard] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    _free.acquire()
+    me = threading.get_ident()
+    _free.wait_for(lambda: all(guard._writer in (None, me) for guard in _guards))
+
+
+def _in_child() -> None:
+    for guard in _guards:
+        guard.keep_only(threading.get_ident())
+    _free.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_before_fork, after_in_parent=_free.release, after_in_child=_in_child)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C in the block, which must be short, is raised behind it. (Python tells signals to the main thread only.)"""
-    if threading.current_thread() is not threading.main_thread():
+    """Ctrl-C in the block, which must be short, is raised after it. (Python handles signals in the main thread.)"""
+    if not _in_main_thread():
         yield
         return
     came: list[tuple[int, object]] = []
@@ -88,23 +124,53 @@ def uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def interrupts_in_finalizers() -> Iterator[None]:
-    """Ctrl-C that comes while Python runs a finalizer is raised again behind it.
+    """Ctrl-C that comes while Python runs a finalizer is raised again after it.
 
     Python only prints what a `__del__` or a C library's callback raises, and goes on: numba's compiler runs many of
-    them, so a Ctrl-C during a first compilation would be lost. A thread raises it again once this hook has returned.
+    them, so a Ctrl-C during a first compilation would be lost.
     """
     before = sys.unraisablehook
 
     def again(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        if issubclass(unraisable.exc_type, KeyboardInterrupt) and _in_main_thread():
+            _interrupt_after(again.__code__)
+        else:
             before(unraisable)
-            return
-        later = threading.Timer(0.01, _thread.interrupt_main)
-        later.daemon = True
-        later.start()
 
     sys.unraisablehook = again
     try:
         yield
     finally:
         sys.unraisablehook = before
+
+
+def _interrupt_after(hook: CodeType) -> None:
+    """Send Ctrl-C to the main thread until it arrives when `hook`, in which it would be lost too, has returned."""
+    usual, arrived, main = signal.getsignal(signal.SIGINT), threading.Event(), threading.get_ident()
+
+    def send() -> None:
+        while not arrived.wait(_PAUSE):
+            signal.pthread_kill(main, signal.SIGINT)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if arrived.is_set() or _runs_in(frame, hook):
+            return
+        arrived.set()
+        sender.join()  # then one more signal may be on its way, which ends at the line above
+        signal.signal(signal.SIGINT, usual)
+        (usual if callable(usual) else signal.default_int_handler)(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    sender = threading.Thread(target=send, daemon=True)
+    sender.start()
+
+
+def _runs_in(frame: FrameType | None, code: CodeType) -> bool:
+    """Whether a frame is of that code or was called from it."""
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

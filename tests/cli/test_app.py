@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._guard import interrupts_in_finalizers
 from tests.cli.conftest import run
 
 SRC = Path(nk.__file__).parents[1]
@@ -90,21 +89,3 @@ def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert process.returncode in (130, -signal.SIGINT), err  # a shell reports both as 130
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
-
-
-def test_ctrl_c_in_a_finalizer_is_not_lost() -> None:
-    """Python prints what __del__ raises and goes on; numba's compiler runs many such functions."""
-
-    class Interrupted:
-        def __del__(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-            time.sleep(0)
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
-    try:
-        with interrupts_in_finalizers():
-            Interrupted()
-            with pytest.raises(KeyboardInterrupt):
-                time.sleep(20.0)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -14,6 +14,7 @@ except ImportError:  # Windows: changes are not kept apart
     fcntl = None
 
 _MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a folder may be missing
+_held: set[int] = set()  # numbers of the folders that are open here
 
 
 @contextmanager
@@ -27,13 +28,26 @@ def changing(path: str | os.PathLike[str]) -> Iterator[None]:
     path = Path(os.path.realpath(path))
     while True:
         number = _opened(path)
+        _held.add(number)
         try:
             if try_lock(number) and _stands_at(path, number):
                 yield
                 return
         finally:
-            os.close(number)
+            if number in _held:  # else closed by a fork
+                _held.remove(number)
+                os.close(number)
         time.sleep(_MOMENT)
+
+
+def _close_in_child() -> None:
+    """A forked process would keep its parent's lock for as long as it runs."""
+    while _held:
+        os.close(_held.pop())
+
+
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_close_in_child)
 
 
 def _opened(path: Path) -> int:
