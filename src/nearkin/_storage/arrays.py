@@ -41,5 +41,5 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     if f"{name}_ids" in arrays:
         return arrays[f"{name}_ids"]
     text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
-    starts = np.concatenate([[0], ends[:-1]])
+    starts = np.concatenate([[0], ends])[:-1]
     return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)

@@ -3,6 +3,7 @@
 import ctypes
 import errno
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -61,8 +62,11 @@ def sync_folder(path: Path) -> None:
 
 
 def _sync_file(path: Path) -> None:
-    number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+    if not stat.S_ISREG(path.lstat().st_mode):  # a FIFO would block whoever opens it
+        return
+    with suppress(PermissionError):  # of a file that another user keeps there
+        number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

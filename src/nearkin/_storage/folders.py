@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, write_manifest
+from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, users_files, write_manifest
 from nearkin._storage.reading import one_version
 from nearkin._storage.replacing import recover, replacing
 from nearkin._storage.schema import check_schema
@@ -119,6 +119,23 @@ def replacing_folder(path: str | os.PathLike[str], kind: str | None = None, *, g
         yield fresh
         write_manifest(fresh, _parsed(fresh / "config.json")["kind"], FORMAT_VERSION, growing)
         check_target(path, kind)  # again: the work between may have taken hours
+        _keep_users_files(Path(path), fresh)
+
+
+def _keep_users_files(old: Path, fresh: Path) -> None:
+    """Put what the user keeps in the old folder into the new one too; the old one goes after the exchange."""
+    for path in users_files(old) if old.is_dir() else []:
+        target = fresh / path
+        if os.path.lexists(target):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (old / path).is_dir() and not (old / path).is_symlink():
+            target.mkdir()
+            continue
+        try:
+            os.link(old / path, target, follow_symlinks=False)  # also what the user writes during the save is kept
+        except (OSError, NotImplementedError):  # a file system without links
+            shutil.copy2(old / path, target, follow_symlinks=False)
 
 
 def read_config(path: str | os.PathLike[str], kind: str | None = None) -> Record:

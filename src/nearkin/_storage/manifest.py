@@ -21,6 +21,7 @@ from nearkin._storage.replacing import is_workspace
 MANIFEST = "manifest.json"
 BLOCK = 2**16  # bytes under one checksum
 ADDED = ("report.html", "evaluation.json")  # what commands put into a finished folder
+_REPORT = b"<footer>nearkin "  # in a report.html that is not the user's
 _DIGITS = 8  # of a checksum, in hexadecimal
 _verified = ContextVar("verified", default=True)
 
@@ -83,6 +84,37 @@ class Manifest:
     def strangers(self) -> list[str]:
         """Files in the folder that nearkin did not put there, hidden ones left out."""
         return [name for name in _names(self.folder) if name not in self.files and name not in ADDED]
+
+
+def users_files(folder: Path) -> list[Path]:
+    """Paths in a saved folder of what nearkin did not put there: hidden files, empty folders, a report.html.
+
+    Visible files that a manifest does not list are here too; without a manifest, or in a growing folder, they are
+    nearkin's.
+    """
+    manifest, found = read_manifest(folder), list[Path]()
+    complete = manifest is not None and not manifest.growing
+    listed = set[str]() if manifest is None else set(manifest.files)
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for path in (Path(place, name).relative_to(folder) for name in [*names, *links]):
+            name, hidden = path.as_posix(), any(part.startswith(".") for part in path.parts)
+            if (
+                name not in (MANIFEST, *listed)
+                and (hidden or complete or name in ADDED)
+                and not _is_added(folder, name)
+            ):
+                found.append(path)
+        if not names and not folders:
+            found.append(Path(place).relative_to(folder))
+    return found
+
+
+def _is_added(folder: Path, name: str) -> bool:
+    """Whether a command of nearkin's added this file to a finished folder."""
+    file = folder / name
+    return name in ADDED and file.is_file() and (not name.endswith(".html") or _REPORT in file.read_bytes())
 
 
 _DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
@@ -155,7 +187,7 @@ def _names(folder: Path) -> list[str]:
     """All files under a folder but its manifest, by their paths in it, sorted; nothing hidden."""
     found = []
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not (name.startswith(".") and is_workspace(Path(place, name)))]
+        folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(place, name).relative_to(folder).as_posix() for name in names if not name.startswith(".")]
     return sorted(set(found) - {MANIFEST})
 
