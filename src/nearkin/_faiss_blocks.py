@@ -61,6 +61,14 @@ def read_codes(index: BlockIndex, first: int, last: int) -> np.ndarray:
     return np.hstack([faiss.pack_bitstrings(lists, 8 * _list_bytes(index)), faiss.pack_bitstrings(numbers, 4)])
 
 
+def list_codes(index: faiss.IndexIVFFastScan, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) of the rows in a list, and their codes (n, bytes) without the list's number."""
+    size = index.invlists.list_size(number)
+    ids, blocks = _list(index, number, size)
+    codes = _got(blocks, np.arange(size), _layout(index.M, index.bbs))
+    return ids, faiss.pack_bitstrings(codes.astype(np.int32), 4)
+
+
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:
     """Move lists of `source` behind those of `target` that end with a block; `shift` is added to rows' numbers.
 

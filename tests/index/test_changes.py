@@ -276,6 +276,115 @@ def test_a_copy_has_a_lock_of_its_own() -> None:
     assert (len(index), len(other)) == (300, 299)
 
 
+@pytest.mark.parametrize("loaded", ["neither", "one", "other", "both"])
+def test_a_merged_index_is_empty_and_usable(kind, loaded: str, tmp_path: Path) -> None:
+    """It kept its count of rows: a search ended the process, and what it saved over its own folder never loaded."""
+    one, other = build(X, kind, None), build(NEW, kind, None)
+    one.save(tmp_path / "one")
+    other.save(tmp_path / "other")
+    one = Index.load(tmp_path / "one") if loaded in ("one", "both") else one
+    other = Index.load(tmp_path / "other") if loaded in ("other", "both") else other
+    one.merge(other)
+    assert all_hits(one) == all_hits(build(np.concatenate([X, NEW]), kind, None))
+    assert len(other) == 0
+    assert other.search(X[:3], 4)[1].shape == (3, 0)
+    other.save(tmp_path / "other")
+    expected = all_hits(build(NEW, kind, None))
+    for empty in (other, Index.load(tmp_path / "other")):
+        assert all_hits(empty.add(NEW)) == expected
+        assert len(empty.remove([0]).update([3], NEW[:1])) == 69
+    assert len(one.merge(build(NEW, kind, None))) == 440
+
+
+def test_what_the_caller_changes_afterwards_does_not_reach_the_index(kind) -> None:
+    """Kept vectors and strings were the caller's own arrays: one buffer for all gave the last rows six times."""
+    rows, names = np.empty((50, 8), np.float32), np.empty(50, "<U8")
+    index = Index.empty(8, *kind, keep_vectors=True)
+    for first in range(0, 300, 50):
+        rows[:], names[:] = X[first : first + 50], NAMES["text"](300)[first : first + 50]
+        index.add(rows, names)
+    index.update(names[:20], rows[:20])
+    rows[:], names[:] = 0, ""
+    expected = build(X, kind, NAMES["text"](300), keep_vectors=True)
+    assert sorted(index.ids.tolist()) == sorted(expected.ids.tolist())
+    assert all_hits(index) == all_hits(expected)
+    assert all_hits(index, oversample=300) == all_hits(expected, oversample=300)
+
+
+@pytest.mark.parametrize("again", ["fit", "partial_fit"])
+def test_a_quantizer_fitted_again_leaves_its_index_alone(kind, again: str, tmp_path: Path) -> None:
+    """Later rows got codes of new codebooks, which were searched and saved under the old ones."""
+    quantizer, metric = kind
+    if not hasattr(quantizer, again):
+        pytest.skip("exact, or without this method")
+    quantizer = copy.deepcopy(quantizer)
+    index = build(X, (quantizer, metric), None)
+    other = np.random.default_rng(3).normal(size=(400, 8)) * np.linspace(1, 9, 8)
+    getattr(quantizer, again)(other / np.linalg.norm(other, axis=1, keepdims=True) if metric == "cosine" else other)
+    index.add(NEW).save(tmp_path / "idx")
+    expected = all_hits(build(np.concatenate([X, NEW]), kind, None))
+    assert all_hits(index) == expected
+    assert all_hits(Index.load(tmp_path / "idx").remove([0]).add(X[:1])) != expected
+    assert np.array_equal(Index.load(tmp_path / "idx").search(X, 5)[0], index.search(X, 5)[0])
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_an_emptied_index_takes_given_ids_and_counted_ones(kind, names: str, tmp_path: Path) -> None:
+    """An index that had counted its rows ignored the ids."""
+    index = build(X, kind, NAMES[names](300))
+    index.remove(np.arange(300) if names == "counted" else NAMES[names](300)).save(tmp_path / "idx")
+    for each in (index, Index.load(tmp_path / "idx")):
+        each.add(NEW)
+        assert (each.search(X[:1], 70)[1].min() == 300) == (names == "counted")
+        each.remove(np.arange(70) + 300 * (names == "counted")).add(NEW, NAMES["text"](70))
+        assert each.ids.tolist() == NAMES["text"](70).tolist()
+        each.add(X[:1], ["another"]).save(tmp_path / "given")
+        assert Index.load(tmp_path / "given").ids[-1] == "another"
+
+
+def test_ids_of_two_types_and_strings_that_numpy_would_cut_are_refused() -> None:
+    for ids, error, match in (
+        ([1, "b", 2.5], TypeError, "they must all be integers or all be strings"),
+        ([1.0, 2.0, 3.0], TypeError, "values of type float"),
+        ([True, 2, 3], TypeError, "values of type bool, int"),
+        (["a\0", "b", "c"], ValueError, "ends with a NUL character"),
+        (np.array(["a\0", "b", "c"], object), ValueError, "ends with a NUL character"),
+        ([2**70, 1, 2], ValueError, "must fit into 64 bits"),
+    ):
+        with pytest.raises(error, match=match):
+            Index.build(X[:3], ids=ids)
+    index = Index.build(X[:3], ids=["a", "b", "c"])
+    for change in (index.remove, lambda ids: index.update(ids, X[:1])):
+        with pytest.raises(ValueError, match="NUL"):
+            change("a\0")
+    assert Index.build(X[:3], ids=[np.int32(4), 5, 6]).ids.tolist() == [4, 5, 6]
+    assert len(index.remove("a")) == 2
+
+
+FOUR_BITS = {
+    "product": ProductQuantizer(4, 16, max_iter=2, random_state=0),
+    "product lists": ProductQuantizer(4, 16, n_lists=3, max_iter=2, random_state=0),
+    "residual": ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0),
+    "residual without norms": ResidualQuantizer(4, 16, max_iter=2, random_state=0),
+    "product residual lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=3, max_iter=2, random_state=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("name", FOUR_BITS)
+def test_four_bit_codes_find_all_rows_and_equal_ones(name: str, metric: str) -> None:
+    """Of equal rows all scores were NaN or -inf, and by inner products the farthest of k = n rows had id -1."""
+    for rows in (X, np.tile(X[:1], (300, 1))):
+        index = Index.build(rows, FOUR_BITS[name], metric=metric, n_probe=3)
+        scores, ids = index.search(X[:30], 300)
+        np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(300), (30, 1)))
+        assert np.isfinite(scores).all()
+        assert (np.diff(scores) * (1 if metric == "l2" else -1) >= 0).all()
+        if rows is not X:
+            np.testing.assert_allclose(scores, scores[:, :1].repeat(300, axis=1), rtol=1e-6)
+
+
 def test_merging_both_ways_at_once_ends() -> None:
     one, other = Index.build(X), Index.build(NEW)
     in_threads(*[lambda: one.merge(other), lambda: other.merge(one)] * 20)

@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin._storage.manifest import write_manifest
 from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
+from nearkin.pipeline.check import check_folder
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization.scalar import ScalarQuantizer
 
 
 @pytest.fixture
@@ -55,3 +59,46 @@ def test_a_config_without_what_is_needed_is_damaged(folder: Path) -> None:
     file.write_text(json.dumps(record))
     with pytest.raises(ValueError, match="it is damaged"):
         read_quantizer(folder / "quantizer")
+
+
+def signed(folder: Path) -> Path:
+    """Manifests written again: what somebody changed on purpose has valid checksums."""
+    for file in sorted(folder.rglob("manifest.json"), key=lambda path: -len(path.parts)):
+        record = json.loads(file.read_text())
+        write_manifest(file.parent, record["kind"], record["format_version"])
+    return folder
+
+
+MADE = {
+    "product": lambda **o: nk.ProductQuantizer(4, 16, max_iter=1, **o),
+    "product of two columns": lambda **o: nk.ProductQuantizer(4, 7, rotation=None, max_iter=1, **o),
+    "residual": lambda **o: ResidualQuantizer(4, 16, norm_bits=8, max_iter=1, **o),
+    "product residual": lambda **o: ProductResidualQuantizer(2, 2, 16, max_iter=1, **o),
+}
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_quantizer_of_another_index_is_refused_with_valid_checksums(kind: str, tmp_path: Path, rng) -> None:
+    """`check` called an index of 4 lists under a quantizer of 200 whole, and `add` wrote out of bounds."""
+    X = rng.normal(size=(400, 8)).astype(np.float32)
+    others = {
+        "itself": MADE[kind](n_lists=4, random_state=0),
+        "of more lists": MADE[kind](n_lists=200, random_state=0),
+        "without lists": MADE[kind](random_state=0),
+        "learned otherwise": MADE[kind](n_lists=4, random_state=5),
+        "of other bytes": nk.ProductQuantizer(2, 16, rotation=None, n_lists=4, max_iter=1, random_state=0),
+        "of more bits": nk.ProductQuantizer(4, 64, n_lists=4, max_iter=1, random_state=0),
+        "of another kind": ScalarQuantizer(8),
+    }
+    nk.Index.build(X, others["itself"]).save(tmp_path / "idx")
+    for name, quantizer in others.items():
+        folder = shutil.copytree(tmp_path / "idx", tmp_path / name)
+        shutil.rmtree(folder / "quantizer")
+        quantizer.fit(X).save(folder / "quantizer")
+        signed(folder)
+        if name == "itself":
+            assert len(nk.Index.load(folder).add(X)) == 800
+            continue
+        with pytest.raises(ValueError, match="do not belong to each other"):
+            nk.Index.load(folder)
+        assert "do not belong to each other" in check_folder(folder)["damaged"][0]

@@ -3,7 +3,7 @@
 import faiss
 
 from nearkin._check import check_choice, check_integer
-from nearkin._faiss import METRIC_TYPES, FaissIndex
+from nearkin._faiss import FaissIndex
 from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
 from nearkin.index.metrics import METRICS
@@ -20,7 +20,7 @@ def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: boo
     if quantizer is None:
         if metric == "hamming":
             raise ValueError("metric='hamming' needs a quantizer that gives bits, for example nk.ITQ(n_bits=64)")
-        return faiss.IndexFlat(d, METRIC_TYPES[inner_metric])
+        return faiss.IndexFlatL2(d) if metric == "l2" else faiss.IndexFlatIP(d)  # the classes that FAISS reads back
     _check_quantizer(quantizer, d, metric)
     if isinstance(quantizer, BitCodes):
         return faiss.IndexBinaryFlat(8 * n_bytes(quantizer.n_bits))

@@ -71,7 +71,12 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
         return
     shift = 0 if inverted_file(target) is None else target.ntotal  # only inverted lists write rows' numbers down
     inner, its_inner = innermost(target), innermost(source)
+    for lists in filter(None, map(inverted_file, (target, source))):
+        lists.set_direct_map_type(faiss.DirectMap.NoMap)  # FAISS merges only what has none
     if isinstance(inner, faiss.IndexIVFFastScan) and isinstance(its_inner, faiss.IndexIVFFastScan):
         _faiss_blocks.move_to_full_blocks(its_inner, inner, shift)
     target.merge_from(cast(faiss.Index, source), shift)
     clear_padding(target)
+    source.reset()  # `merge_from` leaves the count of rows in front of a rotation
+    if isinstance(its_inner, faiss.IndexFastScan):
+        its_inner.ntotal2 = 0  # the rows of its blocks, which FAISS (1.15.1) does not reset

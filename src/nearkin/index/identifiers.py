@@ -1,22 +1,45 @@
 """The users' own names for rows: integers or strings, beside the positions that FAISS counts."""
 
+from numbers import Integral
+
 import numpy as np
 
 from nearkin._types import ArrayLike
 
 
-def check_ids(ids: ArrayLike, n: int) -> np.ndarray:
-    """Return ids (n,) as int64 or as fixed-width strings; TypeError for other types, ValueError for a wrong count."""
-    ids = np.asarray(ids)
-    if ids.dtype.kind == "O" and all(isinstance(value, str) for value in ids.ravel()):
-        ids = ids.astype(np.str_)
-    if ids.dtype.kind not in "iuU":
-        raise TypeError(f"ids have dtype {ids.dtype}; they must be integers or strings, pass ids.astype(str)")
-    if ids.shape != (n,):
-        raise ValueError(f"ids have shape {ids.shape}; they must be ({n},), one for each row")
-    if ids.dtype.kind == "u" and len(ids) and ids.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"ids hold {ids.max()}; integers must fit into 64 bits with a sign")
-    return ids if ids.dtype.kind == "U" else ids.astype(np.int64)
+def check_ids(ids: ArrayLike, n: int | None = None) -> np.ndarray:
+    """A copy of ids (n,) as int64 or as fixed-width strings; TypeError for other types, ValueError for a wrong count.
+
+    A list must hold integers only or strings only: NumPy would turn the numbers in `[1, "b"]` into strings. A single
+    id counts as one. Without `n`, any number of ids is right.
+    """
+    values = np.atleast_1d(np.array(ids, dtype=object if isinstance(ids, list | tuple | str) else None))
+    if values.dtype.kind == "O":
+        values = _one_type(values)
+    if values.dtype.kind not in "iuU":
+        raise TypeError(f"ids have dtype {values.dtype}; they must be integers or strings, pass ids.astype(str)")
+    if values.ndim != 1 or n not in (None, len(values)):
+        raise ValueError(f"ids have shape {values.shape}; they must be ({'m' if n is None else n},), one for each row")
+    if values.dtype.kind == "u" and len(values) and values.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"ids hold {values.max()}; integers must fit into 64 bits with a sign")
+    return values if values.dtype.kind == "U" else values.astype(np.int64)
+
+
+def _one_type(values: np.ndarray) -> np.ndarray:
+    """Objects as an array of strings or of integers; TypeError for a mixture, ValueError for what NumPy cannot hold."""
+    flat = values.ravel().tolist()
+    if all(isinstance(value, str) for value in flat):
+        if any(value.endswith("\0") for value in flat):
+            raise ValueError("ids hold a string that ends with a NUL character, which NumPy drops; take it off")
+        return values.astype(np.str_)
+    if not all(isinstance(value, Integral) and not isinstance(value, bool | np.bool_) for value in flat):
+        names = ", ".join(sorted({type(value).__name__ for value in flat}))
+        raise TypeError(f"ids hold values of type {names}; they must all be integers or all be strings")
+    try:
+        return values.astype(np.int64)
+    except OverflowError:
+        largest = max(flat, key=abs)
+        raise ValueError(f"ids hold {largest}; integers must fit into 64 bits with a sign") from None
 
 
 def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -46,10 +69,7 @@ def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
 
 def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.ndarray:
     """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise."""
-    wanted = np.atleast_1d(np.asarray(wanted))
-    if not wanted.size:
-        return np.empty(0, np.int64)
-    wanted = join_ids(np.empty(0, np.int64), check_ids(wanted, len(wanted)))
+    wanted = join_ids(np.empty(0, np.int64), check_ids(wanted))
     found = positions(own, n, wanted)
     if (found < 0).any():
         first = wanted[found < 0][0].item()

@@ -5,6 +5,7 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 
 # pyright: reportConstantRedefinition=false
 
+import copy
 import os
 from typing import Self, cast
 
@@ -74,14 +75,17 @@ class Index:
         fast_scan: bool | None = None,
         n_probe: int | None = None,
     ) -> Self:
-        """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted."""
+        """An index without rows, for vectors of width d; arguments as in `build`, the quantizer already fitted.
+
+        The index keeps a copy of the quantizer: codes of later rows must not change when the caller fits it again.
+        """
         from nearkin.index.empty import empty_faiss
 
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, quantizer, KeptVectors.wanted(keep_vectors))
+        return cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors))
 
     @classmethod
     def build(
@@ -100,8 +104,8 @@ class Index:
 
         quantizer: None for exact search, a ProductQuantizer for bytes, a hasher (with metric="hamming") for bits, which
             are searched by Hamming distance always (spherical hashing has another in its own `search`). One that is
-            not fitted is cloned and fitted on X (on its normalised rows for "cosine"); the fitted one is
-            `index.quantizer`.
+            not fitted is cloned and fitted on X (on its normalised rows for "cosine"). `index.quantizer` is the
+            index's own copy, which must not be fitted again.
         ids: (n,) integers or strings, each once; None for 0, 1, 2, ...
         metric: "l2", "ip", "cosine" or "hamming".
         keep_vectors: keep the exact rows too, so that `search(..., oversample=...)` can re-rank by them.
@@ -157,7 +161,9 @@ class Index:
             names = self._joined_ids(ids, len(X))
             self._append(X, codes)
             self.ids = names
-            if self._next_id is not None:
+            if ids is not None:
+                self._next_id = None
+            elif self._next_id is not None:
                 self._next_id += len(X)
         return self
 
@@ -176,7 +182,7 @@ class Index:
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
         X = check_magnitude(check_vectors(X, n_features=self.n_features))
-        ids = identifiers.check_ids(np.atleast_1d(np.asarray(ids)), len(X))
+        ids = identifiers.check_ids(ids, len(X))
         with self._guard.reading():
             identifiers.known_positions(self.ids, len(self), ids)
         codes = self._codes(X, callback or ignore)
@@ -201,8 +207,7 @@ class Index:
         """
         if other is self:
             raise ValueError("other is this index itself; give another one")
-        first, second = sorted((self, other), key=id)  # the same order in every thread
-        with first._guard.writing(), second._guard.writing(), uninterrupted():
+        with self._guard.writing(other._guard), uninterrupted():
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             check_mergeable(self._made(), other._made())
@@ -381,14 +386,15 @@ class Index:
         return np.arange(len(self)) if self.ids is None else self.ids
 
     def _joined_ids(self, ids: ArrayLike | None, n: int) -> np.ndarray | None:
-        """The ids of all rows when n rows under `ids` follow; None where rows are counted."""
+        """The ids of all rows when n rows under `ids` follow; None where rows are counted. Without rows, both ways are
+        open."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
             how = "given, but this index has no ids of its own" if counted else "missing, and this index names its rows"
             raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
-        if self._next_id is not None:
-            return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         if ids is None:
-            return None
+            if self._next_id is None:
+                return None
+            return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         old = np.empty(0, np.int64) if self.ids is None else self.ids
         return identifiers.join_ids(old, identifiers.check_ids(ids, n))

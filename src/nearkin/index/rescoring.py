@@ -34,11 +34,11 @@ class KeptVectors:
         return self._stored() if self.order is None else len(self.order)
 
     def with_rows(self, X: np.ndarray) -> "KeptVectors":
-        """These rows and X (m, d) behind them."""
+        """These rows and behind them a copy of X (m, d): the caller may change X afterwards."""
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        return KeptVectors([*self.blocks, X], order)
+        return KeptVectors([*self.blocks, np.array(X, np.float32, order="C")], order)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
         """These rows but for those at `positions`."""

@@ -12,6 +12,7 @@ from nearkin._storage import read_arrays, read_config, unpack_ids
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_file import read_faiss
+from nearkin.index.merging import codes_belong
 from nearkin.index.metrics import METRICS
 from nearkin.index.rescoring import KeptVectors
 from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
@@ -74,6 +75,7 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
         exact = isinstance(innermost(inner), faiss.IndexFlat)
         known = quantizer is None if exact else quantizer is not None and bits is None
         fits = inner.d == d and inner.metric_type == expected and known
+        fits = fits and (quantizer is None or codes_belong(inner, quantizer.content.arrays))
     if not fits or (quantizer is not None and quantizer.n_features_in_ != d):
         raise ValueError(
             f"{path} has an index.faiss and a quantizer that do not belong to each other or to metric {metric!r} and "

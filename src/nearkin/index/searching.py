@@ -1,10 +1,13 @@
 """The nearest rows by their codes: by FAISS's search, or, where FAISS would decode every row for every query, from
 tables for few queries and by one decoding of the rows for many."""
 
+from typing import cast
+
 import faiss
 import numpy as np
 
 from nearkin._faiss import innermost
+from nearkin._faiss_blocks import BlockIndex, list_codes
 from nearkin.index.sum_tables import SumIndex, SumTables
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
@@ -74,8 +77,28 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
     by_distance = index.metric_type == faiss.METRIC_L2
     if scanned and by_distance:  # FAISS leaves out what is the same for all rows
         scores = np.maximum(scores + own, 0)
+    if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and one is index:
+        failed = _failed(inner, asked, scores, positions)
+        if failed.any():
+            some = asked[failed]
+            exact = _in_lists(inner, some, k) if isinstance(inner, faiss.IndexIVF) else _flat(inner, some, k)
+            scores[failed], positions[failed] = exact
     scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
     return scores, positions
+
+
+def _failed(inner: BlockIndex, Q: np.ndarray, scores: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Queries (q,) that the fast scan could not answer.
+
+    FAISS (1.15.1) divides by the range of its table, which is 0 where rows are equal, and by inner products leaves out
+    rows of the lowest value.
+    """
+    missing = (positions < 0).any(axis=1)
+    if isinstance(inner, faiss.IndexIVF) and missing.any():
+        sizes = [inner.invlists.list_size(number) for number in range(inner.nlist)]
+        rows = np.array([*sizes, 0])[_visited(inner, Q)].sum(axis=1)  # the 0 is that of list -1, for none
+        missing = (positions >= 0).sum(axis=1) < np.minimum(rows, positions.shape[1])
+    return np.logical_or(missing, np.isnan(scores).any(axis=1))
 
 
 def _one_of(index: faiss.Index) -> faiss.Index:
@@ -98,43 +121,62 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
     inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
     if inverted and not inner.by_residual:
         return None
-    decoded = None
     if len(Q) * inner.aq.M > _LOOKED_UP:
-        decoded = _in_lists(inner, Q, k) if inverted else _flat(inner, Q, k)
-    return decoded or kept.tables(inner).search(Q, k)
+        if not inverted:
+            return _flat(inner, Q, k)
+        lists = _visited(inner, Q)
+        if lists.size >= _VISITS * len(np.unique(lists)):
+            return _in_lists(inner, Q, k)
+    return kept.tables(inner).search(Q, k)
 
 
-def _flat(inner: faiss.IndexAdditiveQuantizer, Q: np.ndarray, k: int) -> Found:
-    """Of all rows, block by block."""
-    best, rows = faiss.ResultHeap(len(Q), k), max(1, _BLOCK // inner.d)
-    middle = inner.aq.decode(np.zeros((1, inner.code_size), np.uint8))  # products round less among the rows
+def _flat(inner: faiss.Index, Q: np.ndarray, k: int) -> Found:
+    """Of all rows, decoded block by block."""
+    by_distance = inner.metric_type == faiss.METRIC_L2
+    best, rows = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
+    # about one row, products of squares round less
+    middle = inner.reconstruct(0) if by_distance else np.zeros(inner.d, np.float32)
     asked = Q - middle
     for first in range(0, inner.ntotal, rows):
         block = inner.reconstruct_n(first, min(rows, inner.ntotal - first)) - middle
-        distances, numbers = faiss.knn(asked, block, min(k, len(block)))
+        distances, numbers = faiss.knn(asked, block, min(k, len(block)), metric=inner.metric_type)
         best.add_result(distances, numbers + first)
     best.finalize()
     return best.D, best.I
 
 
-def _in_lists(inner: faiss.IndexIVFAdditiveQuantizer, Q: np.ndarray, k: int) -> Found | None:
-    """Of the lists that the queries (q, d') visit; None where most lists are visited by one query alone."""
-    visited = inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
+def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
+    """Numbers (q, n_probe) of the lists that queries (q, d') visit."""
+    return inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
+
+
+def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found:
+    """Of the rows in the lists that the queries (q, d') visit, each list decoded once."""
+    by_distance, visited = inner.metric_type == faiss.METRIC_L2, _visited(inner, Q)
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
-    if visited.size < _VISITS * len(groups):
-        return None
-    best = faiss.ResultHeap(len(Q), k)
+    best = faiss.ResultHeap(len(Q), k, keep_max=not by_distance)
     for group in groups:
         number = int(visited.flat[group[0]])
-        size = 0 if number < 0 else inner.invlists.list_size(number)
-        if not size:
+        if number < 0 or not inner.invlists.list_size(number):
             continue
-        some = group // visited.shape[1]
-        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
-        asked = Q[some] - inner.quantizer.reconstruct(number)
-        distances, numbers = faiss.knn(asked, inner.aq.decode(codes), min(k, size))
-        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
-        best.add_result_subset(some, distances, ids[numbers])
+        some, (ids, rows) = group // visited.shape[1], _decoded_list(inner, number)
+        asked, centre = Q[some], inner.quantizer.reconstruct(number)
+        if inner.by_residual:
+            asked, rows = (asked - centre, rows) if by_distance else (asked, rows + centre)
+        scores, numbers = faiss.knn(asked, rows, min(k, len(rows)), metric=inner.metric_type)
+        best.add_result_subset(some, scores, ids[numbers])
     best.finalize()
     return best.D, best.I
+
+
+def _decoded_list(inner: faiss.IndexIVF, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (n,) of the rows of a list, and what their codes stand for (n, d'), less its centre."""
+    codec = cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
+    if isinstance(inner, faiss.IndexIVFFastScan):
+        ids, codes = list_codes(inner, number)
+    else:
+        size = inner.invlists.list_size(number)
+        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
+        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+    return ids, codec.decode(codes)

@@ -6,6 +6,7 @@ from pathlib import Path
 from nearkin._storage import one_version, read_config, read_manifest
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
+from nearkin.index.saved import read_parts
 from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
 
 
@@ -46,6 +47,11 @@ def _check(folder: Path, callback: Callback) -> Record:
         except (ValueError, OSError) as error:
             found.append(str(error))
         callback(done, {"total": len(manifest.files)})
+    if manifest.kind == "index" and not found:
+        try:  # files may be whole and still of two indexes
+            read_parts(folder)
+        except ValueError as error:
+            found.append(str(error))
     return record | {
         "kind": manifest.kind,
         "files": len(manifest.files),
