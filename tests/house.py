@@ -15,11 +15,12 @@ import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.test_architecture import FILES, LEVEL, SRC, imports
+from tests.test_architecture import FILES, LEVEL, SRC, imports, nodes, text
 
 ROOT = SRC.parents[1]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -34,13 +35,13 @@ class Size(NamedTuple):
 
 
 def file_sizes() -> list[Size]:
-    return sorted(Size(_text(path).count("\n"), _name(path)) for path in FILES)
+    return sorted(Size(text(path).count("\n"), _name(path)) for path in FILES)
 
 
 def functions() -> Iterator[tuple[Path, str, Function]]:
     """Every function of src with the class it stands in, "" for none."""
     for path in FILES:
-        for node in ast.walk(ast.parse(_text(path))):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 yield from ((path, node.name, part) for part in node.body if isinstance(part, Function))
             elif isinstance(node, ast.Module):
@@ -67,7 +68,7 @@ def constructors() -> list[Size]:
 def _dataclasses() -> Iterator[Size]:
     """Fields that `__init__` takes, of the dataclasses that are estimators, losses or solvers (records are not)."""
     for path in FILES:
-        for node in ast.parse(_text(path)).body:
+        for node in nodes(path)[0].body:
             if isinstance(node, ast.ClassDef) and any("eq=False" in ast.unparse(by) for by in node.decorator_list):
                 fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
                 taken = (f for f in fields if not re.search(r"ClassVar|KW_ONLY|init=False", ast.unparse(f)))
@@ -79,7 +80,7 @@ def words_any() -> int:
     return sum(
         part.string == "Any"
         for path in FILES
-        for part in tokenize.generate_tokens(StringIO(_text(path)).readline)
+        for part in tokenize.generate_tokens(StringIO(text(path)).readline)
         if part.type == tokenize.NAME
     )
 
@@ -96,7 +97,7 @@ def public_any() -> list[str]:
 
 def strict() -> list[str]:
     """What pyright checks strictly."""
-    settings = tomllib.loads(_text(ROOT / "pyproject.toml"))["tool"]["pyright"]
+    settings = tomllib.loads(text(ROOT / "pyproject.toml"))["tool"]["pyright"]
     return [place.removeprefix("src/nearkin/") for place in settings["strict"]]
 
 
@@ -104,7 +105,7 @@ def repeated() -> list[tuple[str, str]]:
     """Pairs of files of src that share `RUN` lines in a row to the letter; blank lines, comments, imports left out."""
     seen: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for path in FILES:
-        lines = [line.strip() for line in _text(path).splitlines()]
+        lines = [line.strip() for line in text(path).splitlines()]
         lines = [line for line in lines if len(line) > 3 and not re.match(r"#|import |from |\w+,$", line)]
         for first in range(len(lines) - RUN + 1):
             seen[tuple(lines[first : first + RUN])].add(_name(path))
@@ -135,10 +136,6 @@ def _summary(sizes: list[Size]) -> tuple[str, ...]:
     lines = [size.lines for size in sizes]
     ninth = statistics.quantiles(lines, n=10)[-1]
     return str(len(lines)), f"{statistics.median(lines):.0f}", f"{ninth:.0f}", f"{lines[-1]} ({sizes[-1].where})"
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def _name(path: Path) -> str:
@@ -175,6 +172,7 @@ def room(name: str) -> str:
     return "/".join(parts[:2]) if len(parts) > 1 and parts[1] in SPLIT.get(parts[0], ()) else parts[0] if parts else ""
 
 
+@cache
 def arrows() -> set[tuple[str, str]]:
     """(room, room it imports); what follows from two others is left out."""
     drawn = {name for floor in FLOORS for name, *_ in floor}

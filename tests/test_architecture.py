@@ -1,9 +1,9 @@
 """The house rules, enforced: imports point down, no cycles, files and functions stay small, no prints, no asserts."""
 
 import ast
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "nearkin"
 FILES = sorted(SRC.rglob("*.py"))
@@ -41,32 +41,47 @@ def module(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """Every node of a file's syntax tree."""
+    return list(ast.walk(ast.parse(text(path))))
+
+
+KNOWN = {module(file) for file in FILES}
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Modules of nearkin that a file imports, at any depth of its code and also under TYPE_CHECKING."""
-    known = {module(file) for file in FILES}
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found: set[str] = set()
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found.update(names & known or {node.module})
-    return {name for name in found if name.split(".")[0] == "nearkin"}
+            found.update(names & KNOWN or {node.module})
+    return frozenset(name for name in found if name.split(".")[0] == "nearkin")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
-def test_imports_point_down(path: Path) -> None:
-    room = package(path)
-    if room == "__init__":
-        return
-    assert room in LEVEL, f"{path}: give '{room}' a level in this test"
-    for name in imports(path):
-        if name == "nearkin":
-            above = LEVEL[room] >= LEVEL["pipeline"] or str(path.relative_to(SRC)) in WHOLE_HOUSE
-            assert above, f"{path}: imports all of nearkin, which stands above it"
-            continue
-        other = name.split(".")[1]
-        assert other == room or LEVEL[other] < LEVEL[room], f"{path}: imports {name}, which does not stand below it"
+def test_every_room_has_a_level() -> None:
+    assert {package(path) for path in FILES} - {"__init__"} <= LEVEL.keys(), "give the new room a level in this file"
+
+
+def test_imports_point_down() -> None:
+    wrong = []
+    for path in FILES:
+        room = package(path)
+        whole = room == "__init__" or LEVEL[room] >= LEVEL["pipeline"] or str(path.relative_to(SRC)) in WHOLE_HOUSE
+        for name in imports(path) if room != "__init__" else ():
+            other = name.split(".")[1] if name != "nearkin" else ""
+            if not (whole if not other else other == room or LEVEL[other] < LEVEL[room]):
+                wrong.append(f"{path}: imports {name}, which is not on a lower level")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_no_import_cycle() -> None:
@@ -84,13 +99,20 @@ def test_no_import_cycle() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SRC)))
-def test_files_and_functions_stay_small(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= MAX_FILE, f"{path}: cut it where its parts have names"
-    for node in ast.walk(ast.parse(text)):
-        assert not isinstance(node, ast.Assert), f"{path}:{node.lineno}: raise ValueError or TypeError"
+def too_large(path: Path) -> Iterator[str]:
+    """What one file does against the rules of sizes and of assertions."""
+    if text(path).count("\n") > MAX_FILE:
+        yield f"{path}: cut it where its parts have names"
+    for node in nodes(path):
+        if isinstance(node, ast.Assert):
+            yield f"{path}:{node.lineno}: raise ValueError or TypeError"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (node.end_lineno or 0) - body[0].lineno + 1 if body else 1
-            assert length <= MAX_FUNCTION, f"{path}:{node.lineno}: {node.name} has {length} lines"
+            if length > MAX_FUNCTION:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines"
+
+
+def test_files_and_functions_stay_small() -> None:
+    wrong = [line for path in FILES for line in too_large(path)]
+    assert not wrong, "\n".join(wrong)

@@ -1,9 +1,10 @@
-"""The contract of every optimizer on the manifold, run over optimizers x shapes x dtypes."""
+"""The contract of every optimizer on the manifold, over optimizers, shapes, types and moments two at a time."""
 
 import copy
 import inspect
 import pickle
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow, is_orthogonal
+from tests.covering import covering
 
 Build = Callable[..., Any]
 
@@ -51,7 +53,15 @@ MOMENTS: dict[str, dict[str, Any]] = {
     "adam": {"momentum": Adam((0.8, 0.95))},
 }
 SHAPES = [(6, 6), (7, 7), (9, 4), (8, 5), (4, 9), (2, 6, 6), (2, 3, 7, 3)]
+DTYPES = [torch.float32, torch.float64, torch.bfloat16]
+KINDS = ["givens-greedy", "flow-2", "riemannian-auto"]  # one of each class, for what the class they share does
 each_optimizer = pytest.mark.parametrize("name", OPTIMIZERS)
+each_kind = pytest.mark.parametrize("name", KINDS)
+
+
+def pairs(names: str, *axes: Any) -> pytest.MarkDecorator:
+    """Every optimizer with every value of the first axis; of the others every value, and pairs of them in turn."""
+    return pytest.mark.parametrize(("name", *names.split()), covering(list(OPTIMIZERS), *map(list, axes)), ids=str)
 
 
 def tall(X: Tensor) -> Tensor:
@@ -87,10 +97,8 @@ def train(optimizer: Any, params: list[nn.Parameter], targets: list[Tensor], ste
     return losses
 
 
-@each_optimizer
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+@pairs("dtype shape", DTYPES, SHAPES)
+def test_on_the_manifold_after_every_step(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     p = nn.Parameter(point(shape, 1, dtype))
     target = point(shape, 2, dtype)
     optimizer = OPTIMIZERS[name]([p], 0.1)
@@ -104,9 +112,7 @@ def test_on_the_manifold_after_every_step(name: str, shape: tuple[int, ...], dty
     assert p.dtype == dtype
 
 
-@each_optimizer
-@pytest.mark.parametrize("moments", MOMENTS)
-@pytest.mark.parametrize("shape", [(7, 7), (4, 9)], ids=str)
+@pairs("moments shape", MOMENTS, [(7, 7), (4, 9)])
 def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None:
     start = point(shape, 1)
     p = nn.Parameter(start.clone())
@@ -117,9 +123,7 @@ def test_loss_decreases(name: str, moments: str, shape: tuple[int, ...]) -> None
     assert is_orthogonal(p, 1e-9)
 
 
-@each_optimizer
-@pytest.mark.parametrize("moments", MOMENTS)
-@pytest.mark.parametrize("shape", [(6, 6), (7, 4)], ids=str)
+@pairs("moments shape", MOMENTS, [(6, 6), (7, 4)])
 def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> None:
     starts, targets = point((3, *shape), 1), point((3, *shape), 2)
     batch = nn.Parameter(starts.clone())
@@ -130,9 +134,7 @@ def test_a_batch_is_a_loop(name: str, moments: str, shape: tuple[int, ...]) -> N
     torch.testing.assert_close(batch.detach(), torch.stack([p.detach() for p in single]), rtol=0, atol=1e-10)
 
 
-@each_optimizer
-@pytest.mark.parametrize("moments", MOMENTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pairs("moments dtype", MOMENTS, [torch.float32, torch.bfloat16])
 def test_resuming_is_going_on_bit_for_bit(name: str, moments: str, dtype: torch.dtype) -> None:
     def fresh() -> tuple[list[nn.Parameter], Any]:
         params = [nn.Parameter(point((6, 6), 1, dtype)), nn.Parameter(point((9, 4), 2, dtype))]
@@ -167,7 +169,7 @@ def test_maximize_is_minimizing_the_negative(name: str) -> None:
     torch.testing.assert_close(up, down, rtol=0, atol=1e-14)
 
 
-@each_optimizer
+@each_kind
 def test_groups_closures_and_missing_gradients(name: str) -> None:
     params = [nn.Parameter(point((6, 6), seed)) for seed in (1, 2, 3)]
     optimizer = OPTIMIZERS[name]([{"params": params[:1], "lr": 1e-6}, {"params": params[1:]}], 0.5)
@@ -186,7 +188,7 @@ def test_groups_closures_and_missing_gradients(name: str) -> None:
     assert moved[2] == 0
 
 
-@each_optimizer
+@each_kind
 def test_a_gradient_that_is_not_finite_changes_nothing(name: str) -> None:
     params = [nn.Parameter(point((6, 6), 1)), nn.Parameter(point((6, 6), 2))]
     optimizer = OPTIMIZERS[name](params, 0.1)
@@ -215,7 +217,7 @@ def test_convolution_kernels(name: str) -> None:
     assert orthogonality_error(p.flatten(1)) < 1e-11
 
 
-@each_optimizer
+@each_kind
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
@@ -232,13 +234,13 @@ def test_bad_parameters(name: str, value: Tensor, error: type[Exception], messag
         OPTIMIZERS[name]([nn.Parameter(value, requires_grad=True)], 0.1)
 
 
-@each_optimizer
+@each_kind
 def test_integer_parameters(name: str) -> None:
     with pytest.raises(TypeError, match=r"int64.*floating"):
         OPTIMIZERS[name]([nn.Parameter(torch.eye(3, dtype=torch.int64), requires_grad=False)], 0.1)
 
 
-@each_optimizer
+@each_kind
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -260,7 +262,7 @@ def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
         OPTIMIZERS[name]([nn.Parameter(torch.eye(4))], **options)
 
 
-@each_optimizer
+@each_kind
 def test_old_spellings_work_with_a_warning(name: str) -> None:
     target, params = point((6, 6), 2), [nn.Parameter(point((6, 6), 1)) for _ in range(2)]
     new = OPTIMIZERS[name]([params[0]], 0.05, momentum=Adam((0.8, 0.95), eps=1e-6))
@@ -289,7 +291,7 @@ def test_at_most_twelve_parameters(optimizer: Any) -> None:
     assert len(inspect.signature(optimizer).parameters) <= 12
 
 
-@each_optimizer
+@each_kind
 def test_state_survives_a_file_without_pickle_and_schedulers_work(name: str, tmp_path: Path) -> None:
     p = nn.Parameter(point((6, 6), 1))
     optimizer = OPTIMIZERS[name]([p], 0.1, momentum=Adam())
@@ -332,10 +334,9 @@ def test_every_scheduler_of_torch_is_tried() -> None:
     assert names <= {name.split()[0] for name in SCHEDULERS}
 
 
-@each_optimizer
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_every_scheduler_runs(name: str, scheduler: str) -> None:
-    for moments in MOMENTS.values():
+def test_every_scheduler_runs(scheduler: str) -> None:
+    for name, moments in product(KINDS, MOMENTS.values()):
         params = [nn.Parameter(point((6, 6), 1)), nn.Parameter(point((7, 3), 2))]
         optimizer = OPTIMIZERS[name](params, 0.1, **moments)
         schedule = SCHEDULERS[scheduler](optimizer)
@@ -345,7 +346,7 @@ def test_every_scheduler_runs(name: str, scheduler: str) -> None:
         assert all(is_orthogonal(p, 1e-9) for p in params)
 
 
-@each_optimizer
+@each_kind
 def test_one_cycle_turns_the_momentum_or_the_first_beta(name: str) -> None:
     for moments, key in (({}, "momentum"), ({"momentum": 0.5}, "momentum"), ({"momentum": Adam((0.8, 0.95))}, "betas")):
         optimizer = OPTIMIZERS[name]([nn.Parameter(point((6, 6), 1))], 0.1, **moments)
@@ -354,7 +355,7 @@ def test_one_cycle_turns_the_momentum_or_the_first_beta(name: str) -> None:
         assert value == (0.95 if key == "momentum" else (0.95, 0.95))
 
 
-@each_optimizer
+@each_kind
 @pytest.mark.parametrize("lr", [float("nan"), float("inf"), -1.0])
 def test_a_learning_rate_set_later_is_looked_at(name: str, lr: float) -> None:
     p = nn.Parameter(point((6, 6), 1))
@@ -365,27 +366,25 @@ def test_a_learning_rate_set_later_is_looked_at(name: str, lr: float) -> None:
     assert torch.equal(p.detach(), point((6, 6), 1))
 
 
-@each_optimizer
-@pytest.mark.parametrize("lr", [1e3, 1e10])
-@pytest.mark.parametrize("shape", [(8, 8), (9, 4)], ids=str)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pairs("moments lr shape dtype", MOMENTS, [1e3, 1e10], [(8, 8), (9, 4)], [torch.float32, torch.float64])
 def test_far_too_long_steps_stay_on_the_manifold(
-    name: str, lr: float, shape: tuple[int, ...], dtype: torch.dtype
+    name: str, moments: str, lr: float, shape: tuple[int, ...], dtype: torch.dtype
 ) -> None:
-    for moments in MOMENTS.values():
-        p = nn.Parameter(point(shape, 1, dtype))
-        optimizer = OPTIMIZERS[name]([p], lr, **moments)
-        for _ in range(8):
-            train(optimizer, [p], [point(shape, 2, dtype)], 1)
-            assert orthogonality_error(p) < {torch.float32: 4e-5, torch.float64: 2e-11}[dtype]
+    p = nn.Parameter(point(shape, 1, dtype))
+    optimizer = OPTIMIZERS[name]([p], lr, **MOMENTS[moments])
+    for _ in range(8):
+        train(optimizer, [p], [point(shape, 2, dtype)], 1)
+        assert orthogonality_error(p) < {torch.float32: 4e-5, torch.float64: 2e-11}[dtype]
 
 
-@each_optimizer
-@pytest.mark.parametrize("shape", [(6, 6), (9, 4)], ids=str)
-@pytest.mark.parametrize(("largest", "lr"), [(3e38, 0.1), (1e30, 1.0), (1e30, 1e-30), (1.0, 1e38), (1e36, 1e38)])
+HUGE = [(3e38, 0.1), (1e30, 1.0), (1e30, 1e-30), (1.0, 1e38), (1e36, 1e38)]  # largest entry of the gradient, lr
+
+
+@pairs("huge shape", HUGE, [(6, 6), (9, 4)])
 def test_huge_finite_gradients_and_rates_end_in_an_error_or_on_the_manifold(
-    name: str, shape: tuple[int, ...], largest: float, lr: float
+    name: str, huge: tuple[float, float], shape: tuple[int, ...]
 ) -> None:
+    largest, lr = huge
     p = nn.Parameter(point(shape, 1, torch.float32))
     optimizer = OPTIMIZERS[name]([p], lr)
     p.grad = largest * (2 * torch.rand(shape, generator=torch.Generator().manual_seed(0)) - 1)
@@ -397,9 +396,7 @@ def test_huge_finite_gradients_and_rates_end_in_an_error_or_on_the_manifold(
     assert orthogonality_error(p) < 4e-5
 
 
-@each_optimizer
-@pytest.mark.parametrize("moments", MOMENTS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pairs("moments dtype", MOMENTS, [torch.bfloat16, torch.float32])
 def test_copies_go_on_as_the_original(name: str, moments: str, dtype: torch.dtype) -> None:
     p = nn.Parameter(point((6, 6), 1, dtype))
     optimizer, target = OPTIMIZERS[name]([p], 0.05, **MOMENTS[moments]), point((6, 6), 2, dtype)
@@ -412,31 +409,29 @@ def test_copies_go_on_as_the_original(name: str, moments: str, dtype: torch.dtyp
         assert torch.equal(twin, p)
 
 
-@each_optimizer
-@pytest.mark.parametrize("moments", MOMENTS)
-def test_state_of_another_precision_is_converted(name: str, moments: str) -> None:
-    dtypes = (torch.float64, torch.float32, torch.bfloat16)
-    for saved in dtypes:
-        source = nn.Parameter(point((6, 6), 1, saved))
-        optimizer = OPTIMIZERS[name]([source], 0.05, **MOMENTS[moments])
-        train(optimizer, [source], [point((6, 6), 2, saved)], 2)
-        for dtype in dtypes:
-            p = nn.Parameter(point((6, 6), 1, dtype))
-            other = OPTIMIZERS[name]([p], 0.05, **MOMENTS[moments])
-            other.load_state_dict(optimizer.state_dict())
-            train(other, [p], [point((6, 6), 2, dtype)], 2)
-            assert p.dtype == dtype
-            assert is_orthogonal(p)
+@pairs("saved moments dtype", DTYPES, MOMENTS, DTYPES)
+def test_state_of_another_precision_is_converted(
+    name: str, saved: torch.dtype, moments: str, dtype: torch.dtype
+) -> None:
+    source = nn.Parameter(point((6, 6), 1, saved))
+    optimizer = OPTIMIZERS[name]([source], 0.05, **MOMENTS[moments])
+    train(optimizer, [source], [point((6, 6), 2, saved)], 2)
+    p = nn.Parameter(point((6, 6), 1, dtype))
+    other = OPTIMIZERS[name]([p], 0.05, **MOMENTS[moments])
+    other.load_state_dict(optimizer.state_dict())
+    train(other, [p], [point((6, 6), 2, dtype)], 2)
+    assert p.dtype == dtype
+    assert is_orthogonal(p)
 
 
-@each_optimizer
+@each_kind
 def test_state_of_another_kind_of_optimizer_is_refused(name: str) -> None:
     p = nn.Parameter(point((6, 6), 1))
     with pytest.raises(ValueError, match=r"state_dict lacks 'selection'"):
         OPTIMIZERS[name]([p], 0.1).load_state_dict(torch.optim.SGD([p], 0.1).state_dict())
 
 
-@each_optimizer
+@each_kind
 def test_parameters_without_values_are_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match=r"parameter 0 of group 0 is on the meta device.*to_empty"):
         OPTIMIZERS[name]([nn.Parameter(torch.empty(4, 4, device="meta"))], 0.1)
