@@ -101,7 +101,7 @@ def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
 
 
 def test_drawn_with_the_optimal_probabilities() -> None:
-    Omega, n = skew(5), 4000
+    Omega, n = skew(5), 2000
     colour = round_robin_colouring(5)
     p, generator = optimal_probabilities(Omega, colour), torch.Generator().manual_seed(0)
     counts = torch.zeros(len(p))
@@ -110,7 +110,7 @@ def test_drawn_with_the_optimal_probabilities() -> None:
         number = int(colour[pairs[0, 0], pairs[0, 1]])
         assert scale == pytest.approx(1 / float(p[number]))
         counts[number] += 1
-    torch.testing.assert_close(counts.double() / n, p, rtol=0, atol=0.03)
+    torch.testing.assert_close(counts.double() / n, p, rtol=0, atol=0.04)
 
 
 def test_bad_method() -> None:

@@ -100,11 +100,19 @@ def test_regular_estimate_by_enumeration(h: str, d: int, s: int) -> None:
         assert variance != pytest.approx(uniform, rel=1e-3)
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "direct", "rejection", "rejection II"])
-@pytest.mark.parametrize("h", WEIGHTS)
-@pytest.mark.parametrize("d", [6, 7])
+@pytest.mark.parametrize(
+    ("sampler", "h", "d"),
+    [
+        ("uniform", "abs", 6),
+        ("uniform", "abs", 7),
+        ("direct", "abs", 7),
+        ("direct", "square", 6),
+        ("rejection", "square", 7),
+        ("rejection II", "abs", 6),
+    ],
+)
 def test_samplers_draw_from_the_law(sampler: str, h: str, d: int) -> None:
-    s, n = 3, 6000
+    s, n = 3, 3000
     Omega = random_skew(d, d, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     Omega = Omega.sign() * (2 + Omega.abs())  # balanced enough for version II
     Omega[0, 1], Omega[1, 0] = 7, -7
@@ -150,7 +158,7 @@ def test_the_norm_from_few_entries_is_unbiased(Omega: torch.Tensor) -> None:
     def entries(pairs: torch.Tensor) -> torch.Tensor:
         return Omega[pairs[:, 0], pairs[:, 1]].abs()
 
-    estimates = torch.tensor([estimate_norm(entries, 6, 10, generator) for _ in range(4000)])
+    estimates = torch.tensor([estimate_norm(entries, 6, 100, generator) for _ in range(400)])
     assert float(estimates.mean()) == pytest.approx(float(Omega.abs().sum()), rel=0.02)
 
 
