@@ -173,7 +173,10 @@ def check_features(features: MatrixLike | None, name: str, count: int) -> Featur
 def merge_pairs(
     key: np.ndarray, weights: np.ndarray, timestamps: np.ndarray | None, split: np.ndarray | None, duplicates: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Sort the pairs by key and merge those that are equal."""
+    """Sort the pairs by key and merge those that are equal, under the first of their times.
+
+    The first time keeps splits by time honest: a pair that was observed before the cut belongs to training.
+    """
     order = np.argsort(key)  # fast and unstable: equal keys, which are few, are put in order afterwards
     ordered = key[order]
     same = ordered[1:] == ordered[:-1]
@@ -190,6 +193,6 @@ def merge_pairs(
     return (
         ordered[first],
         merged,
-        None if timestamps is None else timestamps[order][last],
+        None if timestamps is None else timestamps[order][first],
         None if split is None else np.minimum.reduceat(split[order], first),
     )

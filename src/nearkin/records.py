@@ -120,7 +120,7 @@ class Interactions:
 
         `left_ids` and `right_ids` are the whole catalogues, in the order of the features' rows; without them they are
         the sorted ids that occur. `duplicates` says what becomes of the weights of a pair seen more than once: their
-        "sum", the "last" one (the latest by timestamp, else by position) or the "max"; the latest timestamp and the
+        "sum", the "last" one (the latest by timestamp, else by position) or the "max"; the first timestamp and the
         smallest split are kept. Raises ValueError for missing ids, no pair, NaN or negative weights, and columns or
         features of another length.
         """

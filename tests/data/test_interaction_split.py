@@ -90,3 +90,19 @@ def test_a_given_split_can_fit_its_validation_pairs() -> None:
     parts = split_given(pairs, fit_validation=True)
     assert [len(part) for part in parts] == [3, 0, 1]
     assert parts.test.matrix()[1, 0] == 1
+
+
+def test_no_pair_of_the_test_was_observed_before_the_cut() -> None:
+    """D11: repeats were merged under the latest time, so that pairs bought before the cut came into the test."""
+    rng = np.random.default_rng(0)
+    left, right, when = rng.integers(0, 30, 2000), rng.integers(0, 20, 2000), rng.permutation(2000)
+    for duplicates in ("sum", "last", "max"):
+        log = Interactions.from_pairs(left, right, timestamps=when, duplicates=duplicates)
+        train, _, test = split_by_time(log, valid=0, test=0.2)
+        cut = test.timestamps.min()
+        before = set(zip(left[when < cut], right[when < cut], strict=True))
+        judged = {(test.left_ids[u], test.right_ids[i]) for u, i in zip(test.rows, test.indices, strict=True)}
+        assert judged
+        assert not judged & before
+        assert judged == set(zip(left, right, strict=True)) - before
+        assert train.timestamps.max() < cut

@@ -45,7 +45,10 @@ def split_random(
 
 
 def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float = 0.1) -> Parts:
-    """Part by time: the latest share `test` of all pairs is the test, the share `valid` before it the validation."""
+    """Part by time: the latest share `test` of all pairs is the test, the share `valid` before it the validation.
+
+    A pair's time is that of its first observation. So the test holds new pairs only: none was observed before the cut.
+    """
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
     ranks = np.empty(len(interactions))
