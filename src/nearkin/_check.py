@@ -74,7 +74,7 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
         return X
     rows = ~np.isfinite(X.reshape(len(X), -1)).all(axis=1)
     if rows.any():
-        kinds = "NaN or infinity (inf)"
+        kinds = " and ".join(sorted(not_finite(X[rows])))
         raise ValueError(
             f"{name} contains {kinds} in {rows.sum()} of {len(X)} rows, the first is row {int(rows.argmax())}; "
             f"remove them, for example {name}[np.isfinite({name}).all(axis=1)]"
@@ -82,12 +82,20 @@ def check_finite(X: np.ndarray, name: str = "X") -> np.ndarray:
     return X
 
 
-def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
-    """Return X (n, d) if float32 holds the squared distances between its rows; ValueError names the first too large.
+def not_finite(X: np.ndarray) -> set[str]:
+    """Which of NaN and infinity the array X holds, in words."""
+    return {name for name, found in (("NaN", np.isnan), ("infinity (inf)", np.isinf)) if found(X).any()}
 
-    Every row must be shorter than 4e18: squares end at 3.4e38. A larger entry is most often a mark for "missing".
+
+def check_magnitude(X: np.ndarray, name: str = "X", metric: str = "l2") -> np.ndarray:
+    """Return X (n, d) if its rows can be compared by `metric`; ValueError names the first that cannot.
+
+    Every row must be shorter than 4e18: squared distances in float32 end at 3.4e38. A larger entry is most often a mark
+    for "missing". For "cosine" no row may be zero: it has no direction, and every other row would be as near.
     """
     limit = 4e18
+    if metric == "cosine" and not (rows := X.any(axis=1)).all():
+        raise ValueError(zero_rows(name, len(X) - int(rows.sum()), len(X), int(rows.argmin())))
     if not X.size or max(float(X.max()), -float(X.min())) <= limit / math.sqrt(X.shape[1]):
         return X
     with np.errstate(over="ignore"):
@@ -103,9 +111,17 @@ def check_magnitude(X: np.ndarray, name: str = "X") -> np.ndarray:
     )
 
 
-def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1) -> np.ndarray:
-    """Return queries (q, d) whose squared distances float32 holds; TypeError or ValueError as for any vectors."""
-    return check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=min_rows), "queries")
+def zero_rows(name: str, count: int, n: int, first: int) -> str:
+    """What is wrong with rows of zeros where rows are compared by cosine."""
+    return (
+        f"{name} has {count} rows of zeros among {n}, the first is row {first}; a zero row has no direction, so no "
+        "cosine: remove such rows, or take the metric l2 or ip"
+    )
+
+
+def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str = "l2") -> np.ndarray:
+    """Return queries (q, d) that `metric` compares with rows; TypeError or ValueError as for any vectors."""
+    return check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=min_rows), "queries", metric)
 
 
 def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:

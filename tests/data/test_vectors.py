@@ -119,7 +119,7 @@ def test_bad_rows_are_counted(tmp_path: Path, X: np.ndarray) -> None:
     X[[4, 9], 2] = np.nan, np.inf
     np.save(tmp_path / "X.npy", X)
     seen = []
-    with pytest.raises(ValueError, match=r"X.npy contains NaN or infinity .* in 2 of 37 rows, the first is row 4"):
+    with pytest.raises(ValueError, match=r"X.npy contains NaN and infinity .* in 2 of 37 rows, the first is row 4"):
         open_vectors(tmp_path / "X.npy").check_finite(lambda step, record: seen.append((step, record["total"])))
     assert seen == [(37, 37)]
     with pytest.raises(ValueError, match="in 2 of 37 rows"):

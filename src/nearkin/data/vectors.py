@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from nearkin._check import check_integer
+from nearkin._check import check_integer, not_finite, zero_rows
 from nearkin._fields import Extra
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
@@ -93,30 +93,38 @@ class VectorFile:
             start += len(chunk)
         return X
 
-    def check_finite(self, callback: Callback | None = None) -> None:
+    def check_finite(self, callback: Callback | None = None, *, metric: str = "l2") -> None:
         """Raise ValueError if any row holds NaN or infinity, with their count and the first one's number.
 
-        Integers cannot, so those files are not read. `callback(rows_done, {"total": n})` follows the pass.
+        For the metric "cosine" rows of zeros are refused too. Integers are finite: without that metric such files are
+        not read. `callback(rows_done, {"total": n})` is called after each chunk.
         """
-        if self.dtype.kind in "iub":
+        cosine = metric == "cosine"
+        if self.dtype.kind in "iub" and not cosine:
             return
-        bad, first, done = 0, -1, 0
+        bad: list[int] = []
+        zeros: list[int] = []
+        kinds: set[str] = set()
+        done = self.first
         for chunk in self.chunks():
             with np.errstate(invalid="ignore"):  # infinities of both signs
                 total = chunk.sum(dtype=np.float64)
             if not np.isfinite(total):
                 wrong = np.flatnonzero(~np.isfinite(chunk).all(axis=1))
-                if len(wrong) and first < 0:
-                    first = self.first + done + int(wrong[0])
-                bad += len(wrong)
+                kinds |= not_finite(chunk[wrong])
+                bad += (wrong + done).tolist()
+            if cosine:
+                zeros += (np.flatnonzero(~chunk.any(axis=1)) + done).tolist()
             done += len(chunk)
             if callback is not None:
-                callback(done, {"total": len(self)})
+                callback(done - self.first, {"total": len(self)})
         if bad:
             raise ValueError(
-                f"{self.name} contains NaN or infinity (as float32) in {bad} of {len(self)} rows, the first is row "
-                f"{first}; remove them: X[np.isfinite(X).all(axis=1)]"
+                f"{self.name} contains {' and '.join(sorted(kinds))} (as float32) in {len(bad)} of {len(self)} rows, "
+                f"the first is row {bad[0]}; remove them: X[np.isfinite(X).all(axis=1)]"
             )
+        if zeros:
+            raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))
 
     def ids(self) -> np.ndarray | None:
         """What the rows are called, (n,) integers or strings, by a column of the table; None where they are counted.

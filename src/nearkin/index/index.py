@@ -117,7 +117,7 @@ class Index:
         others, or the other way round.
         """
         check_choice(metric, "metric", METRICS)
-        X = check_magnitude(check_vectors(X))
+        X = check_magnitude(check_vectors(X), metric=metric)
         if quantizer is not None:
             from nearkin.index.fitting import fitted
 
@@ -151,7 +151,7 @@ class Index:
 
         Rows are encoded first, then added in one step.
         """
-        X = check_magnitude(check_vectors(X, n_features=self.n_features))
+        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
         if self.metric in ("l2", "ip"):
             warn_of_vanishing(X)
         with self._guard.reading():
@@ -181,7 +181,7 @@ class Index:
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
-        X = check_magnitude(check_vectors(X, n_features=self.n_features))
+        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
         ids = identifiers.check_ids(ids, len(X))
         with self._guard.reading():
             identifiers.known_positions(self.ids, len(self), ids)
@@ -258,7 +258,7 @@ class Index:
 
         An inverted file may visit fewer than k rows: what is missing has id -1 (or "") and an infinite score.
         """
-        Q = check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q")
+        Q = check_magnitude(check_vectors(Q, name="Q", n_features=self.n_features), "Q", self.metric)
         k = check_integer(k, "k", low=1)
         if oversample is not None:
             oversample = check_real(oversample, "oversample", low=1)

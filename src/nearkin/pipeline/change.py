@@ -29,7 +29,7 @@ def add_rows(
     def change(index: nk.Index, callback: Callback) -> None:
         index.add(file.read(), ids=ids, callback=callback)
 
-    file.check_finite()
+    file.check_finite(metric=read_config(folder, "index")["metric"])
     return _changed(folder, change, steps or Steps(), "add")
 
 
@@ -48,7 +48,7 @@ def update_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, 
     def change(index: nk.Index, callback: Callback) -> None:
         index.update(as_own(ids, index.ids), file.read(), callback=callback)
 
-    file.check_finite()
+    file.check_finite(metric=read_config(folder, "index")["metric"])
     return _changed(folder, change, steps or Steps(), "update")
 
 

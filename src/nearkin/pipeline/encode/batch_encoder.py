@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearkin._check import check_vectors
+from nearkin._check import check_magnitude, check_vectors
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
@@ -54,8 +54,8 @@ class BatchEncoder:
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
-        X = check_vectors(X, n_features=self.n_features, finite=False)  # `encode` looks
-        return self._quantizer.encode(normalised(X) if self._cosine else X)
+        X = check_vectors(X, n_features=self.n_features, finite=False)  # the quantizer's `encode` refuses NaN
+        return self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
 
     def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":
         """Record batches with a list column `vectors` to record batches with a binary column `codes`, one by one."""
