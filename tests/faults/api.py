@@ -181,7 +181,7 @@ NOT = {
         "embed_interactions embed_signals encode_shards evaluate_folder export_folder folder_page open_given "
         "join_processes joined open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file "
         "rotate_with rows_in "
-        "run_demo save_for_explore search_in_batches search_left search_rows similar_folder train_index update_rows "
+        "run_demo save_demo search_in_batches search_left search_rows similar_folder train_index update_rows "
         "words_of write_hits export_index write_for_r choose_metric search_scale make_target best PairMap"
     ),
     "reads files: the readers try it": "load read_jspsych read_salmon describe",

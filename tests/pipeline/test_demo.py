@@ -4,9 +4,10 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nearkin.pipeline import demo_page, run_demo, save_for_explore
+from nearkin.pipeline import check_folder, demo_page, run_demo, save_demo
 from nearkin.pipeline.demo import METHODS, Demo
 from tests.cli.conftest import run
 
@@ -47,10 +48,19 @@ def test_the_page_stands_alone(demo: Demo) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_it_ends_with_a_command_that_opens_the_digits(demo: Demo, tmp_path: Path) -> None:
+def test_it_ends_with_a_command_that_opens_the_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("starlette")
-    command = shlex.split(save_for_explore(demo, tmp_path / "de mo"))
+    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
+    out = tmp_path / "de mo"
+    command = shlex.split(save_demo(out)[1])
     assert command[:2] == ["nearkin", "explore"]
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
     assert done.exit_code == 0, done.output
     assert "20 of 1,500 rows" in done.output
+    assert check_folder(out)["verified"]
+    save_demo(out)
+    (tmp_path / "mine").mkdir()
+    np.save(tmp_path / "mine/labels.npy", np.arange(3))
+    with pytest.raises(ValueError, match="folder with other content"):
+        save_demo(tmp_path / "mine")
+    assert np.load(tmp_path / "mine/labels.npy").tolist() == [0, 1, 2], "A6: the user's labels were replaced"

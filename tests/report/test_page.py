@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearkin.report import Page, Section, check_page_path
+from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, paragraph, table, thumbnail
 
 
@@ -66,14 +66,3 @@ def test_a_thumbnail_is_a_png_of_its_image() -> None:
 def test_writing_over_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         Page("x").write(tmp_path)
-
-
-def test_a_page_of_the_users_is_not_replaced_by_the_demo(tmp_path: Path) -> None:
-    """Before, `demo --out DIR` wrote over DIR/report.html, whoever had made it."""
-    path = tmp_path / "report.html"
-    check_page_path(path)
-    Page("Ours").write(path)
-    check_page_path(path)
-    path.write_text("<html>mine</html>")
-    with pytest.raises(ValueError, match="is not a report of nearkin's"):
-        check_page_path(path)

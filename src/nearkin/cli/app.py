@@ -17,7 +17,7 @@ from nearkin.cli.encode import encode
 from nearkin.cli.evaluate import evaluate
 from nearkin.cli.explore import explore
 from nearkin.cli.export import export
-from nearkin.cli.group import CommandGroup
+from nearkin.cli.group import Command, CommandGroup
 from nearkin.cli.recommend import recommend
 from nearkin.cli.report import report
 from nearkin.cli.rotate import rotate
@@ -93,7 +93,7 @@ _COMMANDS = (
     *(add, remove, update, rotate, encode, export, check, doctor),
 )
 for command in _COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from nearkin.cli.screen import Screen, table
 _COLUMNS = {
     "bytes": str,
     "method": str,
-    "smaller": "{:.0f}×".format,
+    "code smaller": "{:.0f}×".format,
     "distortion": "{:.1f}".format,
     "recall@10": "{:.3f}".format,
     "mAP by label": "{:.3f}".format,
@@ -29,13 +29,15 @@ def demo(
     """Search 1,500 handwritten digits exactly and through codes of 2 to 16 bytes, and write a report.
 
     Takes a few seconds and no download: the images ship with scikit-learn.
+
+    Examples:
+
+    - nearkin demo
+    - nearkin demo --out digits --json
     """
     screen = Screen(as_json)
-    nk.report.check_page_path(Path(out) / "report.html")
-    done = nk.pipeline.run_demo(seed, nk.pipeline.Steps(screen.watch))
+    done, explore = nk.pipeline.save_demo(out, seed, nk.pipeline.Steps(screen.watch))
     path = Path(out) / "report.html"
-    nk.pipeline.demo_page(done).write(path)
-    explore = nk.pipeline.save_for_explore(done, Path(out), seed)
     records = [trial.record() for trial in done.trials]
     rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
     made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)

@@ -20,7 +20,7 @@ def embed(
             metavar="SIGNALS",
         ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", help="Folder to write the vectors to.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write the vectors to.")],
     left: Left = None,
     right: Right = None,
     weight: Weight = None,
@@ -166,7 +166,8 @@ def _of_pairs(record: Record) -> tuple[Record, list[Table]]:
         return shown, []
     measures = list(next(iter(quality.values())))
     rows = [[name, *(values[measure] for measure in measures)] for name, values in quality.items()]
-    return shown, [table(f"Pairs held out of training (split: {record['split']})", ["", *measures], rows)]
+    judged = nk.pipeline.held_out_in_words(record["held_out"], left)
+    return shown, [table(f"Held out of training, split {record['split']}: {judged}", ["", *measures], rows)]
 
 
 def _of_comparisons(record: Record) -> tuple[Record, list[Table]]:

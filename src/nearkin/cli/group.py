@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
+import nearkin as nk
 from nearkin._distributed import PeerError, join_processes, leave
 from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.screen import printable
@@ -21,6 +22,19 @@ _OPTIONS = {  # parameters of the library's classes
     "n_lists": "--coarse",
     "n_centroids": "--centroids",
 }
+
+
+class Command(TyperCommand):
+    """A command, which checks the file that it will write before it works."""
+
+    def invoke(self, ctx: Any) -> Any:
+        out = next((option for option in self.params if option.name == "out" and option.metavar == "FILE"), None)
+        if out is not None and (path := ctx.params["out"]) is not None:
+            given = [value for name, value in ctx.params.items() if name != "out"]
+            words = [word for value in given for word in (value if isinstance(value, list) else [value])]
+            resumes = "resume" in ctx.params  # goes on with its own file, and knows it
+            nk.pipeline.check_output(path, [word for word in words if isinstance(word, str)], ours=resumes)
+        return super().invoke(ctx)
 
 
 class CommandGroup(TyperGroup):

@@ -39,6 +39,7 @@ def report(
     if len(folders) > 1 and out is None:
         raise ValueError("several folders go into one report; say where with --out FILE")
     path = Path(folders[0]) / "report.html" if out is None else Path(out)
+    nk.pipeline.check_output(path, folders)
     page = nk.pipeline.folder_page(folders[0]) if len(folders) == 1 else nk.pipeline.comparison_page(folders)
     page.write(path)
     Screen(as_json).finish({"folder": folders[0], "folders": folders, "report": str(path)}, f"Report: {path}")

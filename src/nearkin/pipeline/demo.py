@@ -1,17 +1,17 @@
 """The demo: scikit-learn's handwritten digits searched exactly, and through codes of several methods and sizes."""
 
+import os
 import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._storage import replacing
+from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
 from nearkin.pipeline.methods import CodeSize, find_method
@@ -49,7 +49,7 @@ class Trial:
         return {
             "bytes": self.n_bytes,
             "method": self.method,
-            "smaller": self.compression,
+            "code smaller": self.compression,
             "distortion": self.distortion,
             f"recall@{K}": self.recall,
             "mAP by label": self.mean_average_precision,
@@ -72,9 +72,9 @@ class Demo:
         return next(t for t in self.trials if (t.method, t.n_bytes) == (method, n_bytes))
 
 
-def run_demo(random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequence[int] = BYTES) -> Demo:
+def run_demo(random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequence[int] | None = None) -> Demo:
     """Run every method at every size; a few seconds in all."""
-    steps = steps or Steps()
+    steps, n_bytes = steps or Steps(), n_bytes or BYTES
     X, y = load_digits(return_X_y=True)
     X, y = np.asarray(X, np.float32), np.asarray(y)
     base, queries, labels, query_labels = X[:-N_QUERIES], X[-N_QUERIES:], y[:-N_QUERIES], y[-N_QUERIES:]
@@ -93,15 +93,24 @@ def run_demo(random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequen
     return demo
 
 
-def save_for_explore(demo: Demo, folder: Path, random_state: Seed = 0) -> str:
-    """Save an index of 4-byte codes, the labels and the images in `folder`; returns the command that shows them."""
-    quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
-    nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
-    for name, values in (("labels", demo.labels), ("images", demo.base.reshape(-1, 8, 8).astype(np.uint8))):
-        with replacing(folder / f"{name}.npy") as fresh, fresh.open("wb") as file:
-            np.save(file, values)
-    index, labels, images = (shlex.quote(f"{folder}/{name}") for name in ("index", "labels.npy", "images.npy"))
-    return f"nearkin explore {index} --labels {labels} --images {images}"
+def save_demo(out: str | os.PathLike, random_state: Seed = 0, steps: Steps | None = None) -> tuple[Demo, str]:
+    """Run the demo and write the folder `out`: the report, an index of 4-byte codes, the labels and the images.
+
+    Returns the demo and the command that shows the index. ValueError before any work if the folder holds anything else.
+    """
+    from nearkin.pipeline.pages.demo import demo_page  # which draws what this module measures
+
+    check_target(out, "demo")
+    demo = run_demo(random_state, steps)
+    config = {"trials": [trial.record() for trial in demo.trials]}
+    with saving_folder(out, "demo", config) as folder:
+        demo_page(demo).write(folder / "report.html")
+        quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
+        nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
+        np.save(folder / "labels.npy", demo.labels)
+        np.save(folder / "images.npy", demo.base.reshape(-1, 8, 8).astype(np.uint8))
+    index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
+    return demo, f"nearkin explore {index} --labels {labels} --images {images}"
 
 
 def _try(demo: Demo, method: str, name: str, size: int, random_state: Seed) -> Trial:

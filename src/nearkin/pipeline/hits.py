@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin._storage import replacing
 from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.pipeline.outputs import MARK
 
 ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
 COLUMNS = ("query", "rank", "id", "score")
@@ -77,7 +78,7 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Write]:
     opened: list[Any] = []
 
     def write(*block: np.ndarray) -> None:
-        table = pa.table(_long_form(columns, *block))
+        table = pa.table(_long_form(columns, *block), metadata={MARK: b"hits"})
         if not opened:
             opened.append(parquet.ParquetWriter(path, table.schema))
         opened[0].write_table(table)

@@ -2,4 +2,3 @@
 
 from nearkin.report.page import Page as Page
 from nearkin.report.page import Section as Section
-from nearkin.report.page import check_page_path as check_page_path

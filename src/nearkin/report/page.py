@@ -4,12 +4,10 @@ import html
 import os
 from dataclasses import dataclass, field
 from importlib.resources import files
-from pathlib import Path
 
 import nearkin
 from nearkin._storage import replacing
 
-_OURS = b"<footer>nearkin "
 _TEMPLATE = """<!doctype html>
 <html lang="en">
 <head>
@@ -80,10 +78,3 @@ class Page:
         """Write the page to one .html file, whole or not at all."""
         with replacing(path) as fresh:
             fresh.write_text(self.html(), encoding="utf-8")
-
-
-def check_page_path(path: str | os.PathLike) -> None:
-    """ValueError if a file stands at `path` that is not a page of nearkin's, and would be lost."""
-    path = Path(path)
-    if path.exists() and not (path.is_file() and _OURS in path.read_bytes()):
-        raise ValueError(f"{path} is not a report of nearkin's and would be replaced; give another folder, or move it")

@@ -15,6 +15,7 @@ from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.pipeline.folder import read_record, write_record
+from nearkin.pipeline.outputs import MARK, array_header
 from nearkin.pipeline.rotate.engines import codec_for
 from nearkin.pipeline.steps import Steps
 
@@ -133,14 +134,13 @@ def write_turned(file: VectorFile, rotation: "nk.Rotation", out: str | os.PathLi
 
     with replacing(out) as fresh:
         if Path(out).suffix.lower() == ".npy":
-            header = {"descr": "<f4", "fortran_order": False, "shape": file.shape}
             with fresh.open("wb") as stream:
-                np.lib.format.write_array_header_1_0(stream, header)
+                stream.write(array_header(file.shape))
                 for chunk in turned():
                     stream.write(chunk.astype("<f4", copy=False).data)
             return
         pa, parquet = import_pyarrow()
-        schema = pa.schema([("vector", pa.list_(pa.float32(), file.shape[1]))])
+        schema = pa.schema([("vector", pa.list_(pa.float32(), file.shape[1]))], metadata={MARK: b"rotate"})
         with parquet.ParquetWriter(fresh, schema) as writer:
             for chunk in turned():
                 lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), file.shape[1])

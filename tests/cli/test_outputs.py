@@ -1,0 +1,147 @@
+"""What commands write never replaces an input, nor anything that nearkin did not write: A6, over all commands."""
+
+from pathlib import Path
+from shutil import copytree
+
+import click
+import numpy as np
+import pytest
+import typer
+
+from nearkin.cli.app import app
+from tests.cli.conftest import run, run_json
+
+COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+OUTPUTS = ("out", "checkpoint")
+READ = {  # options that name files or folders and are read
+    *("truth", "base", "labels", "query_labels", "queries", "query_ids", "ids", "ids_file", "train", "vectors"),
+    *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
+    *("model", "folder", "folders", "index", "instructions", "consent", "catch", "start"),
+}
+# command -> (its arguments with names of the folder `given`, the endings of its output: "" for a folder)
+CASES = {
+    "demo": ("", ("",)),
+    "ask": ("names.csv", (".csv",)),
+    "embed": ("pairs.csv", ("",)),
+    "recommend": ("emb --all", (".csv", ".tsv", ".npz")),
+    "similar": ("emb --all", (".csv", ".tsv", ".npz")),
+    "sweep": ("X.npy --queries Q.npy", (".html", ".npy", ".csv")),
+    "compress": ("X.npy --queries Q.npy --bytes 2", ("",)),
+    "train": ("pairs.csv", ("",)),
+    "search": ("idx Q.npy --query-ids names.csv", (".csv", ".tsv", ".npz")),
+    "report": ("idx", (".html", ".npy")),
+    "explore": ("idx --labels names.csv", (".html",)),
+    "rotate": ("X.npy --for pgvector-bit --queries Q.npy", (".npy",)),
+    "encode": ("X.npy --model idx", ("",)),
+    "export": ("idx --to faiss-shards", ("",)),
+}
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("given")
+    widths = np.geomspace(4, 0.2, 8)  # else `rotate` finds no rotation to learn
+    np.save(folder / "X.npy", (widths * rng.normal(size=(300, 8))).astype(np.float32))
+    np.save(folder / "Q.npy", rng.normal(size=(30, 8)).astype(np.float32))
+    pairs = "".join(f"u{u},i{i}\n" for u, i in rng.integers(0, 20, (200, 2)))
+    (folder / "pairs.csv").write_text("user,item\n" + pairs)
+    (folder / "names.csv").write_text("id\n" + "".join(f"n{i}\n" for i in range(30)))
+    run_json("compress", folder / "X.npy", "--bytes", 2, "--centroids", 16, "--out", folder / "idx")
+    assert run("embed", folder / "pairs.csv", "--dim", 4, "--out", folder / "emb").exit_code == 0
+    return folder
+
+
+def typed(command: str, folder: Path) -> list[object]:
+    return [folder / word if (folder / word).exists() else word for word in CASES[command][0].split()]
+
+
+def test_every_output_of_every_command_is_tried_here() -> None:
+    found = {name: [p.name for p in made.params if p.name in OUTPUTS] for name, made in COMMANDS.items()}
+    assert {name for name, options in found.items() if options} == set(CASES)
+    assert found["compress"] == ["out", "checkpoint"]
+    paths = {p.name for made in COMMANDS.values() for p in made.params if p.metavar in ("FILE", "FOLDER", "EMB")}
+    assert paths <= {*OUTPUTS, *READ}, "a new option: does it read or write?"
+
+
+@pytest.mark.parametrize(("command", "ending"), [(name, end) for name, (_, ends) in CASES.items() for end in ends])
+def test_what_nearkin_did_not_write_stays(command: str, ending: str, given: Path, tmp_path: Path) -> None:
+    mine = tmp_path / f"mine{ending}"
+    if ending:
+        mine.write_bytes(b"a,b\n1,2\n")
+        kept = mine
+    else:
+        mine.mkdir()
+        kept = mine / "letter.txt"
+        kept.write_bytes(b"dear")
+    before = kept.read_bytes()
+    for option in ("--out", *(["--checkpoint"] if command == "compress" else [])):
+        rest = [] if option == "--out" else ["--out", tmp_path / "idx"]
+        result = run(command, *typed(command, given), option, mine, *rest)
+        assert result.exit_code == 2, result.output
+        assert result.stderr.startswith("nearkin: ")
+        assert kept.read_bytes() == before
+    if not ending:
+        result = run(command, *typed(command, given), "--out", kept)
+        assert result.exit_code == 2
+        assert kept.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [name for name, (_, ends) in CASES.items() if "" not in ends])
+def test_no_input_is_replaced(command: str, given: Path, tmp_path: Path) -> None:
+    """`sweep X.npy --out X.npy` and `rotate X.npy --out X.npy` put their output in the vectors' place."""
+    folder = Path(copytree(given, tmp_path / "copy"))
+    arguments = typed(command, folder)
+    for name in [a for a in arguments if isinstance(a, Path) and a.is_file()]:
+        link = tmp_path / f"link{name.suffix}"
+        link.symlink_to(name)
+        for out in (name, link):
+            before = name.read_bytes()
+            result = run(command, *arguments, "--out", out)
+            assert result.exit_code == 2, result.output
+            assert name.read_bytes() == before
+        link.unlink()
+
+
+def test_a_table_of_answers_that_is_also_read_stays(given: Path, tmp_path: Path) -> None:
+    """A file of nearkin's own kind, and yet an input."""
+    hits, idx, Q = tmp_path / "hits.csv", given / "idx", given / "Q.npy"
+    run_json("search", idx, Q, "--out", hits)
+    result = run("search", idx, Q, "--query-ids", f"{hits}:query", "--out", hits)
+    assert result.exit_code == 2
+    assert "is an input of this command" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        *(("search", f"hits{ending}") for ending in (".csv", ".tsv", ".npz", ".parquet")),
+        ("similar", "like.csv"),
+        ("sweep", "page.html"),
+        ("report", "page.html"),
+        ("explore", "page.html"),
+        ("rotate", "turned.npy"),
+        ("rotate", "turned.parquet"),
+    ],
+)
+def test_a_command_replaces_what_it_wrote_before(command: str, name: str, given: Path, tmp_path: Path) -> None:
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    if command == "explore":
+        pytest.importorskip("starlette")
+    more = ["--methods", "int8"] if command == "sweep" else []
+    arguments = [a for a in typed(command, given) if a not in ("--query-ids", "--labels", given / "names.csv")]
+    (tmp_path / name).touch()  # `mktemp` makes an empty file: nothing is lost
+    for _ in range(2):
+        result = run(command, *arguments, *more, "--out", tmp_path / name)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / name).stat().st_size
+
+
+def test_a_report_of_the_users_own_stays(given: Path, tmp_path: Path) -> None:
+    """The default output too: FOLDER/report.html."""
+    idx = Path(copytree(given / "idx", tmp_path / "idx"))
+    (idx / "report.html").write_text("<html>mine</html>")
+    result = run("report", idx)
+    assert result.exit_code == 2
+    assert "was not written by this kind of command" in result.stderr
+    assert (idx / "report.html").read_text() == "<html>mine</html>"
