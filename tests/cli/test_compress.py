@@ -134,7 +134,7 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
         (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns and"),
-        (["nan.npy"], "nan.npy contains NaN or infinity (as float32) in 1 of 5 rows, the first is row 2"),
+        (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
         (
             ["narrow.npy", "--bytes", 1],
             "has 5 rows, and 256 centroids are learned from at least as many",

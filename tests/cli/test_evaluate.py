@@ -1,5 +1,6 @@
 """`nearkin evaluate` against the measures computed by hand, and `nearkin report` of what it found."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from sklearn.metrics import average_precision_score
 import nearkin as nk
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.pipeline.evaluate.neighbours import exact_neighbors
+from nearkin.pipeline.evaluate.neighbours import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, run, run_json
 
 
@@ -108,26 +109,52 @@ def test_a_report_of_an_index_saved_from_python(tmp_path: Path, rng: np.random.G
     assert "saved from Python" in (tmp_path / "idx/report.html").read_text()
 
 
-def test_what_is_printed_is_what_search_finds(files: Path, compressed: Callable[..., Path]) -> None:
-    """With --oversample the first ten of a hundred are better than a search for ten: each cut is its own search."""
-    folder = compressed("--keep-vectors", "--ids", files / "ids.txt")
-    data = f"{files}/data.npz"
-    asked = ("--oversample", 2)
+def test_all_recalls_are_of_the_one_search_that_is_printed(files: Path, compressed: Callable[..., Path]) -> None:
+    """D12: with --oversample the 1-recall@1 was of a search for one, and the 10-recall@10 of a search for ten."""
+    folder = compressed("--keep-vectors", "--ids", files / "ids.txt", "--bytes", 1, "--centroids", 16)
+    data, asked = f"{files}/data.npz", ("-k", 10, "--oversample", 2)
     record = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", *asked)
-    hits = run_json("search", folder, f"{data}:query", "-k", 10, *asked)["hits"]
+    hits = run_json("search", folder, f"{data}:query", *asked)["hits"]
     truth = load(files)["truth"][:, :10]
     found = np.mean([len({f"row-{t}" for t in row} & set(h["ids"])) / 10 for row, h in zip(truth, hits, strict=True)])
     assert record["10-recall@10"] == pytest.approx(found)
-    assert (record["k"], record["oversample"], record["n_probe"]) == (100, 2, None)
+    first = np.mean([f"row-{row[0]}" == h["ids"][0] for row, h in zip(truth, hits, strict=True)])
+    assert record["1-recall@1"] == pytest.approx(first)
     alone, rescored = record["searches"]
-    assert alone["search"] == "by code alone"
-    assert rescored["bytes_kept"] == 600 * 8 * 4
-    plain = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base")
-    assert alone["10-recall@10"] == plain["10-recall@10"]
+    assert (alone["search"], alone["bytes_kept"], rescored["bytes_kept"]) == ("by code alone", 0, 600 * 8 * 4)
+    more = run_json("evaluate", folder, f"{data}:query", "--base", f"{data}:base", "--oversample", 2)
+    assert "10-recall@10" not in more, "the first ten of a hundred are better than a search for ten"
+    assert "100-recall@100" in more
     run_json("report", folder)
     assert "k = 100" in (folder / "report.html").read_text()
     shown = run("evaluate", folder, f"{data}:query", "--base", f"{data}:base", *asked).stdout
-    assert "of vectors" in shown
+    assert "Recall of a search for 10" in shown
+
+
+def test_rows_of_the_base_are_asked_without_queries(files: Path, compressed: Callable[..., Path]) -> None:
+    """No row counts as its own neighbour, and `compress` printed the same share."""
+    for options in ((), ("--ids", files / "ids.txt"), ("--method", "oge", "--bits", 8)):
+        folder = compressed(*options)
+        record = run_json("evaluate", folder, "--base", f"{files}/data.npz:base", "-k", 10)
+        X = load(files)["base"].astype(np.float64)
+        index = nk.Index.load(folder)
+        names = np.arange(600) if index.ids is None else index.ids
+        asked = rows_as_queries(nk.data.open_vectors(f"{files}/data.npz:base"), {})
+        distances = ((X[asked, None] - X) ** 2).sum(-1)
+        distances[np.arange(len(asked)), asked] = np.inf
+        exact = np.argsort(distances, axis=1)[:, :10]
+        _, found = index.search(X[asked].astype(np.float32), 11)
+        shares = [
+            len(set(names[e]) & set([i for i in f if i != names[row]][:10])) / 10
+            for row, e, f in zip(asked, exact, found, strict=True)
+        ]
+        assert record["queries"] == len(asked) == 200
+        assert record["10-recall@10"] == pytest.approx(np.mean(shares))
+        kept = json.loads((folder / "run.json").read_text())
+        assert kept["10-recall@10"] == record["10-recall@10"]
+    result = run("evaluate", compressed())
+    assert result.exit_code == 2
+    assert "queries are missing; give QUERIES, or --base alone" in result.stderr
 
 
 def test_the_curve_of_n_probe(files: Path, compressed: Callable[..., Path]) -> None:

@@ -1,12 +1,13 @@
 """`nearkin compress`: vectors to a saved index of codes."""
 
+import shlex
 from typing import Annotated
 
 import typer
 
 import nearkin as nk
 from nearkin.cli.options import Json, Seed, Side, Threads
-from nearkin.cli.screen import Screen, pairs, read_line
+from nearkin.cli.screen import Screen, pairs, read_line, show
 
 
 def compress(
@@ -121,14 +122,16 @@ def compress(
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
     asked = None if queries is None else pipeline.open_queries(queries).vectors
-    if asked is None and method == "best" and given.asking(metric) is not None:
-        asked, queries = given.asking(metric), f"the left rows of {vectors}"
+    left = given.asking(metric)
+    if asked is None and method == "best" and left is not None:
+        asked, queries = left, f"the left rows of {vectors}"
     made = pipeline.compress_file(
         given.file,
         quantizer,
         out,
         train=None if train is None else nk.data.open_vectors(train),
         queries=asked,
+        judged_by=left,
         train_rows=train_rows,
         metric=pipeline.choose_metric(chosen, metric),
         ids=given.ids if ids is None else pipeline.read_ids(ids, len(given.file)),
@@ -139,18 +142,23 @@ def compress(
         checkpoint=checkpoint,
     )
     shown = pairs(f"{out}: {method}", _for_people(made))
-    screen.finish(made, shown, read_line(given.file.about), f"Next: nearkin search {out} QUERIES -k 10")
+    asking = vectors if left is not None else queries
+    judge = " ".join(["nearkin evaluate", shlex.quote(out), *([shlex.quote(asking)] if asking else [])])
+    following = f"Next: {judge} --base {shlex.quote(vectors)} -k 10, or nearkin search {shlex.quote(out)} QUERIES -k 10"
+    screen.finish(made, shown, read_line(given.file.about), following)
 
 
 def _for_people(record: dict) -> dict[str, object]:
     seconds = record["seconds"]
     said: dict[str, object] = {"the code that won": record["code"]} if record["method"] == "best" else {}
     if record["queries"] is not None:
-        said["judged by"] = record["queries"]
-    return said | {
-        "vectors": f"{record['vectors']:,} × {record['dimensions']:,}",
-        "bytes per vector": record["bytes_per_vector"],
-        "smaller than float32": f"{record['compression']:.3g} times",
-        "distortion": record["distortion"],
-        "seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05),
-    }
+        said["chosen by"] = record["queries"]
+    said |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
+    said |= nk.pipeline.size_in_words(record, record["bytes_on_disk"])
+    if record["distortion"] is not None:
+        share = record["variance_kept"]
+        kept = "" if share is None else f", which keeps {share:.1%} of the variance"
+        said["distortion"] = f"{show(record['distortion'])}{kept}"
+    for name in (name for name in record if "-recall@" in name):
+        said[name] = f"{record[name]:.4f} ({record['judged_by']})"
+    return said | {"seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)}

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Folder, Json, Oversample, Queries, Threads
+from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Threads
 from nearkin.cli.screen import Screen, pairs, table
 
 
 def evaluate(
     index: Folder,
-    queries: Queries,
+    queries: Annotated[str | None, QUERIES] = None,
     truth: Annotated[
         str | None,
         typer.Option(
@@ -54,13 +54,15 @@ def evaluate(
 ) -> None:
     """Judge an index: recall against exact neighbours, mAP by label, distortion.
 
-    "1-recall@k" is how often the nearest neighbour is among the k found; "k-recall@k" the share of the k nearest that
-    is, each of a search for k neighbours with the same options as `nearkin search` has. The result is kept beside the
-    index as evaluation.json, for `nearkin report`.
+    "1-recall@k" is how often the nearest neighbour is among the first k found; "k-recall@k" the share of the k nearest
+    that is. All of them are of one search, for the number of neighbours that -k says, with the options that
+    `nearkin search` has. Without QUERIES rows of --base are asked, and none counts as its own neighbour. The result is
+    kept in the index's folder as evaluation.json, for `nearkin report`.
 
     Examples:
 
     - nearkin evaluate idx Q.npy --truth gt.npy
+    - nearkin evaluate idx --base X.npy -k 10
     - nearkin evaluate idx data.npz:query --base data.npz:base --json
     - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
     - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
@@ -69,14 +71,14 @@ def evaluate(
     """
     screen = Screen(as_json)
     pipeline = nk.pipeline
-    Q = pipeline.open_queries(queries).vectors
+    Q = None if queries is None else pipeline.open_queries(queries).vectors
     record = pipeline.evaluate_folder(
         index,
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
         base=None if base is None else pipeline.open_given(base).file,
         labels=None if labels is None else nk.data.read_column(labels, pipeline.rows_in(index)),
-        query_labels=None if query_labels is None else nk.data.read_column(query_labels, len(Q)),
+        query_labels=None if query_labels is None else nk.data.read_column(query_labels, None if Q is None else len(Q)),
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),
@@ -84,12 +86,13 @@ def evaluate(
         steps=pipeline.Steps(screen.watch),
         about={"query_file": queries, "threads": threads},
     )
-    shown = {name: value for name, value in record.items() if isinstance(value, int | float)}
-    tables = [pairs(f"{index}: {record['queries']:,} queries", {n: v for n, v in shown.items() if "recall@" not in n})]
+    shown = {name: value for name, value in record.items() if type(value) in (int, float)}
+    asked = f"{record['queries']:,} " + ("rows, each without itself" if Q is None else "queries")
+    tables = [pairs(f"{index}: {asked}", {n: v for n, v in shown.items() if "recall@" not in n})]
     if "searches" in record:
         columns, rows = nk.pipeline.search_rows(record["searches"])
         turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column a search fits the screen
-        tables.append(table("Recall", turned[0], turned[1:]))
+        tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Coarse cells looked into", columns, [list(row.values()) for row in record["probing"]]))

@@ -72,12 +72,13 @@ def train(
         raise OSError(error.errno, f"{text} {out}") from error
     shown = {
         f"{words.left} × {words.right}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
-        f"bytes per {words.right}": f"{made['bytes_per_vector']:g} ({made['compression']:.3g} times smaller)",
+        "bytes of a code": f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32",
         "seconds": ", ".join(f"{name} {value:.1f}" for name, value in made["seconds"].items() if value >= 0.05),
     }
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
-    judged = [table("Pairs held out of training", ["search", *measures], rows)] if rows else []
+    title = nk.pipeline.held_out_in_words(made["held_out"], words.left) if rows else ""
+    judged = [table(f"Held out of training: {title}", ["search", *measures], rows)] if rows else []
     screen.finish(
         made,
         pairs(out, shown),

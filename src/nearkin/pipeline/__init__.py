@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazily(
         "remove_rows": "nearkin.pipeline.change",
         "update_rows": "nearkin.pipeline.change",
         "check_folder": "nearkin.pipeline.check",
+        "check_output": "nearkin.pipeline.outputs",
         "check_hits_path": "nearkin.pipeline.hits",
         "choose_metric": "nearkin.pipeline.methods",
         "compress_file": "nearkin.pipeline.compress",
@@ -30,6 +31,7 @@ __getattr__, __dir__, __all__ = lazily(
         "export_folder": "nearkin.pipeline.export",
         "find_method": "nearkin.pipeline.methods",
         "folder_page": "nearkin.pipeline.pages",
+        "held_out_in_words": "nearkin.pipeline.judging",
         "join_processes": "nearkin._distributed",
         "joined": "nearkin._distributed",
         "methods": "nearkin.pipeline.methods",
@@ -42,10 +44,11 @@ __getattr__, __dir__, __all__ = lazily(
         "similar_folder": "nearkin.pipeline.recommend",
         "words_of": "nearkin.pipeline.embedding_folder",
         "rows_in": "nearkin.pipeline.folder",
+        "size_in_words": "nearkin.pipeline.folder",
         "rotate_file": "nearkin.pipeline.rotate",
         "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
-        "save_for_explore": "nearkin.pipeline.demo",
+        "save_demo": "nearkin.pipeline.demo",
         "search_in_batches": "nearkin.pipeline.evaluate",
         "search_left": "nearkin.pipeline.left_side",
         "train_index": "nearkin.pipeline.train",
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.check import check_folder as check_folder
     from nearkin.pipeline.compress import compress_file as compress_file
     from nearkin.pipeline.demo import run_demo as run_demo
-    from nearkin.pipeline.demo import save_for_explore as save_for_explore
+    from nearkin.pipeline.demo import save_demo as save_demo
     from nearkin.pipeline.embed import embed_comparisons as embed_comparisons
     from nearkin.pipeline.embed import embed_interactions as embed_interactions
     from nearkin.pipeline.embed import embed_signals as embed_signals
@@ -80,14 +83,17 @@ if TYPE_CHECKING:
     from nearkin.pipeline.evaluate import search_rows as search_rows
     from nearkin.pipeline.export import export_folder as export_folder
     from nearkin.pipeline.folder import rows_in as rows_in
+    from nearkin.pipeline.folder import size_in_words as size_in_words
     from nearkin.pipeline.hits import check_hits_path as check_hits_path
     from nearkin.pipeline.hits import write_hits as write_hits
     from nearkin.pipeline.judging import SPLITS as SPLITS
+    from nearkin.pipeline.judging import held_out_in_words as held_out_in_words
     from nearkin.pipeline.left_side import search_left as search_left
     from nearkin.pipeline.methods import CodeSize as CodeSize
     from nearkin.pipeline.methods import choose_metric as choose_metric
     from nearkin.pipeline.methods import find_method as find_method
     from nearkin.pipeline.methods import methods as methods
+    from nearkin.pipeline.outputs import check_output as check_output
     from nearkin.pipeline.pages import comparison_page as comparison_page
     from nearkin.pipeline.pages import demo_page as demo_page
     from nearkin.pipeline.pages import folder_page as folder_page

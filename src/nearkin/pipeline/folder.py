@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin._storage import changing, read_config, replacing, replacing_folder
+from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder
 from nearkin._types import Fields, Record
+from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
@@ -43,6 +44,38 @@ def _copy_vectors(vectors: VectorFile, path: Path, callback: Callback) -> None:
             file.write(chunk.astype("<f4", copy=False).data)
             done += len(chunk)
             callback(done, {"total": len(vectors)})
+
+
+def bytes_on_disk(folder: str | os.PathLike) -> int:
+    """Bytes of what was saved in a folder: codes, codebooks, ids, kept vectors; without reports added later."""
+    manifest = read_manifest(Path(folder))
+    if manifest is not None:
+        return sum(entry.bytes for entry in manifest.files.values())
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
+def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
+    """What a code and the whole folder take, each with the ratio to the same vectors as float32."""
+    code, raw = run["bytes_per_vector"], 4 * run["dimensions"]
+    whole = raw * run["vectors"]
+    return {
+        "code": f"{counted(code, 'byte')} a vector, {raw / code:.3g} times fewer than its {raw:,} as float32",
+        "on disk": f"{megabytes(on_disk)} in all, {times(whole / on_disk)} than the {megabytes(whole)} of all vectors",
+    }
+
+
+def megabytes(count: float) -> str:
+    """Bytes as people read them: 12.3 kB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def times(ratio: float) -> str:
+    """A ratio of sizes as people read it."""
+    return f"{ratio:.3g} times smaller" if ratio >= 1 else f"{1 / ratio:.3g} times larger"
 
 
 def rows_in(folder: str | os.PathLike) -> int:

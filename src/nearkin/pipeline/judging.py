@@ -1,12 +1,13 @@
 """Pairs held out of training, and what recommends without learning: the two that every embedding must beat."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._types import Seed
+from nearkin._types import Fields, Record, Seed
 from nearkin.data import Parts
 from nearkin.records import Interactions
 
@@ -26,6 +27,29 @@ def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) 
     if how == "time":
         return nk.data.split_by_time(pairs, valid=0, test=share)
     return nk.data.split_leave_last_out(pairs)
+
+
+def held_out(test: Interactions) -> Record:
+    """How many pairs of how many left entities judge, and the first and the last of their times."""
+    about: Record = {"pairs": len(test), "left": int((np.diff(test.indptr) > 0).sum())}
+    if test.timestamps is not None and len(test):
+        about |= {"from": test.timestamps.min().item(), "to": test.timestamps.max().item()}
+    return about
+
+
+def held_out_in_words(about: Fields, left: str) -> str:
+    """The same as text, `left` being the name of the left side."""
+    text = f"{about['pairs']:,} pairs of {about['left']:,} {left}"
+    if "from" not in about:
+        return text
+    return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"
+
+
+def _time(value: float) -> str:
+    """A time as the table has it; as a date too where it can be seconds since 1970 (from 1973 to 2096)."""
+    if not 1e8 <= value < 4e9:
+        return f"{value:g}"
+    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
 
 
 def judge_baselines(

@@ -29,7 +29,8 @@ from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, join_ids
 from nearkin.index.rescoring import normalised
 from nearkin.pipeline.compress.work_folder import WorkFolder, remove_work
-from nearkin.pipeline.folder import save_index
+from nearkin.pipeline.evaluate.neighbours import judge_codes, rows_as_queries
+from nearkin.pipeline.folder import bytes_on_disk, save_index
 from nearkin.pipeline.steps import Steps
 from nearkin.quantization.best import BestCode
 
@@ -46,6 +47,7 @@ def compress_file(
     *,
     train: VectorFile | None = None,
     queries: np.ndarray | None = None,
+    judged_by: np.ndarray | None = None,
     train_rows: int | None = None,
     metric: str = "l2",
     ids: np.ndarray | None = None,
@@ -57,9 +59,11 @@ def compress_file(
 ) -> Record:
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
-    Returns the record that is saved beside it as run.json: sizes, distortion (on up to 10,000 random rows of `file`),
-    history of the training, seconds of every step, and `about`. `queries` (q, d) choose between rotations, and between
-    codes in a race, where rows will be searched by others than themselves. `train_rows` is by default 65,536, and at
+    Returns the record that is saved in it as run.json: sizes, distortion and share of the variance kept (on up to
+    10,000 rows of `file`), share of ten exact neighbours kept, history of the training, seconds of every step, and
+    `about`. Rows that were not learned from judge, if there are any. `queries` (q, d) choose between rotations, and
+    between codes in a race, where rows will be searched by others than themselves. They also judge the neighbours, or
+    `judged_by` (q, d) do; else rows of the file, none its own neighbour. `train_rows` is by default 65,536, and at
     least 64 for each coarse cell. `checkpoint` is a folder from which an interrupted run goes on, with the quantizer
     that it had learned and the blocks of rows that it had encoded, if all vectors and settings are the same (a digest
     of the vectors takes one more pass over the file); what was written there is removed at the end. Raises ValueError
@@ -102,7 +106,7 @@ def compress_file(
         random_state = shared_generator(None, group)
     with steps.step("check") as callback:
         for vectors in dict.fromkeys((file, source)):
-            vectors.part(*group.share(len(vectors))).check_finite(callback)
+            vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
         group.barrier()
     _check_enough(source, n_centroids)
     if checkpoint is not None:
@@ -118,11 +122,15 @@ def compress_file(
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
-            record = _record(file, index, fitted, min(rows, len(source)), random_state, steps, about or {})
+            learned = {"trained_on": min(rows, len(source)), "seed": random_state, "train": None, **(about or {})}
+            if source is not file:
+                learned["train"] = source.name
+            record = _record(file, index, fitted, learned, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []
                 run = record | {"seconds": steps.seconds, "history": history}
                 save_index(index, out, run, file if keep_vectors else None, callback)
+            record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
 
 
@@ -153,7 +161,7 @@ def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: st
             "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
             "take --method best, which judges codes by inner product"
         )
-    queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES)
+    queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES, metric=metric)
     return normalised(queries) if metric == "cosine" else queries
 
 
@@ -202,26 +210,30 @@ def _encode(
 
 
 def _record(
-    file: VectorFile, index: nk.Index, fitted: object, trained_on: int, random_state: Seed, steps: Steps, about: Fields
+    file: VectorFile, index: nk.Index, fitted: object, run: Fields, queries: np.ndarray | None, steps: Steps
 ) -> Record:
     """What was made, for people and for run.json."""
-    distortion = None
-    if isinstance(fitted, Reconstructing):
-        with steps.step("judge"):
-            judged = file.sample(JUDGED_ROWS, random_state)
-            distortion = fitted.distortion(normalised(judged) if index.metric == "cosine" else judged)
-    return {
+    record: Record = {
         "data": file.name,
         "vectors": len(file),
         "dimensions": file.shape[1],
         "metric": index.metric,
         "code": " ".join(repr(fitted).split()),
-        "trained_on": trained_on,
         "bytes_per_vector": index.bytes_per_vector,
         "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
-        "distortion": distortion,
-        **about,
+        "distortion": None,
+        "variance_kept": None,
     }
+    with steps.step("judge") as callback:
+        if isinstance(fitted, Reconstructing):
+            X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
+            X = normalised(X) if index.metric == "cosine" else X
+            record["distortion"] = fitted.distortion(X)
+            variance = float(X.var(axis=0, dtype=np.float64).sum())
+            record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
+        record |= judge_codes(index, file, run, queries, callback=callback)
+    seeds = {} if isinstance(run["seed"], int) else {"seed": None}
+    return record | {"trained_on": run["trained_on"], **run, **seeds}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.pipeline.embed.towers_folder import save_towers
 from nearkin.pipeline.embedding_folder import Words, words_in, words_of
-from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
+from nearkin.pipeline.judging import SPLITS, held_out, judge_baselines, split_pairs
 from nearkin.records import Interactions
 
 _DEPTHS = (20, 100)
@@ -53,6 +53,7 @@ def embed_interactions(
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     words = words_in(pairs) if start is None else words_of(start)
     quality: dict[str, dict[str, float]] = {}
+    judged: Record | None = None
     if start is not None:
         model = _update(start, pairs, dim, max_steps, callback)
     else:
@@ -61,7 +62,7 @@ def embed_interactions(
             model.set_params(loss__omega=omega)
         if max_steps is not None:
             model.set_params(solver__max_iter=max_steps)
-        quality = _fit(model, pairs, split, holdout, seed, callback)
+        quality, judged = _fit(model, pairs, split, holdout, seed, callback)
     m, n = model.seen_.shape
     record = {
         "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
@@ -71,7 +72,7 @@ def embed_interactions(
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "split": _split_name(pairs, split),
-        "seconds": time.perf_counter() - begun, "words": words._asdict(), "quality": quality,
+        "seconds": time.perf_counter() - begun, "words": words._asdict(), "quality": quality, "held_out": judged,
         "notes": _notes(pairs, model, start), **quality.get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
@@ -90,12 +91,12 @@ def _read(path: str | PathLike, start: str | PathLike | None, **columns: Any) ->
 
 def _fit(
     model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Seed, callback: Callback | None
-) -> dict[str, dict[str, float]]:
-    """Fit the model; returns how its fit without the held-out pairs does on them, beside the baselines."""
+) -> tuple[dict[str, dict[str, float]], Record | None]:
+    """Fit the model; returns how its fit without the held-out pairs ranks them, with the baselines, and which pairs."""
     given = _by_column(pairs, split)
     if not given and not holdout:
         model.fit(pairs, callback=callback)
-        return {}
+        return {}, None
     parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split or "random", holdout, seed)
     model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
     quality = {}
@@ -107,7 +108,7 @@ def _fit(
     if not given:
         model.set_params(regularization=model.regularization_)
         model.fit(pairs, callback=callback)
-    return quality
+    return quality, held_out(parts.test)
 
 
 def _update(

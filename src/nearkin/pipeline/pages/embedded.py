@@ -10,6 +10,7 @@ from nearkin._types import Fields
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import words_of
 from nearkin.pipeline.folder import RUN, read_record
+from nearkin.pipeline.judging import held_out_in_words
 from nearkin.plots import new_axes, to_svg
 from nearkin.plots.style import SERIES, for_page
 from nearkin.report import Page, Section
@@ -69,9 +70,11 @@ def quality_section(run: Fields) -> Section | None:
         "leave-last-out": f"the last one of each {run['words']['left']}",
         "column": "those that the table's column names",
     }
+    about = run.get("held_out")
+    judged = f" ({held_out_in_words(about, run['words']['left'])})" if about else ""
     lead = (
-        f"Pairs held out of training: {ways[run['split']]}. Pairs of training are left out of the rankings. Popularity "
-        "recommends what most have; item-kNN what resembles the history."
+        f"Pairs held out of training: {ways[run['split']]}{judged}. Pairs of training are left out of the rankings. "
+        "Popularity recommends what most have; item-kNN what resembles the history."
     )
     formats = dict.fromkeys(range(1, len(shown) + 1), ".4f")
     return Section("Answers", table(["", *shown], rows, formats=formats), lead)

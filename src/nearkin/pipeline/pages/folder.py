@@ -9,7 +9,7 @@ from nearkin._types import Fields
 from nearkin.embedding import saved_towers
 from nearkin.pipeline.embedding_folder import MAP
 from nearkin.pipeline.evaluate.neighbours import search_rows
-from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.folder import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
 from nearkin.pipeline.left_side import LEFT
 from nearkin.pipeline.pages.embedded import in_words, map_page, towers_page
 from nearkin.pipeline.pages.hash_study import study_section
@@ -31,7 +31,7 @@ def index_page(folder: Path) -> Page:
         made_by=f"nearkin report {folder}",
     )
     evaluation = read_record(folder, EVALUATION)
-    page.add(_size(run)).add(_answers(evaluation)).add(_probing(evaluation)).add(study_section(evaluation)).add(
+    page.add(_size(run, folder)).add(_answers(evaluation)).add(_probing(evaluation)).add(study_section(evaluation)).add(
         _learning(run)
     )
     return page.add(_making(run))
@@ -67,16 +67,17 @@ def _lead(run: Fields) -> str:
     )
 
 
-def _size(run: Fields) -> Section | None:
+def _size(run: Fields, folder: Path) -> Section | None:
     if not run:
         return None
-    total = run["bytes_per_vector"] * run["vectors"]
     values = {
-        "bytes per vector": run["bytes_per_vector"],
-        "smaller than float32": f"{run['compression']:.3g}×",
-        "all codes": _bytes(total),
-        "the same as float32": _bytes(4.0 * run["dimensions"] * run["vectors"]),
+        "bytes of a code": run["bytes_per_vector"],
+        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
+        "bytes on disk: codes, codebooks, ids, kept vectors": megabytes(on_disk := bytes_on_disk(folder)),
+        "the vectors as float32": megabytes(raw := 4.0 * run["dimensions"] * run["vectors"]),
+        "the folder, compared with the vectors": times(raw / on_disk),
         "distortion (mean squared error)": run["distortion"],
+        "share of the variance kept": run.get("variance_kept"),
     }
     return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
 
@@ -84,7 +85,8 @@ def _size(run: Fields) -> Section | None:
 def _answers(record: Fields | None) -> Section | None:
     if record is None:
         return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
-    source = f" of {record['query_file']}" if "query_file" in record else ""
+    source = f" of {record['query_file']}" if record.get("query_file") else ""
+    asked = "rows, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
     by_row = "searches" in record
     measures = [
         [name, value]
@@ -94,8 +96,8 @@ def _answers(record: Fields | None) -> Section | None:
     options = [f"k = {record['k']}"]
     options += [f"{name} = {record[name]}" for name in ("oversample", "n_probe") if record.get(name) is not None]
     lead = (
-        f"{record['queries']:,} queries{source}, {', '.join(options)}. 1-recall@k: how often the nearest neighbour is "
-        "among the k found; k-recall@k: the share of the k nearest that is, when k are asked for."
+        f"{record['queries']:,} {asked}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
+        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is."
     )
     body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
     if by_row:
@@ -147,7 +149,8 @@ def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
     columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries a second"]
     body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
     page = Page(title=f"{len(folders)} indexes side by side", lead="", made_by="nearkin report")
-    return page.add(Section("Answers", body, "k-recall@k: the share of the k nearest that a search for k finds."))
+    lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
+    return page.add(Section("Answers", body, lead))
 
 
 def _learning(run: Fields) -> Section | None:
@@ -171,11 +174,3 @@ def _making(run: Fields) -> Section | None:
     made = [[name.replace("_", " "), in_words(run[name])] for name in _MADE if run.get(name) is not None]
     seconds = [[f"seconds to {name}", f"{value:.2f}"] for name, value in run["seconds"].items()]
     return Section("Making", table(["", ""], made + seconds))
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"

@@ -27,7 +27,7 @@ def trained_page(folder: Path) -> Page:
     )
     size = {
         f"bytes per {words.right}": run["bytes_per_vector"],
-        "smaller than float32": f"{run['compression']:.3g}×",
+        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
         "pairs": run["pairs"],
         "seconds": sum(run["seconds"].values()),
     }

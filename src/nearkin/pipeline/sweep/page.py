@@ -30,16 +30,22 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    page.add(Section("Recall against bytes and speed", figures(*_pictures(sweep))))
+    drawn = _pictures(sweep)
+    page.add(Section("Recall against bytes and speed", figures(*drawn)) if drawn else None)
     columns, rows = sweep.rows()
     return page.add(Section("Every code that was trained", table(columns, rows)))
 
 
 def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
-    return [
-        (to_svg(_by_bytes(sweep), "bytes"), "Neighbours kept by the codes alone, and of the candidates ranked again."),
-        (to_svg(_speed(sweep), "speed"), "What no other code beats in both, this machine, by codes alone."),
-    ]
+    """The figures that have more than one point."""
+    drawn = []
+    if len(sweep.tried() | {(scout.method, scout.n_bytes) for scout in sweep.scouts}) > 1:
+        text = "Neighbours kept by the codes alone, and of the candidates ranked again."
+        drawn.append((to_svg(_by_bytes(sweep), "bytes"), text))
+    if len(sweep.trials) > 1:
+        text = "What no other code beats in both, this machine, by codes alone."
+        drawn.append((to_svg(_speed(sweep), "speed"), text))
+    return drawn
 
 
 def _by_bytes(sweep: Sweep) -> Axes:

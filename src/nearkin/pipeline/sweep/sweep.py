@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_real, check_vectors
+from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._types import ArrayLike, Record
 from nearkin._words import counted
 from nearkin.data import VectorFile
@@ -71,6 +71,10 @@ class Sweep:
         """Most queries a second with exact vectors kept."""
         return choose(self.trials, self.target, rescored=True, fastest=True)
 
+    def tried(self) -> set[tuple[str, int]]:
+        """Methods and bytes of the codes that were trained whole."""
+        return {(trial.method, trial.n_bytes) for trial in self.trials}
+
     def judged_by(self) -> str:
         """By what queries, and among how many rows."""
         rows, what = self.diagnosis.rows, "rows held out of the file" if self.queries_are_rows else "queries"
@@ -110,7 +114,7 @@ class Sweep:
             if cheapest is None:
                 needed = f" at {self.rate:,.0f} queries a second" if self.rate else ""
                 made.append(Answer(f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
-            shown = [("Cheapest", cheapest)]
+            shown = [("Cheapest" if len(self.tried()) > 1 else "The only code that was tried", cheapest)]
             if worth_saying(cheapest, fastest):
                 shown.append(("Fastest", fastest))
             for word, choice in shown:
@@ -196,7 +200,7 @@ def sweep(
     for name in methods:
         check_choice(metric, f"metric for {name}", find_method(name).metrics)
     with steps.step("read"):
-        X, Q, given = _rows_and_queries(file, Q, random_state)
+        X, Q, given = _rows_and_queries(file, Q, metric, random_state)
         k = min(check_integer(k, "k", low=1), len(X))
         rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
         if metric == "cosine":
@@ -232,12 +236,14 @@ def sweep(
     )
 
 
-def _rows_and_queries(file: VectorFile, Q: ArrayLike | None, random_state: int) -> tuple[np.ndarray, np.ndarray, bool]:
+def _rows_and_queries(
+    file: VectorFile, Q: ArrayLike | None, metric: str, random_state: int
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """Rows (n, d), queries (q, d) that are none of them, and whether they were given."""
-    file.check_finite()
+    file.check_finite(metric=metric)
     X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
     if Q is not None:
-        return X, check_vectors(Q, name="queries", n_features=X.shape[1]).astype(np.float32), True
+        return X, check_queries(Q, X.shape[1], metric=metric).astype(np.float32), True
     if len(X) < 20:
         raise ValueError(
             f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"

@@ -12,7 +12,7 @@ from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Fields, Record, Seed
 from nearkin.pipeline.embedding_folder import words_in
 from nearkin.pipeline.folder import RUN, write_record
-from nearkin.pipeline.judging import SPLITS, judge_baselines, split_pairs
+from nearkin.pipeline.judging import SPLITS, held_out, judge_baselines, split_pairs
 from nearkin.pipeline.left_side import neighbours_by_id, save_left
 from nearkin.pipeline.steps import Steps
 from nearkin.records import Interactions
@@ -47,13 +47,14 @@ def train_index(
     check_target(out)
     layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
-    quality, kept = {}, pairs
+    quality, kept, judged = {}, pairs, None
     check_choice(split, "split", SPLITS)
     given = pairs.split is not None and bool((pairs.split == 0).any())
     if given or holdout:
         parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split, holdout, random_state)
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
+        judged = held_out(parts.test)
         with steps.step("judge"):
             quality = judge(model, parts.test, n_bytes, random_state)
             quality |= judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
@@ -69,7 +70,7 @@ def train_index(
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
-        "quality": quality,
+        "quality": quality, "held_out": judged,
         "words": words_in(pairs)._asdict(),
         **(about or {}),
     }  # fmt: skip

@@ -1,0 +1,155 @@
+"""Printed figures, each computed again by a few lines of NumPy: issue 28, part D."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+import typer
+
+import nearkin as nk
+from nearkin.cli.app import app
+from tests.cli.conftest import load, run, run_json
+
+COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -> None:
+    """D3: "8 times smaller" stood over a folder larger than the data."""
+    args = ("compress", f"{files}/data.npz:base", "--bytes", 4, "--centroids", 16, "--keep-vectors")
+    record = run_json(*args, "--out", tmp_path / "idx")
+    idx = tmp_path / "idx"
+    on_disk = sum(path.stat().st_size for path in idx.rglob("*") if path.is_file() and path != idx / "manifest.json")
+    raw = load(files)["base"].astype(np.float32).nbytes
+    assert record["bytes_on_disk"] == on_disk > raw
+    assert record["compression"] == raw / 600 / 4
+    text = " ".join(run(*args, "--out", tmp_path / "idx").stdout.split())
+    assert "4 bytes a vector, 8 times fewer than its 32 as float32" in text
+    assert f"in all, {on_disk / raw:.3g} times larger than the 19.2 kB" in text
+    page = tmp_path / "page.html"
+    run_json("report", idx, "--out", page)
+    assert f"{on_disk / raw:.3g} times larger" in page.read_text()
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) -> None:
+    """D9: what is left of the variance, and the neighbours kept, which `evaluate` prints again."""
+    base, idx = f"{files}/data.npz:base", tmp_path / "idx"
+    options = ("--bytes", 1, "--centroids", 16, "--metric", metric, "--out", idx)
+    record = run_json("compress", base, *options)
+    X = load(files)["base"].astype(np.float64)
+    X = X / np.linalg.norm(X, axis=1, keepdims=True) if metric == "cosine" else X
+    quantizer = nk.Index.load(idx).quantizer
+    decoded = quantizer.decode(quantizer.encode(X.astype(np.float32)))
+    left_over = ((X - decoded) ** 2).sum() / ((X - X.mean(axis=0)) ** 2).sum()
+    assert record["variance_kept"] == pytest.approx(1 - left_over, abs=1e-5)
+    assert record["judged_by"].startswith("200 rows of")
+    assert run_json("evaluate", idx, "--base", base, "-k", 10)["10-recall@10"] == record["10-recall@10"]
+    queries = f"{files}/data.npz:query"
+    judged = run_json("compress", base, *options[:-2], "--queries", queries, "--out", idx)
+    again = run_json("evaluate", idx, queries, "--base", base, "-k", 10)
+    assert again["10-recall@10"] == judged["10-recall@10"]
+    shown = run("compress", base, *options).stdout
+    assert f"{1 - left_over:.1%} of the variance" in " ".join(shown.split())
+    assert f"nearkin evaluate {idx} --base {base} -k 10" in shown
+
+
+def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path) -> None:
+    base, idx = f"{files}/data.npz:base", tmp_path / "idx"
+    record = run_json("compress", base, "--bytes", 4, "--centroids", 16, "--train-rows", 64, "--seed", 3, "--out", idx)
+    X, learned = load(files)["base"], nk.data.open_vectors(base).draw(64, 3)
+    unseen = np.delete(X, learned, axis=0)
+    assert record["distortion"] == pytest.approx(nk.Index.load(idx).quantizer.distortion(unseen), rel=1e-5)
+    assert run_json("evaluate", idx, "--base", base, "-k", 10)["10-recall@10"] == record["10-recall@10"]
+
+
+def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> None:
+    """D6: and one point is no curve."""
+    args = ("sweep", f"{files}/data.npz:base", "--methods", "int8", "--recall", 0.5, "--out", tmp_path / "page.html")
+    shown = run(*args).stdout
+    assert "The only code that was tried by codes alone: 8 bytes a vector" in shown
+    assert "Cheapest" not in shown
+    assert "<svg" not in (tmp_path / "page.html").read_text()
+    several = run(*args[:3], "int8,procrustes", *args[4:]).stdout
+    assert "Cheapest by codes alone" in several
+    assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json_and_an_example(command: str) -> None:
+    """D8."""
+    made = COMMANDS[command]
+    assert (
+        f"- nearkin {command}" in (made.callback.__doc__ or "") or f"nproc-per-node 2 -m nearkin {command}" in made.help
+    )
+    if command not in ("ask", "explore"):
+        assert "--json" in [option for param in made.params for option in param.opts]
+
+
+@pytest.mark.parametrize("command", ["embed", "train"])
+def test_the_cut_the_pairs_and_the_users_that_judge_are_printed(command: str, tmp_path: Path) -> None:
+    """D11: dates of an ISO column, and who is judged."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + np.arange(600)
+    rows = list(zip(rng.integers(0, 40, 600), rng.integers(0, 30, 600), days.astype(str), strict=True))
+    table = tmp_path / "log.csv"
+    table.write_text("user,item,when\n" + "".join(f"u{u},i{i},{day}\n" for u, i, day in rows))
+    args = (command, table, "--timestamp", "when", "--split", "time", "--dim", 8, "--out", tmp_path / "out")
+    args += ("--bytes", 4) if command == "train" else ()
+    record = run_json(*args)
+    first: dict[tuple[int, int], str] = {}
+    for user, item, day in rows:
+        first.setdefault((user, item), day)
+    last = sorted(first.values())[-record["held_out"]["pairs"] :]
+    judged = {pair for pair, day in first.items() if day >= last[0]}
+    assert len(judged) == record["held_out"]["pairs"] == pytest.approx(0.1 * len(first), abs=1)
+    assert len({user for user, _ in judged}) == record["held_out"]["left"]
+    text = " ".join(run(*args).stdout.split())
+    assert f"{len(judged)} pairs of {record['held_out']['left']} user, first seen from {last[0]} 00:00:00 UTC" in text
+    run_json("report", tmp_path / "out")
+    assert f"first seen from {last[0]}" in (tmp_path / "out/report.html").read_text() or command == "train"
+
+
+@pytest.mark.parametrize("kind", ["rows", "queries"])
+def test_cosine_refuses_rows_without_a_direction(
+    files: Path, compressed: Callable[..., Path], tmp_path: Path, kind: str
+) -> None:
+    """D13: a zero query named three arbitrary rows, and `add` took a zero row."""
+    X = load(files)["base"][:40].copy()
+    X[[7, 9]] = 0
+    np.save(tmp_path / "X.npy", X)
+    text = "has 2 rows of zeros among 40, the first is row 7; a zero row has no direction"
+    folder = compressed("--metric", "cosine", "--bytes", 4, "--centroids", 16)
+    index = nk.Index.build(load(files)["base"], metric="cosine")
+    before = len(nk.Index.load(folder))
+    if kind == "queries":
+        calls, words = [index.search], ("search", folder, tmp_path / "X.npy", "-k", 3)
+    else:
+        calls = [index.add, lambda X: index.update(np.arange(40), X), lambda X: nk.Index.build(X, metric="cosine")]
+        words = ("add", folder, tmp_path / "X.npy")
+        made = run("compress", tmp_path / "X.npy", "--method", "int8", "--metric", "cosine", "--out", tmp_path / "idx")
+        assert made.exit_code == 2
+        assert f"X.npy {text}" in made.stderr
+    for call in calls:
+        with pytest.raises(ValueError, match=text):
+            call(X)
+    result = run(*words)
+    assert result.exit_code == 2
+    assert text in result.stderr
+    assert len(nk.Index.load(folder)) == before
+    assert nk.Index.build(X).search(X[:1], 3)[1].shape == (1, 3), "by distance a zero row is a row like others"
+
+
+def test_a_nan_is_called_nan(compressed: Callable[..., Path], tmp_path: Path) -> None:
+    """D13: the message named infinity."""
+    X = np.ones((3, 8), np.float32)
+    for value, word, other in ((np.nan, "NaN", "inf"), (np.inf, "infinity", "NaN")):
+        X[1, 2] = value
+        np.save(tmp_path / "Q.npy", X)
+        with pytest.raises(ValueError, match=f"contains {word}") as error:
+            nk.Index.build(np.ones((3, 8))).search(X, 1)
+        text = run("search", compressed(), tmp_path / "Q.npy").stderr
+        assert f"contains {word}" in text
+        for said in (text, str(error.value)):
+            assert other not in said.partition(" in ")[0]
