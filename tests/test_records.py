@@ -24,7 +24,7 @@ def test_duplicates_are_merged_as_asked(how: str, weight: float) -> None:
     pairs = Interactions.from_pairs([0, 0, 0, 1], [1, 1, 1, 0], [3, 5, 1, 2], [5, 2, 9, 0], duplicates=how)
     assert pairs.weights.tolist() == [weight, 2.0]
     assert pairs.timestamps is not None
-    assert pairs.timestamps.tolist() == [9, 0]
+    assert pairs.timestamps.tolist() == [2, 0]
 
 
 def test_column_order_is_the_transposed_matrix(rng: np.random.Generator) -> None:

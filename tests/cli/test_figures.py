@@ -24,7 +24,8 @@ def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -
     raw = load(files)["base"].astype(np.float32).nbytes
     assert record["bytes_on_disk"] == on_disk > raw
     assert record["compression"] == raw / 600 / 4
-    text = " ".join(run(*args, "--out", tmp_path / "idx").stdout.split())
+    text = " ".join(run(*args, "--out", idx).stdout.split())
+    on_disk = nk.pipeline.folder.bytes_on_disk(idx)  # seconds are other digits
     assert "4 bytes a vector, 8 times fewer than its 32 as float32" in text
     assert f"in all, {on_disk / raw:.3g} times larger than the 19.2 kB" in text
     page = tmp_path / "page.html"

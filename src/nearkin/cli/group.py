@@ -27,7 +27,7 @@ _OPTIONS = {  # parameters of the library's classes
 class Command(TyperCommand):
     """A command, which checks the file that it will write before it works."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: typer.Context) -> object:
         out = next((option for option in self.params if option.name == "out" and option.metavar == "FILE"), None)
         if out is not None and (path := ctx.params["out"]) is not None:
             given = [value for name, value in ctx.params.items() if name != "out"]

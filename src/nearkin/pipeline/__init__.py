@@ -48,7 +48,7 @@ __getattr__, __dir__, __all__ = lazily(
         "rotate_file": "nearkin.pipeline.rotate",
         "rotate_with": "nearkin.pipeline.rotate",
         "run_demo": "nearkin.pipeline.demo",
-        "save_demo": "nearkin.pipeline.demo",
+        "save_demo": "nearkin.pipeline.pages",
         "search_in_batches": "nearkin.pipeline.evaluate",
         "search_left": "nearkin.pipeline.left_side",
         "train_index": "nearkin.pipeline.train",
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from nearkin.pipeline.check import check_folder as check_folder
     from nearkin.pipeline.compress import compress_file as compress_file
     from nearkin.pipeline.demo import run_demo as run_demo
-    from nearkin.pipeline.demo import save_demo as save_demo
     from nearkin.pipeline.embed import embed_comparisons as embed_comparisons
     from nearkin.pipeline.embed import embed_interactions as embed_interactions
     from nearkin.pipeline.embed import embed_signals as embed_signals
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline.pages import comparison_page as comparison_page
     from nearkin.pipeline.pages import demo_page as demo_page
     from nearkin.pipeline.pages import folder_page as folder_page
+    from nearkin.pipeline.pages import save_demo as save_demo
     from nearkin.pipeline.recommend import recommend_folder as recommend_folder
     from nearkin.pipeline.recommend import similar_folder as similar_folder
     from nearkin.pipeline.rotate import rotate_file as rotate_file

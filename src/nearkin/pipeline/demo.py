@@ -1,7 +1,5 @@
 """The demo: scikit-learn's handwritten digits searched exactly, and through codes of several methods and sizes."""
 
-import os
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +9,6 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._storage import check_target, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
 from nearkin.pipeline.methods import CodeSize, find_method
@@ -91,26 +88,6 @@ def run_demo(random_state: Seed = 0, steps: Steps | None = None, n_bytes: Sequen
                 demo.trials.append(_try(demo, method, name, size, random_state))
                 callback(len(demo.trials) - 1, {"total": total, "distortion": demo.trials[-1].distortion})
     return demo
-
-
-def save_demo(out: str | os.PathLike, random_state: Seed = 0, steps: Steps | None = None) -> tuple[Demo, str]:
-    """Run the demo and write the folder `out`: the report, an index of 4-byte codes, the labels and the images.
-
-    Returns the demo and the command that shows the index. ValueError before any work if the folder holds anything else.
-    """
-    from nearkin.pipeline.pages.demo import demo_page  # which draws what this module measures
-
-    check_target(out, "demo")
-    demo = run_demo(random_state, steps)
-    config = {"trials": [trial.record() for trial in demo.trials]}
-    with saving_folder(out, "demo", config) as folder:
-        demo_page(demo).write(folder / "report.html")
-        quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
-        nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
-        np.save(folder / "labels.npy", demo.labels)
-        np.save(folder / "images.npy", demo.base.reshape(-1, 8, 8).astype(np.uint8))
-    index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
-    return demo, f"nearkin explore {index} --labels {labels} --images {images}"
 
 
 def _try(demo: Demo, method: str, name: str, size: int, random_state: Seed) -> Trial:

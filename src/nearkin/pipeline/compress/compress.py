@@ -122,9 +122,8 @@ def compress_file(
         record: Record = {}
         if group.rank == 0:
             index.ids = ids
-            learned = {"trained_on": min(rows, len(source)), "seed": random_state, "train": None, **(about or {})}
-            if source is not file:
-                learned["train"] = source.name
+            other = None if source is file else source.name
+            learned = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
             record = _record(file, index, fitted, learned, queries if judged_by is None else judged_by, steps)
             with steps.step("save") as callback:
                 history = fitted.history_ if isinstance(fitted, Remembering) else []

@@ -1,10 +1,17 @@
 """The demo's report: what it shows, in the order in which a newcomer asks."""
 
 import html
+import os
+import shlex
 
 import numpy as np
 
-from nearkin.pipeline.demo import METHODS, Demo, K, Trial
+import nearkin as nk
+from nearkin._storage import check_target, saving_folder
+from nearkin._types import Seed
+from nearkin.pipeline.demo import CENTROIDS, METHODS, Demo, K, Trial, run_demo
+from nearkin.pipeline.methods import CodeSize, find_method
+from nearkin.pipeline.steps import Steps
 from nearkin.plots import plot_against_bytes, plot_convergence, to_svg
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, paragraph, table, thumbnail
@@ -27,6 +34,24 @@ def demo_page(demo: Demo) -> Page:
     )
     page.add(_summary(demo, best)).add(_pictures(demo, best)).add(_table(demo)).add(_curves(demo))
     return page.add(_reading())
+
+
+def save_demo(out: str | os.PathLike, random_state: Seed = 0, steps: Steps | None = None) -> tuple[Demo, str]:
+    """Run the demo and write the folder `out`: the report, an index of 4-byte codes, the labels and the images.
+
+    Returns the demo and the command that shows the index. ValueError before any work if the folder holds anything else.
+    """
+    check_target(out, "demo")
+    demo = run_demo(random_state, steps)
+    config = {"trials": [trial.record() for trial in demo.trials]}
+    with saving_folder(out, "demo", config) as folder:
+        demo_page(demo).write(folder / "report.html")
+        quantizer = find_method("givens-greedy").make(CodeSize(4, n_centroids=CENTROIDS), random_state)
+        nk.Index.build(demo.base, quantizer, keep_vectors=True).save(folder / "index")
+        np.save(folder / "labels.npy", demo.labels)
+        np.save(folder / "images.npy", demo.base.reshape(-1, 8, 8).astype(np.uint8))
+    index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
+    return demo, f"nearkin explore {index} --labels {labels} --images {images}"
 
 
 def _summary(demo: Demo, best: Trial) -> Section:
