@@ -64,6 +64,14 @@ def test_the_commands_of_a_page(page: str) -> None:
             assert re.search(rf"{option}\b", known.output), f"{page}: {words[0]} has no {option}"
 
 
+def test_the_examples_of_contributing(names: dict[str, object]) -> None:
+    text = (DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    codes = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(codes) == 2
+    for code in codes:
+        exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+
+
 def test_the_tests_that_the_reliability_page_names_exist() -> None:
     text = (DOCS / "notes" / "reliability_cases.md").read_text(encoding="utf-8")
     file, missing, count = Path(), [], 0
