@@ -1,10 +1,10 @@
-"""Where are the cities? A map from 2,000 answers "a is nearer to b than to c", beside one from the distances.
+"""Where are the cities? A map from 2,000 answers "a is nearer to b than to c", and one from the distances.
 
 Run with a table of distances (first row and first column are names) or without, on a made-up one:
 
     python examples/eurodist.py ../shared/data/eurodist.csv --out eurodist.png
 
-The answers say nothing of kilometres, yet both maps agree (SVRG-SBB, section 5.2 and Figure 3).
+The answers contain no kilometres, yet both maps agree (SVRG-SBB, section 5.2 and Figure 3).
 """
 
 import argparse

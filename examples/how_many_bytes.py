@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def draw(demo: Demo, recall: dict[str, dict[int, float]]) -> Figure:
-    """The curves beside five queries with their exact neighbours and those through four bytes."""
+    """The curves, and five queries with their exact neighbours and those found through four bytes."""
     figure = Figure(figsize=(10.5, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
     ax = dress(left.add_subplot())

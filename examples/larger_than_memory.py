@@ -22,7 +22,7 @@ def main() -> None:
     out = parser.parse_args().out or Path(tempfile.mkdtemp())
 
     rng = np.random.default_rng(0)
-    np.save(out / "vectors.npy", rng.normal(size=(20_000, 32)).astype(np.float32))  # stands for a file of any length
+    np.save(out / "vectors.npy", rng.normal(size=(20_000, 32)).astype(np.float32))  # in place of your file
 
     file = open_vectors(out / "vectors.npy")  # opened, not read; .npz, .fvecs, .bvecs, .parquet and .csv work too
     print(f"{len(file):,} vectors of {file.shape[1]} numbers, read in chunks of {file.chunk_rows:,}")

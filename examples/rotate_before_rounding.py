@@ -1,11 +1,11 @@
-"""How do I learn the rotation that makes a network lose least when its weights and activations are rounded to few bits?
+"""How do I learn a rotation so that a network loses less when it is rounded to few bits?
 
     python examples/rotate_before_rounding.py
 
-A small character model with a residual stream: turning the stream by an orthogonal R, and the weights that read and
-write it back by R', leaves the function as it is, but not what rounding does to it (SpinQuant, Liu et al. 2024). R is
-one parameter that `nearkin.orthogonal` keeps orthogonal while it is learned through the rounding. The same with a
-transformer, and beside SGDG: `python -m benchmarks orthogonal language_model`.
+A small character model with a residual stream. An orthogonal R turns the stream, and R' the weights that read and
+write it: the function is unchanged, but the error of rounding is not (SpinQuant, Liu et al. 2024). R is one parameter
+that `nearkin.orthogonal` keeps orthogonal while it is learned through the rounding. For a transformer, compared with
+SGDG: `python -m benchmarks orthogonal language_model`.
 """
 
 import inspect

@@ -5,10 +5,10 @@ Table 2)
 
 max tr(N X^T Q X) over O(16) with N = diag(16, ..., 1) and Q = diag(q): at the maximum X is the permutation that sorts q
 in decreasing order. The paper does not give the range of q, on which its table depends: here q is uniform on [0, 1] and
-time runs to 50. Two things differ from its text. Its eq. 11 as printed descends and sorts the other way; the sign is
-turned here. And its "exact" integrator fails with NaN at long steps because of a truncated Taylor series: the last rows
-show that one beside the true exponential, which never leaves O(d), and beside Jacobi's rule, whose angles maximise each
-pair exactly, so that it has no step length at all.
+time runs to 50. Two things differ from the paper. Its eq. 11 as printed descends and sorts the other way; the sign is
+changed here. Its "exact" integrator fails with NaN at long steps because of a truncated Taylor series. The last rows
+compare that series with the true exponential, which never leaves O(d), and with Jacobi's rule, which maximises each
+pair exactly and needs no step length.
 """
 
 import argparse

@@ -90,7 +90,7 @@ def test_answers_of_seeds_are_averaged(tmp_path):
 def test_engines_that_could_not_run_say_why(tmp_path):
     rows = [
         {"data": "sift", "codec": "zvec INT4", "version": "not installed", "chosen": "none"},
-        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "learned from none", "as they are": 0.9}
+        {"data": "sift", "codec": "FAISS SQ4", "version": "1", "chosen": "learned from none", "original": 0.9}
         | {"random": 0.8, "nk.Rotation": 0.95},
     ]
     (tmp_path / "engines.json").write_text(json.dumps({"results": rows}), encoding="utf-8")

@@ -25,11 +25,30 @@ INSTEAD = {  # pattern -> what to write
     r"learn(s|ed|t)? by heart": "'overfit'",
     r"l(ead|eads|ed) away": "'diverges'",
     r"(says?|tells?) nothing": "'does not show', 'is unreliable'",
-    r"(says|tells|hears|asks)": "name what prints, returns, needs or checks it: things do not speak",
+    r"(says|tells|hears)": "'prints', 'returns', 'lists', 'explains': things do not speak",
     r"what (stays|ran)|on purpose": "the term of the field",
 }
 BANNED = {instead: re.compile(rf"\b{pattern}\b", re.IGNORECASE) for pattern, instead in INSTEAD.items()}
-MOST = {}
+APART = {"_build", "notes"}  # notes are a log
+MOST = {
+    "_storage": 18,
+    "cli": 38,
+    "data": 39,
+    "embedding": 61,
+    "export": 15,
+    "hashing": 15,
+    "index": 21,
+    "linalg": 5,
+    "metrics": 10,
+    "orthogonal": 16,
+    "pipeline": 80,
+    "plots": 17,
+    "quantization": 115,
+    "report": 1,
+    "solvers": 4,
+    "top": 39,
+    "web": 70,
+}  # phrases in each package of src: lower a number when you remove some, never raise it
 
 
 def found(text: str) -> Iterator[tuple[int, str, str]]:
@@ -41,8 +60,8 @@ def found(text: str) -> Iterator[tuple[int, str, str]]:
 
 def pages() -> Iterator[Path]:
     yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))
-    apart = {"_build", "notes"}
-    yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if not apart & set(path.parts))
+    yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if not APART & set(path.parts))
+    yield from sorted((ROOT / "examples").glob("*.py"))
 
 
 def package(path: Path) -> str:
@@ -69,5 +88,5 @@ def test_pages_and_src_are_in_plain_english() -> None:
 if __name__ == "__main__":
     for file in sorted(SRC.rglob("*.py")):
         for line, phrase, _ in found(file.read_text(encoding="utf-8")):
-            print(f"{file.relative_to(ROOT)}:{line} {phrase}")  # noqa: T201
-    print(dict(sorted(counts().items())))  # noqa: T201
+            print(f"{file.relative_to(ROOT)}:{line} {phrase}")
+    print(dict(sorted(counts().items())))

@@ -35,7 +35,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.metrics import recall_k_at_k
 
 SETS = ("sentences", "words", "unit words", "sift")
-ROTATIONS = ("as they are", "random", "nk.Rotation")
+ROTATIONS = ("original", "random", "nk.Rotation")
 LEARNED, SEARCHED = 16_384, 10_000
 DRAWS = 3
 RANDOM = ("Lance IVF_PQ",)  # engines whose codes begin at random

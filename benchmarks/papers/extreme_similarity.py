@@ -73,7 +73,7 @@ def all_pairs(results: Results) -> Figure:
         )  # fmt: skip
     if not claims:
         return not_measured(name, "Run `python -m benchmarks two_tower`.")
-    why = "ALS on id tables of 64 dimensions beside sampled losses within the time given, gowalla with one seed."
+    why = "ALS on id tables of 64 dimensions and sampled losses within the time given, gowalla with one seed."
     return Figure(name, tuple(claims), why, source)
 
 
@@ -87,7 +87,7 @@ def convergence(results: Results) -> Figure:
         for data, rows in ((data, found.get(data, {})) for data in ("ml100k", "gowalla")) if rows
     ]  # fmt: skip
     why = (
-        "The text at hand ends before the experiments, so that nothing can be laid beside our figures; from a random "
+        "The text at hand ends before the experiments, so that nothing can be compared with our figures; from a random "
         "start on gowalla Gauss-Newton and L-BFGS need more than the seconds given."
     )
     return not_measured(name, why, source, tuple(claims))
@@ -121,7 +121,7 @@ def all_pairs_networks(found: Any) -> Findings:
     why = (
         f"ml100k, {splits}, {whole[0]['seconds']:g} CPU seconds; towers of one hidden layer on singular vectors of the "
         "training graph; squared loss, full-batch Adam, its rate chosen for each on validation pairs; the zeros are "
-        "drawn anew for every step and weighted up to the whole."
+        "drawn again for every step and weighted up to the whole."
     )
     ends = ", ".join(f"{mean_of(rows, 'in steps'):.3f}" for rows in sampled.values())
     steps = [round(mean_of(rows, "steps in the seconds")) for rows in (whole, *sampled.values())]
@@ -148,7 +148,7 @@ def nonlinear(results: Results) -> Figure:
     tables = (results.read("two_tower") or {}).get("ml100k", {}).get("als")
     if tables:
         shown = f"{tables['ndcg@100']:.3f} ± {tables['ndcg@100 std']:.3f}"
-        claims.append(Claim("beside them: ALS on id tables, the same splits", "", shown))
+        claims.append(Claim("for comparison: ALS on id tables, the same splits", "", shown))
     why = (
         "The paper's experiments are not in the text at hand, so that no claim is judged: the same towers, loss "
         "and CPU seconds as in the row above, every solver from the same start. Text vectors as features: "

@@ -171,7 +171,7 @@ def figure_3(found: Any) -> Findings:
     why = (
         f"CartPole, Acrobot and Pendulum for MuJoCo's tasks, d = 200, {seeds} seeds (the paper: ten), "
         f"{generations} generations of 32 policies on one thread for 800 machines; h = |x|; ortinit projects every "
-        "five steps; beside them an affine policy."
+        "five steps; also an affine policy."
     )
     one, tuned = {key: mean(of) for key, of in ends.items()}, best_steps(found)
     for task in tasks if tuned else ():
@@ -221,7 +221,7 @@ def figure_4_printed(found: Any) -> Findings:
         Claim("s = 2 outperforms vanilla training, test accuracy", "outperforms",
               f"{shown['flow, s = 2']} against {shown['vanilla SGD']}", flow["test"] > vanilla["test"]),
         *(
-            Claim(f"beside them: {method}", "", f"{shown[method]}; lr {row['lr']:.3g}, hidden x {row['of hidden']:.3g}")
+            Claim(f"also: {method}", "", f"{shown[method]}; lr {row['lr']:.3g}, hidden x {row['of hidden']:.3g}")
             for method, row in ((name, {**row, "of hidden": row["of the hidden layer"]}) for name, row in rows.items())
         ),
     ]  # fmt: skip
@@ -249,7 +249,7 @@ def figure_4(found: Any) -> Findings:
               f"{shown['flow, s = 2']} against {shown['exact']}", flow["test"] > exact["test"] - 0.01),
         Claim("s = 2 outperforms vanilla training, test accuracy", "outperforms",
               f"{shown['flow, s = 2']} against {shown['vanilla SGD']}", flow["test"] > vanilla["test"]),
-        Claim("beside them: Givens greedy, s = d / log d", "",
+        Claim("for comparison: Givens greedy, s = d / log d", "",
               f"{shown['Givens greedy']}, {shown['flow, s = d / log d']}"),
     )  # fmt: skip
     why = f"Ours: {vanilla['images']:,} images, {vanilla['epochs']} epochs, three seeds, one grid for all step lengths."

@@ -103,7 +103,7 @@ def figure_2bc_printed(found: Any) -> Findings:
                 )  # fmt: skip
     seeds = [len(ends["GCD-G", count]) for count in (every, few)]
     why = (
-        f"sift_bsds for SIFT1M, {seeds[0]} seeds on all {every:,} rows and {seeds[1]} on 10 %, drawn anew for each "
+        f"sift_bsds for SIFT1M, {seeds[0]} seeds on all {every:,} rows and {seeds[1]} on 10 %, drawn again for each "
         "(the paper: ten), 20 rounds."
     )
     small = {rule: mean(ends[rule, few]) for rule in ("GCD-G", *starts)}
@@ -173,7 +173,7 @@ def figure_2bc(found: Any) -> Findings:
         )  # fmt: skip
     better = mean(gcd) / mean(opq) - 1  # of the last share, 10 %
     claims.append(Claim("GCD-G is better than OPQ on 10 % of the rows", "better", f"ends {better:+.1%}", better < 0))
-    why = f"Ours: as above, {len(opq)} seeds with rows and first centroids of their own ('much less' asks for half)."
+    why = f"Ours: as above, {len(opq)} seeds with separate rows and first centroids ('much less' asks for half)."
     decides = (
         f"Both start from the identity and spread alike, on 10 % by {gcd_spread:.2%} and {opq_spread:.2%}: the row as "
         "printed has the random start, with which OPQ spreads more."
@@ -195,7 +195,7 @@ def figure_4a(results: Results) -> Figure:
     ]  # fmt: skip
     return not_measured(
         name,
-        "No GPU was at hand (`python -m benchmarks gpu` measures it on one); a CPU thread's growth stands beside.",
+        "No GPU was at hand (`python -m benchmarks gpu` measures it on one); a CPU thread's growth is given.",
         source,
         tuple(claims),
     )

@@ -90,7 +90,7 @@ def table_5(results: Results) -> Figure:
         Claim(f"{name}, {method}: mAP at 12 / 24 / 32 / 48 bits", printed, "no such features here")
         for name, rows in TABLE_5.items() for method, printed in rows.items()
     )  # fmt: skip
-    why = "A trained BGAN's features of CIFAR-10 and NUS-WIDE are not at hand; its printed figures stand beside."
+    why = "A trained BGAN's features of CIFAR-10 and NUS-WIDE are not at hand; its printed figures are listed."
     return not_measured("Table 5", why, beside=beside)
 
 
@@ -133,7 +133,7 @@ def figure_4(results: Results) -> Figure:
     decides = (
         "How far the scale goes: the loss is lowest at "
         + " and ".join(f"{factor:g} times eq. 25's scale for {SETS[features]}" for features, factor in lowest.items())
-        + " and rises beyond, as section 2.3.2 says itself; for labels of network features the best scale is several "
+        + " and rises beyond, as section 2.3.2 states; for labels of network features the best scale is several "
         "times eq. 25's."
     )
     return Figure(name, tuple(claims), why, source, decides)

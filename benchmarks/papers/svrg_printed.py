@@ -164,7 +164,7 @@ def figure_5(found: Any) -> Findings:
                 said.append(f"{spread(ours, key)} against {spread(best, key)}")
                 ahead.append(level(ours, key) > level(best, key))
             claims.append(
-                Claim(f"{loss}: SVRG-SBB's recall at 40, 60, 100 beside {text}", "superior at every K", ", ".join(said),
+                Claim(f"{loss}: SVRG-SBB's recall at 40, 60, 100; {text}", "superior at every K", ", ".join(said),
                       all(ahead))
             )  # fmt: skip
         behind[loss] = level(ours, "recall@60") - level(table[loss, 0.1, "svrg-sbb0", JUDGED], "recall@60")

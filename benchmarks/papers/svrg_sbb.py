@@ -140,9 +140,7 @@ def figure_2(found: Any) -> Findings:
               f"{', '.join(map(str, failed))}", max(ends) > TARGET),
         Claim("SBB_epsilon never does, broken runs", "stable", ", ".join(map(str, steady)), not any(steady)),
     ]  # fmt: skip
-    why = (
-        "Ours: ten seeds with data of their own, starts N(0, .1), epsilon .1 on our sum per object, one shuffled order."
-    )
+    why = "Ours: ten seeds with separate data, starts N(0, .1), epsilon .1 on our sum per object, one shuffled order."
     decides = (
         f"SBB_0 breaks in single runs ({', '.join(map(str, failed))} of {found['seeds']}), not in the median; but for "
         "t-STE one fixed step tuned by hand comes level with SVRG-SBB, whose gain is that nothing needs tuning."
@@ -165,7 +163,7 @@ def figure_3(found: Any) -> Findings:
                   free["rank correlation"] > 0.95),
             Claim(f"{loss}: sampling terms does not harm it, error on unseen answers", "no harm",
                   f"{free['error']:.3f} against {gd['error']:.3f} in batch", free["error"] < gd["error"] + 0.01),
-            Claim(f"{loss}: convex form, correlation and error", "shown beside",
+            Claim(f"{loss}: convex form, correlation and error", "shown",
                   f"{convex['rank correlation']:.3f}, {convex['error']:.3f}"),
         ]  # fmt: skip
     best = max(rows[f"{loss}, svrg-sbb"]["rank correlation"] for loss in losses)
