@@ -140,7 +140,8 @@ def _scalar(fields: _Fields) -> tuple[int, int]:
     return d, rows
 
 
-_NORM_BITS = {0: 0, 1: 0, 3: 32, 4: 8, 5: 4}  # FAISS's ST_decompress, LUT_nonorm, norm_float, norm_qint8, norm_qint4
+_NORM_BITS = {0: 0, 1: 0, 3: 32, 4: 8, 5: 4, 6: 8, 7: 4}  # of FAISS's ST_decompress, LUT_nonorm, norm_float, ...
+_VALUES = (6, 7)  # ST_norm_cqint8, ST_norm_cqint4: a table of norms
 _TABLED = 9  # ST_norm_rq2x4: two tables of 16 norms, and all of their sums
 _NO_TABLES = 2048  # Skip_codebook_tables; without it FAISS makes a table of all pairs of centroids when it reads
 _MOST_CODEBOOKS = 4096
@@ -156,6 +157,8 @@ def _sums(fields: _Fields) -> tuple[int, int, int, int]:
     fields.skip(4 * numbers)
     search, _, _ = fields.read("iff")
     need(trained == 1 and (search in _NORM_BITS or search == _TABLED), f"a search of type {search}")
+    if search in _VALUES:
+        fields.vector(4, 2 ** _NORM_BITS[search], "the table of norms")
     if search == _TABLED:
         fields.vector(4, 256, "the table of norms")
         fields.vector(4, 32, "the two tables of norms")

@@ -41,21 +41,25 @@ from nearkin.quantization.fast_scan import (
     ScanComparison,
     ScannedIndex,
     fill_tables,
+    fill_values,
     learn_tables,
+    learn_values,
     learned_scale,
 )
 
 NORMS = {0: "ST_decompress", 4: "ST_norm_qint4", 8: "ST_norm_qint8", 32: "ST_norm_float"}
+LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
-    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32, `coding_codebooks_` by which codes are chosen where these
-    are others, else None, `rotation_` (d, d') float32, `norms_` (2,) the least and the largest squared norm that a code
-    may stand for (zeros without `norm_bits`), `norm_tables_` (2, 16) the two parts of a squared norm that FAISS's fast
-    scan adds up (None without it), `norm_scale_` their divisor there, `norm_origin_` (d',) the middle of rotated rows
-    about which norms are taken (None without),
-    `coarse_centroids_` (n_lists, d) float32 or None, `normalized_`,
-    `history_`, `n_iter_`, `n_features_in_`.
+    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if these are
+    others, else None; `rotation_` (d, d') float32; `norms_` (2,), the least and the largest squared norm of a decoded
+    row (zeros without `norm_bits`); `norm_values_` (16,) or (256,), the squared norms that 4 or 8 bits stand for (None
+    for equal steps between `norms_`, as FAISS and older folders have them); `norm_tables_` (2, 16), the two parts of a
+    squared norm that FAISS's fast scan adds up, and `norm_scale_`, their divisor there (None and 1 without it);
+    `norm_origin_` (d',), the middle of rotated rows about which norms are taken (None without); `fast_scan_`, whether a
+    fast scan by "ip" keeps enough neighbours (None if that is not known); `coarse_centroids_` (n_lists, d) float32 or
+    None; `normalized_`, `history_`, `n_iter_`, `n_features_in_`.
 
     A subclass has `_learn` and the parameters `n_centroids`, `n_lists`, `beam_size`, `norm_bits`,
     `max_points_per_centroid` and `random_state`.
@@ -77,6 +81,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     coding_codebooks_: np.ndarray | None = None
     rotation_: np.ndarray
     norms_: np.ndarray
+    norm_values_: np.ndarray | None = None
     norm_tables_: np.ndarray | None = None
     norm_scale_: int = 1
     norm_origin_: np.ndarray | None = None
@@ -139,7 +144,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         offset = (mean @ self.rotation_).reshape(len(codebooks), 1, -1)
         codebooks[:, 0] += offset  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
-        self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = None
+        self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = None
         if self.ranking in KNOWN.values():
             self._learn_order(X, generator)
         if self.norm_bits:
@@ -162,9 +167,9 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         )
 
     def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
-        """Learn the least and the largest squared norm of what codes of rows X (n, d) stand for, about their mean, or
-        about the middles of their lists, where there are any: FAISS codes what those leave. And the tables of a fast
-        scan, where it keeps enough."""
+        """Learn which squared norms the bits stand for, from the codes of rows X (n, d): about their mean, or about the
+        middles of their lists, if there are any, because FAISS codes what those leave. And the tables of a fast scan,
+        if it keeps enough."""
         decoded = self._decoded(self.encode(X))
         mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
         if self.coarse_centroids_ is None:
@@ -173,6 +178,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        if self.norm_bits in LEARNED_NORMS:
+            self.norm_values_ = learn_values(norms, 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == SCANNED:
             comparison, origin = ScanComparison.of(X, "l2"), self.norm_origin_
             kept = comparison.kept(self, self.to_faiss())
@@ -383,7 +390,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         by_tables = metric == "ip" and not self.norm_bits
         if fast and not by_tables:
             return faiss.AdditiveQuantizer.ST_norm_rq2x4
-        return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else NORMS[self.norm_bits])
+        norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
+        return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
+
+    def _finished(self, index: faiss.Index, fast: bool) -> faiss.Index:
+        """An index with codebooks, with the values of norms; trained."""
+        if self.norm_values_ is not None and not fast:
+            fill_values(index.aq, self.norm_values_)
+        index.is_trained = True
+        return index
 
 
 def inverted(kind: Callable[..., faiss.Index], lists: faiss.Index, *arguments: object) -> faiss.Index:

@@ -96,8 +96,7 @@ class ProductResidualQuantizer(AbstractAdditiveQuantizer):
         index = flat(splits * width, *shape) if lists is None else inverted(inverse, lists, *shape)
         self._fill(index.prq, codebooks, self.beam_size)
         index.prq.norm_min, index.prq.norm_max = map(float, self.norms_)
-        index.is_trained = True
-        return index
+        return self._finished(index, fast)
 
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         splits, M, K, width = codebooks.shape

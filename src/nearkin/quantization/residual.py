@@ -101,8 +101,7 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
         index = flat(d, *shape) if lists is None else inverted(inverse, lists, *shape)
         index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
         fill(index.rq, codebooks[0], self.beam_size)
-        index.is_trained = True
-        return index
+        return self._finished(index, fast)
 
     def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
         _, M, K, d = codebooks.shape
