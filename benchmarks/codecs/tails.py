@@ -62,11 +62,12 @@ def measured(kind: str, codes: str) -> dict[str, Any]:
         peer.train(X)
         peer.add(X)
         index = Index.build(X, quantizer)
-        scan = {} if isinstance(exact, ResidualQuantizer) else {"fast_scan": False}
+        fast_scan = None if isinstance(exact, ResidualQuantizer) else False
         return {
             "kind": kind, "codes": codes, "default": kept(index.search),
             "fast": "FastScan" in type(innermost(index.faiss_index)).__name__,
-            "exact": kept(Index.build(X, exact, **scan).search), "faiss": kept(peer.search), "faiss_codec": text,
+            "exact": kept(Index.build(X, exact, fast_scan=fast_scan).search), "faiss": kept(peer.search),
+            "faiss_codec": text,
         }  # fmt: skip
 
 

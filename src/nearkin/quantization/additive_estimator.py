@@ -36,7 +36,6 @@ from nearkin.quantization.additive_part import LOOK_BEAM, lengths
 from nearkin.quantization.coarse import CoarseQuantizer
 from nearkin.quantization.faiss_bridge import behind_rotation
 from nearkin.quantization.fast_scan import (
-    MOST_LOST,
     SCANNED,
     ScanComparison,
     ScannedIndex,
@@ -52,8 +51,8 @@ LEARNED_NORMS = {4: "ST_norm_cqint4", 8: "ST_norm_cqint8"}
 
 
 class AbstractAdditiveQuantizer(ReconstructingTransformer):
-    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if these are
-    others, else None; `rotation_` (d, d') float32; `norms_` (2,), the least and the largest squared norm of a decoded
+    """Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if they
+    differ, else None; `rotation_` (d, d') float32; `norms_` (2,), the least and the largest squared norm of a decoded
     row (zeros without `norm_bits`); `norm_values_` (16,) or (256,), the squared norms that 4 or 8 bits stand for (None
     for equal steps between `norms_`, as FAISS and older folders have them); `norm_tables_` (2, 16), the two parts of a
     squared norm that FAISS's fast scan adds up, and `norm_scale_`, their divisor there (None and 1 without it);
@@ -152,8 +151,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         self.fast_scan_ = None
         if self.n_centroids == SCANNED and not self.norm_bits:
             comparison = ScanComparison.of(X, "ip", None if queries is None else check_queries(queries, X.shape[1]))
-            exact, fast = self.to_faiss("ip", fast_scan=False), self.to_faiss("ip", fast_scan=True)
-            self.fast_scan_ = comparison.allows(self, exact, fast)
+            kept = [comparison.kept(self, self.to_faiss("ip", fast_scan=fast)) for fast in (False, True)]
+            self.fast_scan_ = comparison.allows(*kept)
         return self
 
     def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
@@ -184,7 +183,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             comparison, origin = ScanComparison.of(X, "l2"), self.norm_origin_
             kept = comparison.kept(self, self.to_faiss())
             self._learn_tables(X, decoded, mean, draw_seed(generator))
-            if kept - comparison.kept(self, self.to_faiss()) > MOST_LOST:
+            if not comparison.allows(kept, comparison.kept(self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
     def _learn_tables(self, X: np.ndarray, decoded: np.ndarray, mean: np.ndarray, seed: int) -> None:

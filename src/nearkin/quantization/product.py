@@ -299,8 +299,8 @@ class ProductQuantizer(ReconstructingTransformer):
         found: dict[str, bool] = {}
         for metric in METRIC_TYPES:
             comparison = ScanComparison.of(rows.X, metric, rows.queries)
-            fine = comparison.allows(self, self.to_faiss(metric), self.to_faiss(metric, fast_scan=True))
-            found[metric] = all(rows.shard.group.exchange(fine))
+            kept = [comparison.kept(self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
+            found[metric] = all(rows.shard.group.exchange(comparison.allows(*kept)))
         return found
 
     @property
