@@ -15,11 +15,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
-
-from nearkin._deprecation import renamed
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -242,12 +240,6 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
     finally:
         _current = ALONE
         dist.destroy_process_group()
-
-
-def joined(timeout: float | None = None) -> AbstractContextManager[Group]:
-    """The old name of `join_processes`."""
-    renamed("nearkin.pipeline.joined()", "nearkin.pipeline.join_processes()")
-    return join_processes(timeout)
 
 
 def leave(code: int) -> NoReturn:

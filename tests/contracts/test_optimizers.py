@@ -262,21 +262,6 @@ def test_bad_options(name: str, options: dict[str, Any], message: str) -> None:
         OPTIMIZERS[name]([nn.Parameter(torch.eye(4))], **options)
 
 
-@each_kind
-def test_old_spellings_work_with_a_warning(name: str) -> None:
-    target, params = point((6, 6), 2), [nn.Parameter(point((6, 6), 1)) for _ in range(2)]
-    new = OPTIMIZERS[name]([params[0]], 0.05, momentum=Adam((0.8, 0.95), eps=1e-6))
-    with pytest.warns(DeprecationWarning, match=r"type momentum=nearkin.orthogonal.Adam"):
-        old = OPTIMIZERS[name]([params[1]], 0.05, betas=(0.8, 0.95), eps=1e-6)
-    for optimizer, p in zip((new, old), params, strict=True):
-        train(optimizer, [p], [target], 3)
-    assert torch.equal(*params)
-    with pytest.warns(DeprecationWarning, match="generator"):
-        OPTIMIZERS[name](params, 0.05, generator=3)
-    with pytest.warns(DeprecationWarning, match="betas"), pytest.raises(ValueError, match="give one of them"):
-        OPTIMIZERS[name](params, 0.05, betas=(0.9, 0.9), momentum=0.5)
-
-
 def test_groups_may_have_moments_of_their_own() -> None:
     params = [nn.Parameter(point((6, 6), seed)) for seed in (1, 2)]
     groups = [{"params": params[:1], "momentum": Adam((0.8, 0.95))}, {"params": params[1:], "momentum": 0.5}]

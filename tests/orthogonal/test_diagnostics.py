@@ -65,8 +65,6 @@ def test_history_hears_of_every_step() -> None:
     assert len(history) == 5
     assert history["step"] == [1, 2, 3, 4, 5]
     assert history["objective"][-1] < history["objective"][0]
-    with pytest.warns(DeprecationWarning, match=r'type history\["objective"\]'):
-        assert history["loss"] == history["objective"]
     assert max(history["orthogonality_error"]) < 1e-6
     assert min(history["gradient_norm"]) > 0
     X.grad = torch.ones(4, 4)

@@ -85,31 +85,3 @@ def test_bad_input() -> None:
         StochasticFlow(params, 0.1, sampling=Importance("all"))
     with pytest.raises(ValueError, match="rebuild_every is 0"):
         StochasticFlow(params, 0.1, sampling=Importance(rebuild_every=0))
-
-
-def test_the_old_spelling_of_a_family_says_what_to_type() -> None:
-    p = torch.nn.Parameter(torch.eye(4))
-    with pytest.warns(DeprecationWarning, match="Importance"):
-        optimizer = StochasticFlow([p], 0.1, 2, sampling="importance", family="greedy")
-    assert optimizer.param_groups[0]["family"] == "greedy"
-    with pytest.warns(DeprecationWarning, match="Importance"):
-        optimizer = StochasticFlow([p], 0.1, 2, "importance", family="greedy", rebuild_every=7)
-    assert (optimizer.param_groups[0]["family"], optimizer.param_groups[0]["rebuild_every"]) == ("greedy", 7)
-
-
-def test_the_old_size_by_noise_is_d_over_log_d_with_a_warning() -> None:
-    X, G = problem(6, 6)
-    ends = []
-    for options in ({"component_size": "noise"}, {"component_size": "d/log d"}):
-        p = nn.Parameter(X.clone())
-        p.grad = G
-        if options["component_size"] == "noise":
-            with pytest.warns(DeprecationWarning, match=r'component_size="noise" is deprecated.*d/log d'):
-                optimizer = StochasticFlow([p], 0.1, **options)
-        else:
-            optimizer = StochasticFlow([p], 0.1, **options)
-        optimizer.step()
-        ends.append(p.detach())
-    assert torch.equal(*ends)
-    with pytest.warns(DeprecationWarning, match="noise"):
-        optimizer.add_param_group({"params": [nn.Parameter(torch.eye(6))], "component_size": "noise"})

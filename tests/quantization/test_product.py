@@ -176,12 +176,6 @@ def test_any_number_of_bytes_for_any_width(rng, tmp_path, rotation, n_lists):
     np.testing.assert_allclose(pq.rotation_ @ pq.rotation_.T, np.eye(30), atol=1e-4)
 
 
-def test_the_old_name_of_n_lists_works_and_says_so(vectors):
-    with pytest.warns(DeprecationWarning, match="type n_lists="):
-        pq = ProductQuantizer(4, 16, coarse=3)
-    assert pq.n_lists == pq.get_params()["n_lists"] == 3
-
-
 def test_from_arrays_checks_what_it_gets(vectors):
     pq = ProductQuantizer(4, 16, random_state=0, max_iter=2).fit(vectors[0])
     again = ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_vectors
 from nearkin._compile import cached_njit
-from nearkin._deprecation import accepts_old
 from nearkin._types import ArrayLike
 from nearkin.metrics.retrieval import best_gain, discounted_gain
 from nearkin.records import Interactions
@@ -87,7 +86,6 @@ def keep_unseen(
                 kept += 1
 
 
-@accepts_old(held_out="relevant")
 def ranking_metrics(
     left: ArrayLike,
     right: ArrayLike,
@@ -115,7 +113,6 @@ def ranking_metrics(
     return metrics_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
 
 
-@accepts_old(held_out="relevant")
 def list_metrics(
     ranked: np.ndarray,
     relevant: Interactions | sp.spmatrix,

@@ -73,11 +73,13 @@ def orthogonal_optimizer(
         large = cheap_gradients and all(_is_large_square(p) for group in groups for p in group["params"])
         method = "flow" if large else "riemannian"
     if method == "flow":
-        return StochasticFlow(groups, lr, **{"component_size": "d/log d", "scale": "none", **options})
+        options = {"component_size": "d/log d", "scale": "none", **options}
+        return StochasticFlow(groups, lr, **options)
     if method == "givens":
         return GivensDescent(groups, lr, **options)
     options.pop("random_state", None)  # nothing is drawn
-    return RiemannianDescent(groups, lr, **{"retraction": "auto", **options})
+    options.setdefault("retraction", "auto")
+    return RiemannianDescent(groups, lr, **options)
 
 
 def _groups_of(params: Any) -> list[Record]:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from nearkin._check import check_instance, check_integer, check_real
-from nearkin._deprecation import renamed
 from nearkin._fields import Fields, Record
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
@@ -93,9 +92,6 @@ class History:
         self.records.append({"step": step, **record})
 
     def __getitem__(self, name: str) -> list[Any]:
-        if name == "loss":
-            renamed('history["loss"]', 'history["objective"]')
-            name = "objective"
         return [record[name] for record in self.records]
 
     def __len__(self) -> int:

@@ -10,13 +10,12 @@ from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
-from nearkin._deprecation import accepts_old
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import stacked_rows
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
-from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
+from nearkin.orthogonal.moments import Adam, angles, first_moment, step_length
 from nearkin.orthogonal.names import SELECTIONS
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
@@ -91,8 +90,6 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     (True, True)
     """
 
-    @accepts_old(generator="random_state")
-    @accepts_old_moments
     def __init__(
         self,
         params: ParamsT,

@@ -6,19 +6,13 @@ along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The second moment is one num
 would be singled out by more, and this one does not change when axes are turned.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
-from nearkin._deprecation import renamed
-from nearkin._types import Fields, Record
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from nearkin._types import Record
 
 
 @dataclass(frozen=True)
@@ -34,29 +28,6 @@ class Adam:
     def group_options(self) -> Record:
         """As flat entries of a parameter group, which schedulers change and `state_dict` saves."""
         return {"momentum": 0.0, "betas": self.betas, "eps": self.eps}
-
-
-def accepts_old_moments(function: Callable[P, T]) -> Callable[..., T]:
-    """A decorator for constructors: `betas=` and `eps=` are taken as `momentum=Adam(...)`, with a warning."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> T:
-        return function(*args, **_with_moments(kwargs))
-
-    return call
-
-
-def _with_moments(given: Fields) -> Record:
-    options = {name: value for name, value in given.items() if name not in ("betas", "eps")}
-    if len(options) == len(given):
-        return options
-    betas, eps = given.get("betas"), given.get("eps", 1e-8)
-    renamed("betas= and eps=", "momentum=nearkin.orthogonal.Adam(betas, eps)", stacklevel=4)
-    if betas is None:
-        return options
-    if options.get("momentum"):
-        raise ValueError(f"momentum is {options['momentum']!r} and betas is {betas!r}; give one of them")
-    return {**options, "momentum": Adam(betas, eps)}
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:

@@ -2,20 +2,15 @@
 
 # pyright: reportConstantRedefinition=false
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice
-from nearkin._deprecation import renamed
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.moments import Adam, accepts_old_moments, first_moment, step_length
+from nearkin.orthogonal.moments import Adam, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.retraction import (
     RETRACTIONS,
@@ -27,19 +22,6 @@ from nearkin.orthogonal.retraction import (
     right_step,
 )
 from nearkin.orthogonal.small_matrices import Rates, descend_small, is_small
-
-
-def _ignores_generator(function: Callable[..., None]) -> Callable[..., None]:
-    """Nothing is drawn here: an old `generator=` is dropped with a warning."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> None:
-        if "generator" in kwargs:
-            renamed("RiemannianDescent(generator=)", "nothing in its place: this optimizer draws nothing", stacklevel=3)
-            del kwargs["generator"]
-        function(*args, **kwargs)
-
-    return call
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -89,8 +71,6 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
 
     _squeezed = True
 
-    @_ignores_generator
-    @accepts_old_moments
     def __init__(
         self,
         params: ParamsT,

@@ -2,17 +2,11 @@
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import signature
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer
-from nearkin._deprecation import accepts_old, renamed
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
@@ -20,7 +14,7 @@ from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.colouring import FAMILIES, Importance, draw_matching, heavy_colouring, round_robin_colouring
-from nearkin.orthogonal.moments import Adam, accepts_old_moments, angles, first_moment, step_length
+from nearkin.orthogonal.moments import Adam, angles, first_moment, step_length
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
 from nearkin.orthogonal.tournament import (
     WEIGHTS,
@@ -32,23 +26,6 @@ from nearkin.orthogonal.tournament import (
 )
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
-
-
-def _accepts_old_family(function: Callable[..., None]) -> Callable[..., None]:
-    """`family=` and `rebuild_every=` are taken as `sampling=Importance(...)`, with a warning."""
-
-    @wraps(function)
-    def call(self: Any, *args: Any, **kwargs: Any) -> None:
-        old = {name: kwargs.pop(name) for name in ("family", "rebuild_every") if name in kwargs}
-        if old:
-            renamed("family= and rebuild_every=", "sampling=nearkin.orthogonal.Importance(family, rebuild_every)")
-            given = signature(function).bind(self, *args, **kwargs)  # sampling may be given by its position
-            if given.arguments.get("sampling") == "importance":
-                given.arguments["sampling"] = Importance(**old)
-            args, kwargs = given.args[1:], given.kwargs
-        function(self, *args, **kwargs)
-
-    return call
 
 
 class StochasticFlow(AbstractOrthogonalOptimizer):
@@ -87,9 +64,6 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     True
     """
 
-    @accepts_old(generator="random_state")
-    @accepts_old_moments
-    @_accepts_old_family
     def __init__(
         self,
         params: ParamsT,
@@ -110,13 +84,6 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         own = {"component_size": component_size, "scale": scale, **Importance().group_options(), "sampling": sampling}
         own["check_finite"] = check_finite
         super().__init__(params, {**defaults, **own}, random_state, callback)
-
-    def add_param_group(self, param_group: Record) -> None:
-        """As in every optimizer; the old component_size="noise", which never paid, is taken as "d/log d"."""
-        if param_group.get("component_size", self.defaults["component_size"]) == "noise":
-            renamed('component_size="noise"', 'component_size="d/log d", which was faster in all measurements')
-            param_group = {**param_group, "component_size": "d/log d"}
-        super().add_param_group(param_group)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)

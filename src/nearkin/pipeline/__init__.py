@@ -33,7 +33,6 @@ __getattr__, __dir__, __all__ = lazily(
         "folder_page": "nearkin.pipeline.pages",
         "held_out_in_words": "nearkin.pipeline.judging",
         "join_processes": "nearkin._distributed",
-        "joined": "nearkin._distributed",
         "methods": "nearkin.pipeline.methods",
         "open_given": "nearkin.pipeline.embedding_folder",
         "open_index": "nearkin.pipeline.embedding_folder",
@@ -59,7 +58,6 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin._distributed import PeerError as PeerError
     from nearkin._distributed import join_processes as join_processes
-    from nearkin._distributed import joined as joined
     from nearkin.pipeline.change import add_rows as add_rows
     from nearkin.pipeline.change import remove_rows as remove_rows
     from nearkin.pipeline.change import update_rows as update_rows

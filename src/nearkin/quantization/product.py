@@ -17,7 +17,6 @@ from nearkin._check import (
     has_unit_rows,
     validate_vectors,
 )  # fmt: skip
-from nearkin._deprecation import accepts_old
 from nearkin._distributed import Group
 from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._faiss_blocks import add_codes
@@ -103,7 +102,6 @@ class ProductQuantizer(ReconstructingTransformer):
     fast_scan_: dict[str, bool] | None = None
     _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
 
-    @accepts_old(coarse="n_lists")
     def __init__(
         self,
         n_subspaces: int = 8,

@@ -225,13 +225,3 @@ def test_autocast_and_compile_leave_the_layer_alone() -> None:
         warnings.simplefilter("ignore")
         compiled = torch.compile(torch.nn.Sequential(torch.nn.Identity(), layer), backend="eager")
         assert compiled(rows(16))[0].shape == (16, D)
-
-
-def test_old_names_work_for_one_release() -> None:
-    with pytest.warns(DeprecationWarning, match="type n_lists="):
-        assert IndexingLayer(D, M, K, n_coarse=4).n_lists == 4  # pyright: ignore[reportCallIssue]
-    with pytest.warns(DeprecationWarning, match="type max_iter="):
-        assert IndexingLayer(D, M, K, init_iterations=7).max_iter == 7  # pyright: ignore[reportCallIssue]
-    with pytest.warns(DeprecationWarning, match=r"type centroids=\('gradient', 500\)"):
-        layer = IndexingLayer(D, M, K, centroids="gradient", horizon=500)  # pyright: ignore[reportCallIssue]
-    assert layer.centroids.horizon == 500

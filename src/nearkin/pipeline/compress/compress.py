@@ -2,7 +2,7 @@
 
 Beside the codes (and ids) memory holds the training sample, a few times over while the quantizer learns, and then a few
 chunks of 8 MB: nothing else grows with the length of the file. Exact vectors, where kept, go from file to file. Inside
-`nearkin._distributed.joined` every process reads, learns from and encodes its own rows, and rank 0 writes the index.
+`join_processes` every process reads, learns from and encodes its own rows, and rank 0 writes the index.
 """
 
 import os

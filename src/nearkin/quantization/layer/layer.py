@@ -1,8 +1,7 @@
 """A trainable index as a torch module: dropped between an item tower and any loss (GCD, section 3.2)."""
 
 import warnings
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
-from nearkin._deprecation import accepts_old, renamed
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback
 from nearkin.quantization.coarse import CoarseQuantizer
@@ -29,20 +27,6 @@ if TYPE_CHECKING:
 
 CENTROIDS = ("average", "gradient")
 CHECK_EVERY = 100  # batches on a device, between two looks whether rows are finite
-
-
-def _accepts_horizon(init: Callable[..., None]) -> Callable[..., None]:
-    """`horizon=` of old: now the second of the pair `centroids`."""
-
-    @wraps(init)
-    def call(*args: Any, **kwargs: Any) -> None:
-        if "horizon" in kwargs:
-            name, horizon = kwargs.get("centroids", "average"), kwargs.pop("horizon")
-            renamed(f"horizon={horizon}", f"centroids=({name!r}, {horizon})")
-            kwargs["centroids"] = name if horizon is None else (name, horizon)
-        init(*args, **kwargs)
-
-    return call
 
 
 class IndexingLayer(nn.Module):
@@ -94,8 +78,6 @@ class IndexingLayer(nn.Module):
     coarse: Tensor
     _batches: int = 0  # seen on a device while training
 
-    @_accepts_horizon
-    @accepts_old(n_coarse="n_lists", init_iterations="max_iter")
     def __init__(
         self,
         d: int,
