@@ -46,3 +46,12 @@ def test_no_table_stands_in_the_notes() -> None:
     notes = [page for page in pages() if "notes" in page.parts]
     assert notes
     assert not [page.name for page in notes if "<!-- bench:" in page.read_text(encoding="utf-8")]
+
+
+def test_guides_are_short() -> None:
+    docs = ROOT / "docs"
+    apart = {docs / "benchmarks.md", docs / "papers.md", docs / "papers_figures.md"}
+    guides = {*docs.glob("*.md"), *docs.glob("tutorials/*.md")} - apart
+    words = {page.relative_to(docs).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in guides}
+    assert max(words.values()) <= 1_500, max(words, key=lambda name: words[name])
+    assert sum(words.values()) < 16_000, words
