@@ -61,7 +61,7 @@ def found(text: str) -> Iterator[tuple[int, str, str]]:
 def pages() -> Iterator[Path]:
     yield from (ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))
     yield from sorted(path for path in (ROOT / "docs").rglob("*.md") if not APART & set(path.parts))
-    yield from sorted((ROOT / "examples").glob("*.py"))
+    yield from sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "docs" / "notebooks").glob("*.ipynb")])
 
 
 def package(path: Path) -> str:

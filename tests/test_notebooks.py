@@ -1,4 +1,4 @@
-"""The notebooks of docs/notebooks hold what they print: each is run anew, and its text compared."""
+"""The notebooks of docs/notebooks hold what they print: each is run again, and its text compared."""
 
 import json
 import runpy

@@ -1,4 +1,4 @@
-"""Run the notebooks beside this file, cell after cell, and write what they print and draw into them.
+"""Run the notebooks of this folder, cell after cell, and write what they print and draw into them.
 
 `python docs/notebooks/execute.py` does all of them, without Jupyter: cells run in this process, one namespace for a
 notebook. The tests run them too and compare what is printed.
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 
 
 def run(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with the outputs of its code cells made anew."""
+    """The notebook with new outputs of its code cells."""
     names: dict[str, Any] = {"__name__": "notebook"}
     count = 0
     for cell in notebook["cells"]:
