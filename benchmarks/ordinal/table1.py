@@ -14,7 +14,7 @@ from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.embedding.ordinal.solving import Task
 from nearkin.metrics import triplet_error
-from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential
 
 LOSSES = ("gnmds", "ckl-printed", "ckl", "ste", "t-ste")
 PEER_LOSSES = ("gnmds", "ckl", "ste", "t-ste")  # of these names in cblearn
@@ -38,7 +38,7 @@ def solvers(loss: str) -> dict[str, tuple[Any, int]]:
         "svrg hand-tuned": (SVRG(step=2.0), 3),
         "svrg-sbb0": (SVRG(epsilon=0.0, capped=False), 3),
         "adagrad": (AdaGrad(), 1),
-        "adagrad, then svrg-sbb": (Relay(AdaGrad(), SVRG()), 3),
+        "adagrad, then svrg-sbb": (Sequential(AdaGrad(), SVRG()), 3),
     }
     for batch in (1, 5, 10, 20, 50, 100, 200):
         found[f"svrg-sbb b={batch}"] = SVRG(batch_size=batch), 3

@@ -145,7 +145,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "plot_convergence": {"curves": lambda: {"a": [1.0, 0.5]}},
     "comparisons_from_cblearn": {"X": lambda: TRIPLETS},
     "plot_map": {"X": lambda: X[:, :2]},
-    "Relay": dict.fromkeys(("first", "second"), nk.solvers.SGD),
+    "Sequential": dict.fromkeys(("first", "second"), nk.solvers.SGD),
     "check_gradient": {"f": lambda: lambda Y: (Y**2).sum(), "X": lambda: torch.eye(4, dtype=torch.float64)},
     "is_orthogonal": {"X": lambda: torch.eye(4)},
     "random_matching": {"generator": lambda: None},

@@ -1,10 +1,10 @@
-"""SGD, AdaGrad, gradient descent, L-BFGS and the relay, where they differ from what the contract test asks of all."""
+"""SGD, AdaGrad, gradient descent, L-BFGS and a sequence of solvers: what the contract test does not cover."""
 
 import numpy as np
 import pytest
 
 from nearkin.contracts import Run
-from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential
 from tests.solvers.problems import least_squares
 
 
@@ -43,10 +43,10 @@ def test_convergence_is_noticed_early():
     assert solution.n_epochs < 50
 
 
-def test_relay_counts_epochs_on():
+def test_a_sequence_numbers_epochs_through():
     seen = []
-    relay = Relay(AdaGrad(), SVRG(), n_first=3)
-    solution = relay.minimize(
+    sequence = Sequential(AdaGrad(), SVRG(), n_first=3)
+    solution = sequence.minimize(
         least_squares(),
         np.zeros((4, 1)),
         Run(9, callback=lambda step, record: seen.append((step, record["total"]))),
@@ -54,7 +54,7 @@ def test_relay_counts_epochs_on():
     assert seen == [(step, 9) for step in range(1, 10)]
     assert [record["step"] for record in solution.history] == list(range(1, 10))
     assert len(solution.steps) == solution.n_epochs == 9
-    short = relay.minimize(least_squares(), np.zeros((4, 1)), Run(2, tol=1e-4))
+    short = sequence.minimize(least_squares(), np.zeros((4, 1)), Run(2, tol=1e-4))
     assert short.n_epochs == 2
 
 

@@ -1,9 +1,11 @@
-"""What the solvers minimize: an objective, or a sum f(x) = (1/m) sum_q F_q(x) of many terms, and what they return.
+"""What the solvers minimize, f(x) = (1/m) sum_q F_q(x) or one function, what they return, and the loop around them.
 
-A stochastic solver walks over the terms by a `Rule`. The rules are records, so a sum has one method for all of them,
-which may run gradient and update in one compiled loop.
+A stochastic solver updates x term by term according to a `Rule`. The rules are records, so that a sum needs one method
+for all of them and can run gradient and update in one compiled loop.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -27,7 +29,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A point at which the full gradient is known; `memo` is whatever the sum wants back when it walks."""
+    """A point with its full gradient; `memo` is what the sum computed there and reuses in the next walk."""
 
     x: np.ndarray
     gradient: np.ndarray
@@ -53,7 +55,7 @@ class RowScaled:
 class VarianceReduced:
     """Per batch I: x -= step [sum_{q in I} (grad F_q(x) - grad F_q(snapshot)) + |I| grad f(snapshot)], n_terms in all.
 
-    Walks go over the terms cyclically, each from where the last one stopped.
+    Terms are taken cyclically; each walk starts where the last one stopped.
     """
 
     step: float
@@ -76,11 +78,11 @@ class FiniteSum(Objective, Protocol):
         ...
 
     def largest_step(self, batch_size: int) -> float:
-        """The longest step at which a batch of terms does not overshoot by itself; infinity if that is not known."""
+        """The longest step at which a batch of terms does not overshoot by itself; infinity if it is unknown."""
         ...
 
     def walk(self, x: np.ndarray, rule: Rule) -> None:
-        """Change x in place, term after term, as the rule says."""
+        """Update x in place, term after term, by the rule."""
         ...
 
 
@@ -89,8 +91,8 @@ class Solution:
     """Where a solver stopped and why.
 
     `status` is "converged" (the objective no longer falls), "max_epochs", or "diverged" (it became infinite or NaN, or
-    rose a thousandfold). `history` holds the records that a callback is told, each with its "step"; without a callback
-    those of every fifth epoch. `steps` is the step size of each epoch.
+    rose a thousandfold). `history` holds the callback's records, each with its "step"; without a callback those of
+    every fifth epoch. `steps` is the step size of each epoch.
     """
 
     x: np.ndarray
@@ -102,12 +104,78 @@ class Solution:
 
 
 class Solver(Protocol):
-    """What all solvers have in common."""
+    """The method that all solvers have."""
 
     def minimize(self, problem: Any, x: np.ndarray, run: Run, /) -> Solution:
         """Minimize `problem` from x, which is not changed.
 
-        A step of the run is an epoch. The callback's record has "objective", "total", "x", and where there are such
+        A step of the run is an epoch. The callback's record has "objective", "total", "x", and if they exist
         "step_size" and "validation".
         """
         ...
+
+
+class Monitor:
+    """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
+
+    The objective is evaluated every `interval` epochs (it costs a third of an epoch), and after each one if there is a
+    callback. Only the former decide when to stop, so a callback does not change the run. The run has converged when the
+    objective fell by less than `tol` per epoch, relative to itself. `Run.validate` is better when smaller; with it the
+    solution is the best evaluated point.
+    """
+
+    def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray, *, interval: int = 5) -> None:
+        """Evaluate the starting point x."""
+        self._value, self._run, self._interval = value, run, interval
+        self._best: tuple[float, np.ndarray | None] = (math.inf, None)
+        self.history: list[Record] = []
+        self.steps: list[float] = []
+        self.status = ""
+        self._first = self._last = self._current = value(x)
+        self._validate(x)
+
+    def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
+        """Record x after `epoch` epochs (1, 2, ...); True when the run is over, with `status` set."""
+        self.steps.append(step)
+        due = epoch % self._interval == 0 or epoch == self._run.max_iter
+        if due or self._run.callback is not None:
+            value = self._current = self._value(x)
+            self._note(epoch, x, value, step)
+            if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
+                self.status = "diverged"
+            elif due:
+                epochs = (epoch - 1) % self._interval + 1
+                if abs(self._last - value) <= self._run.tol * epochs * abs(value):
+                    self.status = "converged"
+                self._last = value
+        if epoch >= self._run.max_iter and not self.status:
+            self.status = "max_epochs"
+        return bool(self.status)
+
+    def finish(self, x: np.ndarray) -> Solution:
+        """The solution: the best validated point if there was validation, otherwise x."""
+        best = self._best[1]
+        value = self._current if self.status else self._value(x)  # without a status the solver ended the run itself
+        if best is not None and self.status != "diverged":
+            x, value = best, self._value(best)
+        return Solution(x, value, len(self.steps), self.status or "converged", self.history, self.steps)
+
+    def _note(self, epoch: int, x: np.ndarray, value: float, step: float) -> None:
+        record: Record = {"objective": value, "total": self._run.max_iter}
+        if not math.isnan(step):
+            record["step_size"] = step
+        score = self._validate(x)
+        if score is not None:
+            record["validation"] = score
+        self.history.append({"step": epoch, **record})
+        if self._run.callback is not None:
+            self._run.callback(epoch, {**record, "x": x})
+
+    def _validate(self, x: np.ndarray) -> float | None:
+        """The validation score of x, if the run has one; the best point is kept."""
+        if self._run.validate is None:
+            return None
+        score = self._run.validate(x)
+        if score < self._best[0]:
+            self._best = (score, x.copy())
+        return score

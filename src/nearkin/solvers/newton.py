@@ -74,7 +74,7 @@ def newton_step(
     """One step of minimising `value` from x, G being the (Gauss-)Newton matrix of `matvec`.
 
     Solves (G + damping I) d = -gradient by `max_iter` steps of conjugate gradients at most, searches along d by
-    Armijo's rule, and adapts the damping by how the model foretold the decrease: less after a ratio above 3/4, more
+    Armijo's rule, and adapts the damping to how well the model predicted the decrease: less above a ratio of 3/4, more
     below 1/4 (Levenberg-Marquardt; Nocedal and Wright, 10.3).
     """
 
@@ -86,9 +86,9 @@ def newton_step(
     )
     d = solved.x
     slope = _dot(gradient, d)
-    foretold = slope + 0.5 * _dot(d, matvec(d))
+    predicted = slope + 0.5 * _dot(d, matvec(d))
     found = armijo(lambda t: value(x + t * d), start_value, min(slope, 0.0))
-    ratio = (found.value - start_value) / foretold if foretold < 0 else 0.0
+    ratio = (found.value - start_value) / predicted if predicted < 0 else 0.0
     if found.step_size < 1 or ratio < 0.25:
         damping *= 4
     elif ratio > 0.75:

@@ -10,9 +10,7 @@ from nearkin.embedding.ordinal.compiling import kernel
 from nearkin.embedding.ordinal.kernels import objects
 from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value
 from nearkin.embedding.ordinal.objective import check_terms
-from nearkin.solvers import Solution
-from nearkin.solvers.barzilai_borwein import sbb_step
-from nearkin.solvers.monitor import Monitor
+from nearkin.solvers import Monitor, Solution, sbb_step
 
 MAX_OBJECTS = 5000  # an eigen-decomposition per step: 5000 objects are 200 MB and minutes per step
 

@@ -16,13 +16,15 @@ from nearkin.embedding.ordinal.gram import GramObjective, ProjectedGram, gram_po
 from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
-from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Relay, Solution, Solver
+from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential, Solution, Solver
 
 HEAT = 10  # epochs of a start before the best one is chosen: as good a choice as after all epochs (measured)
 
 
 BUILDERS: dict[str, Callable[..., Solver]] = {  # name -> solver; a builder's parameters are the options it understands
-    "auto": lambda epsilon=0.1, batch_size=1: Relay(AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8),
+    "auto": lambda epsilon=0.1, batch_size=1: Sequential(
+        AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), n_first=8
+    ),
     "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
     "svrg-sbb0": lambda batch_size=1: SVRG(epsilon=0.0, batch_size=batch_size, capped=False),
     "svrg-sbb-modular": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size, restart=10),
