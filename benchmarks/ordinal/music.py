@@ -17,8 +17,6 @@ def measure(quick: bool, data: Path) -> dict[str, Any]:
     splits = range(2 if quick else 10)
     rows, curves = [], {}
     for loss in LOSSES:
-        if loss == "ckl-printed":  # the same formula as "ste"
-            continue
         for p in (9, 2):
             errors, times = [], []
             for seed in splits:

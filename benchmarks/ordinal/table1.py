@@ -9,14 +9,12 @@ import numpy as np
 
 from benchmarks.ordinal.peers import run_peer
 from benchmarks.ordinal.problems import TARGET, synthetic
+from benchmarks.papers.svrg_ablations import LOSSES, SBB_0, convex_embedding, get_loss
 from nearkin.contracts import Run
-from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
-from nearkin.embedding.ordinal.solving import Task
 from nearkin.metrics import triplet_error
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential
 
-LOSSES = ("gnmds", "ckl-printed", "ckl", "ste", "t-ste")
 PEER_LOSSES = ("gnmds", "ckl", "ste", "t-ste")  # of these names in cblearn
 BUDGET = 600  # gradient passes over the answers, after which a run counts as "not reached"
 N, M, P = 100, 10_000, 10
@@ -36,7 +34,7 @@ def solvers(loss: str) -> dict[str, tuple[Any, int]]:
         "sgd": (SGD(), 1),
         "svrg published step": (SVRG(step=steps["svrg"]), 3),
         "svrg hand-tuned": (SVRG(step=2.0), 3),
-        "svrg-sbb0": (SVRG(epsilon=0.0, capped=False), 3),
+        "svrg-sbb0": (SBB_0, 3),
         "adagrad": (AdaGrad(), 1),
         "adagrad, then svrg-sbb": (Sequential(AdaGrad(), SVRG()), 3),
     }
@@ -122,10 +120,8 @@ def quartiles(curves: list[list[float]], passes: int) -> dict[str, list[float]]:
 def convex(loss: str) -> dict[str, Any]:
     """The paper's "cvx" row: projected gradient on the Gram matrix, one seed and sixty steps."""
     train, test = synthetic(N, M, seed=0)
-    task = Task(train, P, get_loss(loss, P), "projected-gram", {"epsilon": None}, np.random.default_rng(0))
-    start = np.random.default_rng(1).normal(0, 0.1, (N, P))
     began = time.process_time()
-    X, _ = task.solve(start, Run(60))
+    X = convex_embedding(train, P, get_loss(loss, P), Run(60))
     ms, error = 1e3 * (time.process_time() - began), triplet_error(X, test)
     row = {"loss": loss, "method": "projected-gram (60 steps)", "reached": int(error <= TARGET), "of": 1}
     return row | {"final_error": error, "min": ms, "mean": ms, "max": ms, "std": 0.0}

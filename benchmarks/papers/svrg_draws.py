@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.ordinal.problems import TARGET, synthetic
 from benchmarks.ordinal.table1 import BUDGET, M, N, P, solvers
 from benchmarks.papers.jobs import Job, Row
+from benchmarks.papers.svrg_ablations import get_loss
 from nearkin.contracts import Run
-from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.metrics import triplet_error
 from nearkin.solvers import SGD, SVRG, Rule, Snapshot, VarianceReduced

@@ -12,7 +12,9 @@ import nearkin as nk
 from benchmarks.ordinal.music import keep_error
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from benchmarks.papers.jobs import Job, Row
+from benchmarks.papers.svrg_ablations import SBB_0, convex_embedding, get_loss
 from examples.eurodist import align, ask, metric_scaling, read_distances
+from nearkin.contracts import Run
 
 LOSSES = ("gnmds", "ckl", "ste", "t-ste")
 MAPPED = ("svrg-sbb", "gd", "projected-gram")
@@ -45,8 +47,11 @@ def mapped(data: Path, size: Size, loss: str, solver: str) -> Row:
     train, test = np.split(ask(distances), [size.answers])
     X = reference = metric_scaling(distances)
     if loss:
-        model = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(train)
-        X = align(model.embedding_.astype(float), reference)
+        if solver == "projected-gram":
+            X = convex_embedding(train, 2, get_loss(loss, 2), Run(100, 1e-3))
+        else:
+            X = nk.OrdinalEmbedding(2, loss=loss, solver=solver, random_state=0).fit(train).embedding_
+        X = align(X.astype(float), reference)
     upper = np.triu_indices(len(X), 1)
     apart = np.linalg.norm(X[:, None] - X, axis=2)
     return {
@@ -77,8 +82,9 @@ def learned(data: Path, size: Size, loss: str, solver: str) -> Row:
         step = None if "sbb" in solver else published_step(solver, loss, train)
         curve: list[float] = []
         model = nk.OrdinalEmbedding(
-            9, loss=loss, solver=solver, step=step, n_init=1, max_iter=epochs, tol=0.0, random_state=100 + seed
-        )
+            9, loss=loss, solver=SBB_0 if solver == "svrg-sbb0" else solver, step=step, n_init=1, max_iter=epochs,
+            tol=0.0, random_state=100 + seed,
+        )  # fmt: skip
         try:
             model.fit(train, callback=partial(keep_error, curve, test))
         except FloatingPointError:

@@ -21,10 +21,10 @@ import nearkin as nk
 from benchmarks.ordinal.retrieval import images, judge
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from benchmarks.papers.jobs import Job, Row
+from benchmarks.papers.svrg_ablations import SBB_0, GramObjective, gram_points, project_gram
 from benchmarks.papers.svrg_figure_2 import BATCH_STEP
 from nearkin.contracts import Run
 from nearkin.embedding.ordinal.feature_map import fit_feature_map
-from nearkin.embedding.ordinal.gram import GramObjective, gram_points, project_gram
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.solvers import SGD, SVRG, GradientDescent
@@ -58,7 +58,7 @@ def solvers(loss: str, n: int, answers: int) -> dict[str, tuple[Any, int]]:
         "batch, SVRG's step": (GradientDescent(step=steps["svrg"] / answers), 1),
         "sgd": (SGD(step=steps["sgd"], decay=0.0), 1),
         "svrg": (SVRG(step=steps["svrg"]), 3),
-        "svrg-sbb0": (SVRG(epsilon=0.0, capped=False), 3),
+        "svrg-sbb0": (SBB_0, 3),
         "svrg-sbb": (SVRG(epsilon=2.5, capped=False), 3),
         "svrg-sbb, ours": (SVRG(), 3),
     }

@@ -5,6 +5,7 @@ import pytest
 
 from nearkin.contracts import Run
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent, Sequential
+from nearkin.solvers.finite_sum import Monitor
 from tests.solvers.problems import least_squares
 
 
@@ -74,3 +75,14 @@ def test_a_sequence_numbers_epochs_through():
 def test_errors(solver, options, text):
     with pytest.raises(ValueError, match=text):
         solver(**options)
+
+
+@pytest.mark.parametrize("last", [20, 7])
+def test_tolerance_is_per_epoch(last):
+    """Evaluated every five epochs, and at the end: a fall of 1 % per epoch is below tol = 1.1 %, above tol = .9 %."""
+    for tol, converges in ((0.011, True), (0.009, False)):
+        monitor = Monitor(lambda x: float(x[0]), Run(last, tol=tol), np.array([0.9]))
+        monitor.stop(5, np.array([0.5]))  # far from the start: goes on
+        at = min(last, 10)
+        monitor.stop(at, np.array([0.5 / (1 + 0.01 * (at - 5))]))
+        assert (monitor.status == "converged") == converges, (last, tol, monitor.status)

@@ -1,7 +1,6 @@
 """Unconstrained optimization: finite sums by SVRG, SGD, AdaGrad, and full gradients by descent and L-BFGS."""
 
 from nearkin.solvers.finite_sum import FiniteSum as FiniteSum
-from nearkin.solvers.finite_sum import Monitor as Monitor
 from nearkin.solvers.finite_sum import Objective as Objective
 from nearkin.solvers.finite_sum import Plain as Plain
 from nearkin.solvers.finite_sum import RowScaled as RowScaled
@@ -16,4 +15,3 @@ from nearkin.solvers.stochastic import SGD as SGD
 from nearkin.solvers.stochastic import SVRG as SVRG
 from nearkin.solvers.stochastic import AdaGrad as AdaGrad
 from nearkin.solvers.stochastic import Sequential as Sequential
-from nearkin.solvers.stochastic import sbb_step as sbb_step

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
-from nearkin._deprecation import renamed
 from nearkin._distributed import current
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
@@ -20,40 +19,45 @@ from nearkin._storage import one_version, saving_folder
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
+<<<<<<< HEAD
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
 from nearkin.embedding.ordinal import queries
 from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
 from nearkin.embedding.ordinal.dimension import choose_dimension
+=======
+from nearkin.data.comparisons.split import split_comparisons
+from nearkin.data.comparisons.votes import net_votes
+from nearkin.embedding.ordinal import answers, questions
+>>>>>>> 455f52f (Ordinal embedding in nine files; ablations move beside the papers' jobs)
 from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
-from nearkin.embedding.ordinal.matching import join, match
-from nearkin.embedding.ordinal.raters import rater_reliability, weigh
-from nearkin.embedding.ordinal.report import count_per_object, describe
-from nearkin.embedding.ordinal.solving import Task, principal_axes
+from nearkin.embedding.ordinal.objective import DEFAULTS, Task, principal_axes
+from nearkin.embedding.ordinal.resampling import bootstrap_embeddings, choose_dimension, rater_reliability, weigh
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
+from nearkin.solvers import Solver
 
 
 @dataclass(eq=False, repr=False)
 class OrdinalEmbedding(BaseEstimator):
     """Points whose distances agree with comparisons (SVRG-SBB; losses in `losses`, solvers in `nearkin.solvers`).
 
-    n_components: the dimension p, or "auto" for cross-validation (the curve is kept in `dimension_curve_`).
-    loss: "gnmds", "ckl", "ckl-printed", "ste", "t-ste" or "soe".
-    solver: "auto", "svrg-sbb", "svrg-sbb0", "svrg-sbb-modular", "svrg", "sgd", "adagrad", "gd", "l-bfgs" or
-        "projected-gram" (convex, over the n x n Gram matrix; p is cut off at the end).
-    loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual one.
-    step, epsilon, batch_size: of the solvers that have them, None for the solver's own (which needs no tuning; epsilon
-        0.1, batches of one). A ValueError names an option that the solver does not use.
-    max_iter, tol: at most so many epochs; stop when the objective falls by less than `tol` per epoch, relatively.
-    n_init: starts to try. Each is run for ten epochs and the best one to the end; "auto" tries 4 up to 100,000
+    n_components: the dimension p, or "auto" for cross-validation (`dimension_curve_` is the error by dimension).
+    loss: "gnmds", "ckl", "ste", "t-ste" or "soe".
+    solver: "auto", "svrg-sbb", "svrg", "sgd", "adagrad", "gd" or "l-bfgs", or an object of `nearkin.solvers` such as
+        `SVRG(restart=10)` (Algorithm 2).
+    loss_parameter: mu of "ckl", alpha of "t-ste", margin of "soe"; None for the usual value.
+    step, epsilon, batch_size: of the solvers that have them, None for the solver's default (which needs no tuning;
+        epsilon 0.1, batches of one). A ValueError names an option that the solver does not have.
+    max_iter, tol: most epochs; the fit ends when the objective falls by less than `tol` per epoch, relatively.
+    n_init: number of random starts. Each is run for ten epochs and the best one to the end; "auto" is 4 up to 100,000
         comparisons and 1 above. scale: standard deviation of a start's coordinates.
 
     Fitted: `embedding_` (n, p) float32, centred, in principal axes; `objects_` (n,) names; `n_components_`;
-    `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the winning run;
-    `comparisons_`, those learnt from; `rater_reliability_`, rater -> weight, or None. Objects without a comparison
-    stand at the origin; `report()` lists them, and the groups that nothing connects.
+    `objective_`, `n_iter_`, `status_` and `history_` (records with "step" and "objective") of the best start's run;
+    `comparisons_`, the training data; `rater_reliability_`, rater -> weight, or None. Objects without a comparison are
+    put at the origin; `report()` lists them, and groups of objects that no comparison connects.
 
     >>> import nearkin as nk
     >>> answers = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1], [3, 2, 0], [2, 1, 0]]
@@ -65,7 +69,7 @@ class OrdinalEmbedding(BaseEstimator):
     n_components: int | str = 2
     _: KW_ONLY
     loss: str = "ste"
-    solver: str = "auto"
+    solver: str | Solver = "auto"
     loss_parameter: float | None = None
     step: float | None = None
     epsilon: float | None = None
@@ -89,18 +93,20 @@ class OrdinalEmbedding(BaseEstimator):
     ) -> Self:
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
-        y (m,): responses as cblearn has them: True or 1 where the row says what was answered, False or -1 where the
-        answer was the other one, so that (i, j, k) is read as (i, k, j) and (i, j, l, k) as (l, k, i, j). features
-        (n, d): of the objects, in their order; with them `transform` can place others. validation: comparisons that are
-        not learnt from, or a share of the questions to hold out (a float); the point returned is then the best
-        validated one. choices: what the answers of several comparisons (`Comparisons.events`, as "the odd one of
-        three") are: "separate", comparisons that count one by one, or "joint", one event each (`choices`; by L-BFGS);
-        "auto" is "joint" for "ste" up to 100,000 comparisons, where it errs less, and "separate" for the other losses.
-        raters: "equal", or "estimated": each annotator's answers weigh as much as `rater_reliability_` says, the log
-        odds of their answers being right, found by cross-validation (`raters`; five fits instead of one).
-        callback(step, record): per epoch, from 1, with "objective", "total" epochs, the number of the "start" and the
-        "embedding" so far. Raises ValueError for other responses, for fewer than three objects, and if the answers all
-        cancel out.
+        y (m,): responses as in cblearn: True or 1 if the row is the answer, False or -1 if the opposite was answered:
+            (i, j, k) is then read as (i, k, j) and (i, j, l, k) as (l, k, i, j).
+        features (n, d): of the objects, in their order; `transform` can then place other objects.
+        validation: comparisons that are not learned from, or a share of the questions to hold out (a float); the result
+            is then the point of smallest error on them.
+        choices: how answers of several comparisons (`Comparisons.events`, as "the odd one of three") count: "separate",
+            each comparison by itself, or "joint", one event each (by L-BFGS). "auto" is "joint" for "ste" up to 100,000
+            comparisons, where errors are smaller, and "separate" for the other losses.
+        raters: "equal", or "estimated": answers are weighted by their annotator's `rater_reliability_`, the log odds of
+            a right answer, found by cross-validation (five fits instead of one).
+        callback(step, record): called after each epoch, from 1, with "objective", "total" epochs, the number of the
+            "start" and the "embedding" so far.
+
+        Raises ValueError for other responses, for fewer than three objects, and if the answers all cancel out.
         """
         self._check_parameters()
         _check.check_choice(choices, "choices", ("auto", "separate", "joint"))
@@ -135,12 +141,12 @@ class OrdinalEmbedding(BaseEstimator):
         return self.fit(comparisons, y, **options).embedding_
 
     def partial_fit(self, comparisons: Answers, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from more answers, starting where the embedding stands; unknown objects are added to `objects_`.
+        """Learn from more answers, starting from the fitted embedding; new objects are added to `objects_`.
 
-        Arguments as in `fit`. Old answers are kept (`comparisons_`) and learnt from again, so the result does not
-        forget them; choices are taken as in `fit`, and new answers weigh 1, whoever gave them. With more than one of
-        `n_init` the standing embedding competes with fresh starts, as a few answers can have led it astray. A map from
-        features belongs to the old places and is dropped: call `fit_feature_map` again.
+        Arguments as in `fit`. The fit uses old answers (`comparisons_`) and new ones together; choices count as in
+        `fit`, and new answers have the weight 1 for every rater. With `n_init` above 1 the fitted embedding competes
+        with random starts, as it may be a bad local minimum of few answers. The map from features is removed, since it
+        belongs to the old places: call `fit_feature_map` again.
         """
         if not hasattr(self, "embedding_"):
             return self.fit(comparisons, y, callback=callback)
@@ -149,10 +155,10 @@ class OrdinalEmbedding(BaseEstimator):
         more = as_comparisons(comparisons, y)
         if self.comparisons_.events is None and more.events is not None:  # they were taken as separate
             more = replace(more, events=None)
-        joined = join(self.comparisons_, more)
+        joined = answers.join(self.comparisons_, more)
         starts = self._starts(joined, rng)
-        known = np.flatnonzero(count_per_object(self.comparisons_) > 0)
-        starts[0][known] = self.embedding_[known]  # `join` keeps the known objects first
+        known = np.flatnonzero(_placed(self.comparisons_))
+        starts[0][known] = self.embedding_[known]  # `join` puts the known objects first
         self._learn(joined, starts, rng, callback=callback)
         self.feature_map_ = None
         return self
@@ -167,19 +173,14 @@ class OrdinalEmbedding(BaseEstimator):
         features = _check.check_vectors(features, name="features")
         if len(features) != len(self.embedding_):
             raise ValueError(f"features has {len(features)} rows; it must have one per object, {len(self.embedding_)}")
-        placed = count_per_object(self.comparisons_) > 0
+        placed = _placed(self.comparisons_)
         self.feature_map_ = fit_feature_map(
             features[placed], self.embedding_[placed], gamma=gamma, alpha=alpha, random_state=self.random_state
         )
         return self
 
-    def fit_transformer(self, features: ArrayLike, **options: Any) -> Self:
-        """The old name of `fit_feature_map`."""
-        renamed("fit_transformer(...)", "fit_feature_map(...)")
-        return self.fit_feature_map(features, **options)
-
     def transform(self, features: ArrayLike) -> np.ndarray:
-        """Place objects that took no part, by their features (m, d): (m, p) float32.
+        """Place objects that were not fitted, by their features (m, d): (m, p) float32.
 
         Raises ValueError if `fit` was given no features.
         """
@@ -195,7 +196,7 @@ class OrdinalEmbedding(BaseEstimator):
     def predict(self, comparisons: Answers) -> np.ndarray:
         """(m,) whether the embedding agrees with each comparison; a `Comparisons` is matched by its objects' names."""
         check_is_fitted(self, "embedding_")
-        return satisfied(self.embedding_, match(comparisons, self.objects_))
+        return satisfied(self.embedding_, answers.match(comparisons, self.objects_))
 
     def predict_proba(self, comparisons: Answers) -> np.ndarray:
         """(m,) the probability of each comparison under the loss' model; ValueError for "gnmds" and "soe" (none)."""
@@ -203,7 +204,7 @@ class OrdinalEmbedding(BaseEstimator):
         loss = self._loss(self.n_components_)
         if not loss.has_model:
             raise ValueError(f"loss={self.loss!r} has no probability of an answer; use 'ste', 't-ste' or 'ckl'")
-        rows = match(comparisons, self.objects_).quadruplets()
+        rows = answers.match(comparisons, self.objects_).quadruplets()
         X = self.embedding_.astype(np.float64)
         near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
         return answer_probability(loss, near, far)
@@ -211,65 +212,61 @@ class OrdinalEmbedding(BaseEstimator):
     def score(self, comparisons: Answers, y: object = None) -> float:
         """The share of comparisons (weighted by votes) that the embedding satisfies; responses y as in `fit`."""
         check_is_fitted(self, "embedding_")
-        return 1.0 - triplet_error(self.embedding_, match(as_comparisons(comparisons, y), self.objects_))
+        return 1.0 - triplet_error(self.embedding_, answers.match(as_comparisons(comparisons, y), self.objects_))
 
     def next_queries(self, k: int = 10, *, rule: str = "information-gain", random_state: Seed = None) -> np.ndarray:
-        """(at most k, 3) names (i, j, l): the questions "is i more like j or more like l?" worth asking next.
+        """(at most k, 3) names (i, j, l): the most useful next questions "is i more like j or more like l?".
 
-        rule: "information-gain" (the crowd kernel's, by STE's model, whatever the loss: with it they learnt fastest,
-        also for t-STE) or "random", for answers to judge by. Questions that were asked already are left out.
-        "uncertainty", questions near to a coin, is taken as "information-gain" with a DeprecationWarning: where a fifth
-        of the answers is wrong, it learnt less than random questions.
+        rule: "information-gain" (the crowd kernel's) or "random", for an unbiased sample to evaluate on. The gain is
+        computed with STE's model for every loss: embeddings improved fastest with it, also those of t-STE. Questions
+        that were answered already are left out.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(k, "k", low=1)
-        if rule == "uncertainty":
-            renamed('rule="uncertainty"', 'rule="information-gain"')
-            rule = "information-gain"
         _check.check_choice(rule, "rule", ("information-gain", "random"))
         seed = draw_seed(numpy_generator(self.random_state if random_state is None else random_state))
-        rng = np.random.default_rng([seed, len(self.comparisons_)])  # other candidates after every round of answers
+        rng = np.random.default_rng([seed, len(self.comparisons_)])  # new candidates after every round of answers
         if rule == "random":
-            return self.objects_[queries.random_queries(len(self.objects_), self.comparisons_, k, rng)]
+            return self.objects_[questions.random_queries(len(self.objects_), self.comparisons_, k, rng)]
         probability = partial(answer_probability, get_loss("ste", self.n_components_))
         X = self.embedding_.astype(np.float64)
-        return self.objects_[queries.informative_queries(X, self.comparisons_, probability, k, rng)]
+        return self.objects_[questions.informative_queries(X, self.comparisons_, probability, k, rng)]
 
     def bootstrap(self, n_draws: int = 50, *, random_state: Seed = None) -> np.ndarray:
-        """(n_draws, n, p) embeddings of resampled answers, each turned, scaled and shifted onto `embedding_`.
+        """(n_draws, n, p) embeddings of resampled answers, each rotated, scaled and shifted onto `embedding_`.
 
-        Questions are drawn with replacement, with all their answers; each draw is learnt from the standing embedding
-        onwards. Their spread at an object is how well the answers determine its place: `plot_map(..., draws=...)` draws
-        it as ellipses. An object that a draw has no answer for stays where it stands.
+        Questions are drawn with replacement, with all their answers; each draw is fitted starting from `embedding_`.
+        The spread of an object's draws shows how well the answers determine its place: `plot_map(..., draws=...)` draws
+        it as ellipses. An object without an answer in a draw keeps its place.
         """
         check_is_fitted(self, "embedding_")
         _check.check_integer(n_draws, "n_draws", low=2)
         rng = numpy_generator(self.random_state if random_state is None else random_state)
 
-        def embed(answers: Comparisons) -> np.ndarray:
-            return self._task(answers, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
+        def embed(drawn: Comparisons) -> np.ndarray:
+            return self._task(drawn, rng).solve(self.embedding_.astype(np.float64), Run(self.max_iter, self.tol))[0]
 
         return bootstrap_embeddings(self.embedding_, self.comparisons_, embed, n_draws, rng)
 
     def report(self) -> Record:
-        """What limits the meaning of this embedding: unconnected groups, objects with few answers, contradictions."""
+        """Limits of this embedding: unconnected groups, objects with few answers, contradictions."""
         check_is_fitted(self, "embedding_")
-        return describe(self.comparisons_, few=self.n_components_ + 1)
+        return answers.describe(self.comparisons_, few=self.n_components_ + 1)
 
     def save(self, path: str | PathLike) -> None:
-        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; whole or not."""
+        """Write a folder with config.json, objects.json and embedding.safetensors, answers included; atomically."""
         check_is_fitted(self, "embedding_")
         with saving_folder(path, KIND, embedding_config(self)) as folder:
             write_embedding(self, folder)
 
     def write_coordinates(self, path: str | PathLike) -> None:
-        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and the number of answers it is in."""
+        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and its number of answers."""
         check_is_fitted(self, "embedding_")
         write_coordinates(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
-        """Read a folder written by `save` or `nearkin embed`; it can learn on by `partial_fit`."""
+        """Read a folder written by `save` or `nearkin embed`; `partial_fit` can continue it."""
 
         def load(folder: Path) -> OrdinalEmbedding:
             params, fitted = read_embedding(folder)
@@ -291,7 +288,7 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_real(self.scale, "scale", above=0.0)
 
     def _takes_events(self, comparisons: Comparisons, choices: str) -> bool:
-        """Whether an answer of several comparisons is one event; ValueError if it is to be and cannot."""
+        """Whether an answer of several comparisons counts as one event; ValueError if that is impossible."""
         if choices == "joint" and (comparisons.events is None or not self._loss(2).has_model):
             raise ValueError(
                 "choices is 'joint'; it needs comparisons with events, as read with form='odd-one-out', and the loss "
@@ -299,25 +296,25 @@ class OrdinalEmbedding(BaseEstimator):
             )
         if choices != "auto" or comparisons.events is None:
             return choices == "joint"
-        able = self.loss in ("ste", "ckl-printed") and self.solver in ("auto", "l-bfgs", "gd")
+        able = self.loss == "ste" and self.solver in ("auto", "l-bfgs", "gd")
         return able and len(comparisons) <= 100_000
 
     def _loss(self, n_components: int) -> OrdinalLoss:
         return get_loss(self.loss, n_components, self.loss_parameter)
 
     def _task(self, comparisons: Comparisons, rng: np.random.Generator) -> Task:
-        """These comparisons, made ready for the solver."""
         options = {"step": self.step, "epsilon": self.epsilon, "batch_size": self.batch_size}
         return Task(
             comparisons, self.n_components_, self._loss(self.n_components_), self.solver, options, rng, current()
         )
 
     def _generator(self) -> np.random.Generator:
-        """A stream of its own: with that of `random_state`, data drawn with the same seed would *be* the start."""
+        """A separate stream: data drawn with the same `random_state` would equal the start otherwise."""
         return np.random.default_rng([draw_seed(shared_generator(self.random_state)), 4])
 
     def _starts(self, comparisons: Comparisons, rng: np.random.Generator) -> list[np.ndarray]:
-        count = (4 if len(comparisons) <= 100_000 else 1) if self.n_init == "auto" else int(self.n_init)
+        count = DEFAULTS.starts if len(comparisons) <= DEFAULTS.most_for_starts else 1
+        count = count if self.n_init == "auto" else int(self.n_init)
         shape = comparisons.n_objects, self.n_components_
         return [rng.normal(0.0, self.scale, shape) for _ in range(count)]
 
@@ -337,18 +334,25 @@ class OrdinalEmbedding(BaseEstimator):
         validation: Answers | float | None = None,
         callback: Callback | None = None,
     ) -> None:
-        """Embed from the best of the starts, and keep what was found."""
+        """Embed from the best of the starts, and set the fitted attributes."""
         judge = None
         if validation is not None:
-            judge = partial(triplet_error, comparisons=match(validation, comparisons.objects))
+            judge = partial(triplet_error, comparisons=answers.match(validation, comparisons.objects))
         X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
-        suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact look below sorts all answers
+        suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
             raise ValueError(
                 "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
             )
-        self.embedding_ = principal_axes(X, count_per_object(comparisons) > 0)
+        self.embedding_ = principal_axes(X, _placed(comparisons))
         self.objects_ = comparisons.objects
         self.comparisons_ = replace(comparisons, annotators=None)
         self.objective_, self.n_iter_ = solution.value, solution.n_epochs
         self.status_, self.history_ = solution.status, solution.history
+
+
+def _placed(comparisons: Comparisons) -> np.ndarray:
+    """(n,) mask of the objects that occur in a comparison."""
+    found = np.zeros(comparisons.n_objects, bool)
+    found[comparisons.indices] = True
+    return found

@@ -1,17 +1,36 @@
-"""The objective of ordinal embedding as a finite sum that the solvers can minimize."""
+"""Comparisons as a problem for `nearkin.solvers`: two objectives, the solver by name, and several starts."""
 
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from nearkin import _check
 from nearkin._distributed import ALONE, Group
-from nearkin.embedding.ordinal import kernels
-from nearkin.embedding.ordinal.losses import OrdinalLoss
-from nearkin.records import as_indices
-from nearkin.solvers import Plain, RowScaled, Rule, Snapshot, VarianceReduced
+from nearkin._types import Fields
+from nearkin.contracts import Run
+from nearkin.embedding.ordinal import losses
+from nearkin.embedding.ordinal.losses import CKL, SOE, T_STE, OrdinalLoss
+from nearkin.records import Comparisons, as_indices
+from nearkin.solvers import (
+    LBFGS,
+    SGD,
+    SVRG,
+    AdaGrad,
+    GradientDescent,
+    Plain,
+    RowScaled,
+    Rule,
+    Sequential,
+    Snapshot,
+    Solution,
+    Solver,
+    VarianceReduced,
+)
 
-BLOCK = 4  # floats per block of a row: `kernels` works on blocks
+BLOCK = 4  # floats per block of a row, the unit of the passes in `losses`
 
 
 def pad_rows(X: np.ndarray, dtype: type = np.float32) -> np.ndarray:
@@ -29,9 +48,9 @@ def unpad_rows(x: np.ndarray, n_components: int) -> np.ndarray:
 
 
 def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Terms as the kernels read them without looking: uint32 indices below n_objects, and weights of mean 1, float64.
+    """What the compiled passes read unchecked: uint32 indices below n_objects, and weights of mean 1, float64.
 
-    Without weights these are empty, (0,). Raises ValueError for no terms, an index that is no object, a weight missing.
+    Weights are empty, (0,), if none are given. Raises ValueError for no terms, an unknown object, a missing weight.
     """
     indices = as_indices(indices, "comparisons")
     if len(indices) == 0:
@@ -49,9 +68,9 @@ def check_terms(indices: np.ndarray, n_objects: int, weights: np.ndarray | None)
 class OrdinalObjective:
     """f(x) = (n / W) sum_q w_q f_q(x) with W = sum_q w_q: the sum per object, so steps and epsilon are free of sizes.
 
-    indices (m, 3) or (m, 4) uint32, walked in the order given: shuffle them once before. Without weights w_q = 1. The
-    points are blocks x (n, c, 4) of `dtype` (see `pad_rows`). As a finite sum its terms are F_q = n m / W w_q f_q.
-    Raises ValueError for indices, weights or points that do not fit: the kernels behind it do not look.
+    indices (m, 3) or (m, 4) uint32 are processed in the given order: shuffle them once before. Without weights w_q = 1.
+    The points are blocks x (n, c, 4) of `dtype` (see `pad_rows`). As a finite sum its terms are F_q = n m / W w_q f_q.
+    Raises ValueError for indices, weights or points that do not fit, as the compiled passes do not check them.
     """
 
     indices: np.ndarray
@@ -60,7 +79,7 @@ class OrdinalObjective:
     weights: np.ndarray | None = None
     dtype: type = np.float32
     group: Group = ALONE
-    _position: int = field(default=0, init=False)  # where the next SVRG pass goes on
+    _position: int = field(default=0, init=False)  # where the next SVRG pass starts
 
     def __post_init__(self) -> None:
         self.indices, weights = check_terms(self.indices, self.n_objects, self.weights)
@@ -75,7 +94,7 @@ class OrdinalObjective:
         """f(x), summed in float64."""
         self.check_points(x)
         indices, weights, group = self._share()
-        total = np.array([kernels.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
+        total = np.array([losses.sum_values(x, indices, weights, self.loss.code, self.dtype(self.loss.parameter))])
         group.all_reduce(total)
         return float(total[0]) * self.n_objects / self.n_terms
 
@@ -84,28 +103,28 @@ class OrdinalObjective:
         self.check_points(x)
         indices, weights, group = self._share()
         gradient = np.zeros_like(x)
-        kernels.sum_gradients(x, indices, weights, *self._loss, gradient, np.empty((0, 2), self.dtype))
+        losses.sum_gradients(x, indices, weights, *self._loss, gradient, np.empty((0, 2), self.dtype))
         group.all_reduce(gradient)
         gradient *= self.dtype(self.n_objects / self.n_terms)
         return gradient
 
     def snapshot(self, x: np.ndarray) -> Snapshot:
-        """A copy of x, the full gradient and every term's two slopes, so that a pass need not compute them again."""
+        """A copy of x, the full gradient and every term's two slopes, which the passes from here reuse."""
         self.check_points(x)
         slopes = np.empty((self.n_terms, 2), self.dtype)
         gradient = np.zeros_like(x)
-        kernels.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
+        losses.sum_gradients(x, self.indices, self._weights, *self._loss, gradient, slopes)
         gradient *= self.dtype(self.n_objects / self.n_terms)
         return Snapshot(x.copy(), gradient, slopes)
 
     def largest_step(self, batch_size: int) -> float:
-        """1 / (12 n w), w the largest weight: what the slopes of a term allow, and a rule of thumb for some losses.
+        """1 / (12 n w), w the largest weight: a bound for most losses, a rule of thumb for the others.
 
         The slopes' part of a term's Hessian is at most 2 s M with |M| = 3 (SVRG-SBB eqs. 53-57). Slopes are s <= 1 for
         GNMDS, STE and t-STE with alpha >= 1; CKL's reach 1 / mu and SOE's grow without bound where two points coincide,
-        so that single terms of these two may overshoot at this step too. It is half of what s = 1 allows: of the steps
-        2 / 6, 1 / 6 and 1 / 12 only the last never ran away with five answers per object, and none is felt with
-        thirty. A batch adds up the 3 batch_size / n terms that share an object.
+        so single terms of these two may overshoot. The step is half of what s = 1 allows: of 2 / 6, 1 / 6 and 1 / 12
+        only the last never diverged with five answers per object; with thirty all gave the same result. A batch adds up
+        the 3 batch_size / n terms that share an object.
         """
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         shared = max(1.0, 3.0 * batch_size / self.n_objects)
@@ -117,18 +136,18 @@ class OrdinalObjective:
         terms = self.indices, self._weights, *self._loss
         match rule:
             case Plain(step):
-                kernels.sgd_pass(x, *terms, self.dtype(step * self.n_objects))
+                losses.sgd_pass(x, *terms, self.dtype(step * self.n_objects))
             case RowScaled(step, accumulator):
                 if accumulator.shape != (self.n_objects,):
                     raise ValueError(f"accumulator has shape {accumulator.shape}; it must be ({self.n_objects},)")
-                kernels.adagrad_pass(x, accumulator, *terms, self.dtype(step))
+                losses.adagrad_pass(x, accumulator, *terms, self.dtype(step))
             case VarianceReduced(step, snapshot, batch_size, n_terms):
                 self.check_points(x, snapshot.x, snapshot.gradient)
                 for value, name in ((batch_size, "batch_size"), (n_terms, "n_terms")):
                     _check.check_integer(value, name, low=1)  # a batch of none would never end
                 start, known = (self._position, n_terms), (snapshot.x, snapshot.gradient, snapshot.memo)
                 size, scale = min(batch_size, n_terms), self.dtype(self.n_objects)
-                self._position = kernels.svrg_pass(x, *known, *terms, *start, self.dtype(step), scale, size)
+                self._position = losses.svrg_pass(x, *known, *terms, *start, self.dtype(step), scale, size)
 
     def _share(self) -> tuple[np.ndarray, np.ndarray, Group]:
         """The terms that fall to this process, and their weights."""
@@ -136,9 +155,219 @@ class OrdinalObjective:
         return self.indices[rows], self._weights[rows], self.group
 
     def check_points(self, *points: np.ndarray) -> None:
-        """ValueError if points are not blocks (n, c, 4): the kernels do not look."""
+        """ValueError if points are not blocks (n, c, 4)."""
         for x in points:
             if x.ndim != 3 or x.shape != (self.n_objects, points[0].shape[1], BLOCK):
                 raise ValueError(
                     f"x has shape {x.shape}; it must be ({self.n_objects}, blocks, {BLOCK}), made by pad_rows"
                 )
+
+
+@dataclass
+class EventObjective:
+    """f(x) = (n / W) sum_e w_e (-log p_e) over events e, W = sum_e w_e: "the odd one of three", "the nearest of k".
+
+    An event is one answer given as several comparisons with the same near pair {a, b} (`Comparisons.events`). With the
+    similarity s of the loss' model (exp(-d^2) for STE, 1 / (mu + d^2) for the crowd kernel, (alpha + d^2)^(-(alpha + 1)
+    / 2) for t-STE) it has the probability (Luce 1959)
+
+        p = s_ab / (s_ab + sum_r s_r),   -log p = log(1 + sum_r (exp(f_r) - 1)),
+
+    where s_r is the similarity of the far pair of comparison r and f_r = log(1 + s_r / s_ab) is its loss alone. So the
+    slopes of comparison r are its own times the share exp(f_r + log p); a single comparison has the share 1. Taken as
+    independent, two comparisons would count the same answer twice when both are close.
+
+    indices (m, 3) or (m, 4) and events (m,), the number of each row's event; weights (m,) are the events', the mean
+    over their rows. x (n, c, 4) float64. Raises ValueError for terms or points that do not fit, and for a loss without
+    a model.
+    """
+
+    indices: np.ndarray
+    n_objects: int
+    loss: OrdinalLoss
+    events: np.ndarray
+    weights: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        if not self.loss.has_model:
+            raise ValueError(f"loss={self.loss.name!r} has no probability of a choice; use 'ste', 't-ste' or 'ckl'")
+        self.indices, weights = check_terms(self.indices, self.n_objects, self.weights)
+        order = np.argsort(self.events, kind="stable")
+        numbers = self.events[order]
+        self.indices = self.indices[order]
+        self._starts = np.concatenate([[0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)]]).astype(np.int64)
+        size = np.diff(self._starts)
+        sums = np.add.reduceat(weights[order], self._starts[:-1]) if len(weights) else size
+        self._weights = sums / size * len(size) / (sums / size).sum()
+        self._by_row = np.repeat(self._weights, size)
+        self._plain = OrdinalObjective(self.indices, self.n_objects, self.loss, dtype=np.float64)
+
+    @property
+    def n_terms(self) -> int:
+        return len(self._weights)
+
+    def value(self, x: np.ndarray) -> float:
+        """f(x)."""
+        return float(self.event_values(x)[0] @ self._weights) * self.n_objects / self.n_terms
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """grad f(x), same shape as x."""
+        weights = self.event_values(x)[1] * self._by_row
+        gradient, loss = np.zeros_like(x), (self.loss.code, self.loss.parameter, self.loss.halves)
+        losses.sum_gradients(x, self.indices, weights, *loss, gradient, np.empty((0, 2)))
+        return gradient * (self.n_objects / self.n_terms)
+
+    def event_values(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """-log p of the events (e,) in the order of their numbers, and the shares (m,) of the rows in that order."""
+        self._plain.check_points(x)
+        values, shares = np.empty(self.n_terms), np.empty(len(self.indices))
+        losses.event_pass(x, self.indices, self._starts, self.loss.code, self.loss.parameter, values, shares)
+        return values, shares
+
+
+# ---- the solver by name, several starts ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of a fit (2026-11, benchmarks/ordinal: synthetic answers, clean and with 10 % flipped)."""
+
+    adagrad_epochs: int = 8  # at half the cost of SVRG's epochs; nears the optimum fastest, then SVRG-SBB ends lower
+    trial_epochs: int = 10  # of each start: the choice is as good as after all epochs
+    starts: int = 4  # against local minima, most frequent in two dimensions
+    most_for_starts: int = 100_000  # comparisons; above, one start, which bounds the time of a fit
+
+
+DEFAULTS = Defaults()
+BUILDERS: dict[str, Callable[..., Solver]] = {  # name -> solver; a builder's parameters are the options of the solver
+    "auto": lambda epsilon=0.1, batch_size=1: Sequential(
+        AdaGrad(), SVRG(epsilon=epsilon, batch_size=batch_size), DEFAULTS.adagrad_epochs
+    ),
+    "svrg-sbb": lambda epsilon=0.1, batch_size=1: SVRG(epsilon=epsilon, batch_size=batch_size),
+    "svrg": lambda step=1.0, batch_size=1: SVRG(step=step, batch_size=batch_size),
+    "sgd": lambda step="auto", epsilon=0.1: SGD(step=step, epsilon=epsilon),
+    "adagrad": lambda step=1.0: AdaGrad(step=step),
+    "gd": lambda step="sbb", epsilon=0.1: GradientDescent(step=step, epsilon=epsilon),
+    "l-bfgs": lambda: LBFGS(),
+}
+SOLVERS = tuple(BUILDERS)
+
+
+def build_solver(solver: str | Solver, loss: OrdinalLoss, options: Fields) -> Solver:
+    """The solver of that name, or `solver` itself; an option ("step", "epsilon", "batch_size") of None is its default.
+
+    "auto" begins with AdaGrad, which needs no first step, and ends with SVRG-SBB, which reaches lower objectives when
+    answers contradict each other. Losses that grow slowly ("ckl", "t-ste", "soe") begin with SVRG-SBB: points stay
+    where AdaGrad's long first steps put them, and held-out errors are higher.
+
+    Raises ValueError for a name that is none of `SOLVERS`, and for an option that the solver does not have.
+    """
+    known: tuple[str, ...] = ()
+    given = {option: value for option, value in options.items() if value is not None}
+    if isinstance(solver, str):
+        _check.check_choice(solver, "solver", SOLVERS)
+        build = BUILDERS["svrg-sbb" if solver == "auto" and loss.code in (CKL, T_STE, SOE) else solver]
+        known = tuple(inspect.signature(build).parameters)
+    elif not callable(getattr(solver, "minimize", None)):
+        raise TypeError(
+            f"solver is of type {type(solver).__name__}; it must be one of {', '.join(map(repr, SOLVERS))} or an object"
+            " of nearkin.solvers, such as nk.solvers.SVRG(restart=10)"
+        )
+    for option, value in given.items():
+        if option not in known:
+            has = f"it has {' and '.join(known)}" if known else "it has none of these options"
+            raise ValueError(f"{option} is {value!r}; solver={solver!r} does not use it ({has}). Leave {option}=None")
+    return build(**given) if isinstance(solver, str) else solver
+
+
+class Task:
+    """Comparisons shuffled once and in the precision of one solver, to be solved from several starts.
+
+    `options` are "step", "epsilon" and "batch_size", None for the solver's default.
+    """
+
+    def __init__(
+        self,
+        comparisons: Comparisons,
+        n_components: int,
+        loss: OrdinalLoss,
+        solver: str | Solver,
+        options: Fields,
+        rng: np.random.Generator,
+        group: Group = ALONE,
+    ) -> None:
+        self._p, n, weights = n_components, comparisons.n_objects, comparisons.weights
+        joint = comparisons.events is not None and loss.has_model
+        self._solver = build_solver("l-bfgs" if solver == "auto" and joint else solver, loss, options)
+        if comparisons.events is not None and loss.has_model:
+            if not isinstance(self._solver, LBFGS | GradientDescent):
+                raise ValueError(
+                    f"solver is {solver!r}, which takes comparisons one by one, but comparisons has events, answers of "
+                    "several comparisons each; use 'auto' or 'l-bfgs', or fit(..., choices='separate')"
+                )
+            self._dtype = np.float64
+            self._problem: Any = EventObjective(comparisons.indices, n, loss, comparisons.events, weights)
+            return
+        order = rng.permutation(len(comparisons))
+        weights = None if weights is None else weights[order]
+        self._dtype = np.float64 if isinstance(self._solver, LBFGS) else np.float32  # its line search needs the digits
+        self._problem = OrdinalObjective(comparisons.indices[order], n, loss, weights, self._dtype, group)
+        if solver == "svrg" and options["step"] is None and isinstance(self._solver, SVRG):
+            longest = len(comparisons) * self._problem.largest_step(self._solver.batch_size)
+            self._solver = replace(self._solver, step=min(1.0, longest))  # 1 suits most data, if single terms allow it
+
+    def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
+        """Run every start (n, p) for a few epochs and the best one to the end: by validation if there is any.
+
+        The callback's steps are numbered through over the starts, and its record names the "start".
+        """
+        epochs = DEFAULTS.trial_epochs
+        trials = len(starts) * epochs if len(starts) > 1 else 0
+        total, trial = trials + run.max_iter, replace(run, max_iter=epochs, tol=0.0)
+        values = []
+        for number, start in enumerate(starts if trials else []):
+            X, solution = self.solve(start, trial, done=number * epochs, about={"total": total, "start": number})
+            values.append(solution.value if run.validate is None else run.validate(X))
+        best = int(np.argmin(values)) if values else 0
+        return self.solve(starts[best], run, done=trials, about={"total": total, "start": best})
+
+    def solve(
+        self, start: np.ndarray, run: Run, *, done: int = 0, about: Fields | None = None
+    ) -> tuple[np.ndarray, Solution]:
+        """Embed from `start` (n, p): the points found (n, p) and the solver's report.
+
+        `run.validate` and the callback's record["embedding"] get points (n, p); the callback's steps are counted from
+        `done`, and its records include `about`. Raises FloatingPointError if the run diverges.
+        """
+        validate, callback, p = run.validate, run.callback, self._p
+
+        def report(step: int, record: Fields) -> None:
+            if callback is not None:
+                rest = {name: value for name, value in record.items() if name != "x"}
+                callback(done + step, {**rest, **(about or {}), "embedding": unpad_rows(record["x"], p)})
+
+        inner = replace(
+            run,
+            callback=None if callback is None else report,
+            validate=None if validate is None else lambda x: validate(unpad_rows(x, p)),
+        )
+        solution = self._solver.minimize(self._problem, pad_rows(start, self._dtype), inner)
+        if solution.status == "diverged":
+            raise FloatingPointError(
+                f"the solver diverged after {solution.n_epochs} epochs, last step {solution.steps[-1]:.3g}; "
+                "use a smaller step, or solver='svrg-sbb' or 'auto' with their bounded steps"
+            )
+        return np.ascontiguousarray(unpad_rows(solution.x, p)), solution
+
+
+def principal_axes(X: np.ndarray, placed: np.ndarray) -> np.ndarray:
+    """X (n, p) centred and rotated to its principal axes, largest variance first; rows not in `placed` (n,) become 0.
+
+    On each axis the coordinate of largest magnitude is positive, so equal points give equal coordinates.
+    """
+    X = X.astype(np.float64)
+    X = np.where(placed[:, None], X - X[placed].mean(axis=0), 0.0)
+    _, axes = np.linalg.eigh(X.T @ X)
+    X = X @ axes[:, ::-1]
+    peaks = X[np.abs(X).argmax(axis=0), np.arange(X.shape[1])]
+    return (X * np.where(peaks < 0, -1.0, 1.0)).astype(np.float32)

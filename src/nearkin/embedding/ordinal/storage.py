@@ -12,8 +12,9 @@ from nearkin import _check
 from nearkin._storage import read_arrays, read_config, write_arrays
 from nearkin._types import Record
 from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.embedding.ordinal.answers import count_per_object
 from nearkin.embedding.ordinal.feature_map import FeatureMap
-from nearkin.embedding.ordinal.report import count_per_object
+from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.records import Comparisons
 
 KIND = "ordinal-embedding"
@@ -21,7 +22,7 @@ _MAP = ("landmarks", "coefficients", "mean")
 
 
 def embedding_config(model: Any) -> Record:
-    """What config.json says of a fitted model: parameters, and how the run ended."""
+    """The contents of config.json: parameters, and how the run ended."""
     params = {name: value if _is_plain(value) else None for name, value in model.get_params().items()}
     n, p = model.embedding_.shape
     end = {"objective": model.objective_, "n_iter": model.n_iter_, "status": model.status_}
@@ -34,7 +35,7 @@ def embedding_config(model: Any) -> Record:
 
 
 def write_embedding(model: Any, folder: Path) -> None:
-    """Write a fitted model's arrays and names into `folder`, where `embedding_config` is config.json already."""
+    """Write a fitted model's arrays and names into `folder`, which has config.json already."""
     answers = model.comparisons_
     arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
     if answers.weights is not None:
@@ -49,7 +50,7 @@ def write_embedding(model: Any, folder: Path) -> None:
 
 
 def write_coordinates(model: Any, path: str | PathLike) -> None:
-    """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, the number it stands in.
+    """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, their number.
 
     Raises ValueError for another ending, ImportError for .parquet without pyarrow.
     """
@@ -92,9 +93,11 @@ def read_embedding(path: str | PathLike) -> tuple[Record, Record]:
         params = dict(config["params"])
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
-    for name, usual in (("epsilon", 0.1), ("batch_size", 1)):  # written by version 0.1 for "the solver's own"
+    for name, usual in (("epsilon", 0.1), ("batch_size", 1)):  # written by version 0.1 for "the solver's default"
         if params.get(name) == usual:
             params[name] = None
+    params["loss"] = "ste" if params["loss"] == "ckl-printed" else params["loss"]  # one formula, two names before
+    params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
     return params, fitted
 
 

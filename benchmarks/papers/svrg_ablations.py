@@ -1,21 +1,36 @@
-"""Ordinal embedding over the Gram matrix by projected gradient, which is convex (the paper's "cvx")."""
+"""The paper's ablations and its convex baseline (SVRG-SBB): SBB_0, the loss printed as CKL, and projected gradient.
 
-from dataclasses import dataclass
+The projected gradient works on the n x n Gram matrix, where the losses but t-STE's are convex (the paper's "cvx").
+"""
+
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numba import njit
 
 from nearkin import _check
 from nearkin.contracts import Run
-from nearkin.embedding.ordinal.compiling import kernel
-from nearkin.embedding.ordinal.kernels import objects
-from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value
+from nearkin.data.comparisons import as_comparisons
+from nearkin.embedding.ordinal import losses
+from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_value, objects
 from nearkin.embedding.ordinal.objective import check_terms
-from nearkin.solvers import Monitor, Solution, sbb_step
+from nearkin.records import Answers
+from nearkin.solvers import SVRG, Solution
+from nearkin.solvers.finite_sum import Monitor
+from nearkin.solvers.stochastic import sbb_step
 
+LOSSES = ("gnmds", "ckl-printed", "ckl", "ste", "t-ste")  # of Table I
+SBB_0 = SVRG(epsilon=0.0, capped=False)  # without epsilon and without the cap
 MAX_OBJECTS = 5000  # an eigen-decomposition per step: 5000 objects are 200 MB and minutes per step
 
 
-@kernel
+def get_loss(name: str, n_components: int) -> OrdinalLoss:
+    """The loss of that name; "ckl-printed" is eq. 47, which is STE's eq. 48."""
+    printed = name == "ckl-printed"
+    return replace(losses.get_loss("ste" if printed else name, n_components), name=name)
+
+
+@njit
 def gram_pass(G, q, w, code, parameter, halves, gradient):
     """sum_q F_q(G), and gradient += its gradient: s_a W_ij - s_b W_lk (SVRG-SBB eqs. 44-45), in float64.
 
@@ -93,7 +108,7 @@ class ProjectedGram:
 
     def minimize(self, problem: GramObjective, G: np.ndarray, run: Run) -> Solution:
         """Minimize from G (n, n). Raises ValueError for more than `MAX_OBJECTS` objects."""
-        _check.check_integer(len(G), "the number of objects for solver='projected-gram'", high=MAX_OBJECTS)
+        _check.check_integer(len(G), "the number of objects of a Gram matrix", high=MAX_OBJECTS)
         G = project_gram(G)
         value, gradient = problem.value_and_gradient(G)
         monitor = Monitor(lambda M: problem.value_and_gradient(M)[0], run, G)
@@ -111,3 +126,12 @@ class ProjectedGram:
                 break
             eta = sbb_step(G - old, gradient - old_gradient, self.epsilon) or eta
         return monitor.finish(G)
+
+
+def convex_embedding(answers: Answers, n_components: int, loss: OrdinalLoss, run: Run) -> np.ndarray:
+    """(n, p) points of the Gram matrix that projected gradient finds from a random start."""
+    comparisons = as_comparisons(answers)
+    n = comparisons.n_objects
+    start = np.random.default_rng(1).normal(0, 0.1, (n, n_components))
+    problem = GramObjective(comparisons.indices, n, loss, comparisons.weights)
+    return gram_points(ProjectedGram().minimize(problem, start @ start.T, run).x, n_components)

@@ -1,10 +1,13 @@
-"""A function as the rater: honest, biased to a place, silent, wrong."""
+"""Questions worth asking, and a function as the rater: honest, biased to a position, silent, wrong."""
 
 import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin.data import comparisons_from_vectors
 from nearkin.embedding import ask_function
+from nearkin.embedding.ordinal.questions import informative_queries, random_queries
+from nearkin.records import Comparisons
 
 ITEMS = ["ant", "bee", "cat", "dog", "elk", "fox"]
 PLACE = {name: number**1.5 for number, name in enumerate(ITEMS)}  # no two distances are equal
@@ -78,7 +81,7 @@ def test_what_was_asked_can_be_learnt():
     [
         ((ITEMS, lambda *shown: 2), "rater returned 2; it must return 0"),
         ((ITEMS, lambda *shown: "dog"), "rater returned 'dog'"),
-        ((ITEMS, lambda *shown: 0), "the rater goes by the place"),
+        ((ITEMS, lambda *shown: 0), "the rater chooses by position"),
         ((ITEMS, lambda *shown: None), r"none of 100 questions was answered alike in both orders \(0 were answered\)"),
         ((["a", "b", "a"], honest), "at least 3 different items"),
         ((ITEMS, honest, 0), "n is 0"),
@@ -89,3 +92,30 @@ def test_errors(arguments, text):
         ask_function(*arguments, random_state=0)
     with pytest.raises(ValueError, match="questions names 'yak'"):
         ask_function(ITEMS, honest, questions=[["yak", "ant", "bee"]])
+
+
+X = np.random.default_rng(0).normal(0, 1, (8, 2))
+
+
+def coin(near, far):
+    return 1 / (1 + np.exp(near - far))
+
+
+def test_triplets_written_as_quadruplets_are_the_same_answers():
+    """They counted as no answers once: `nearkin ask` repeated questions and chose as if nothing was known."""
+    triplets = comparisons_from_vectors(X, 60, random_state=0)
+    i, j, k = triplets.indices.T
+    forms = [np.stack(columns, axis=1) for columns in ((i, j, i, k), (j, i, i, k), (i, j, k, i), (j, i, k, i))]
+    wanted = informative_queries(X, triplets, coin, 10, np.random.default_rng(1))
+    for rows in forms:
+        found = informative_queries(X, Comparisons(rows, np.arange(8)), coin, 10, np.random.default_rng(1))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_asked_quadruplets_are_not_asked_again():
+    triplets = comparisons_from_vectors(X, 120, random_state=0)
+    asked = Comparisons(triplets.quadruplets(), np.arange(8))
+    known = {(i, *sorted((j, k))) for i, j, k in triplets.indices.tolist()}
+    fresh = random_queries(8, asked, 30, np.random.default_rng(5)).tolist()
+    assert len(fresh) > 5
+    assert not {(i, *sorted((j, k))) for i, j, k in fresh} & known

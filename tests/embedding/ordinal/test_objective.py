@@ -7,9 +7,8 @@ import pytest
 
 from nearkin.data import comparisons_from_array, number_questions, split_comparisons
 from nearkin.embedding import OrdinalEmbedding
-from nearkin.embedding.ordinal.choices import ChoiceObjective
 from nearkin.embedding.ordinal.losses import get_loss
-from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from nearkin.embedding.ordinal.objective import EventObjective, OrdinalObjective, pad_rows, unpad_rows
 from nearkin.records import Comparisons
 from tests.embedding.ordinal.test_losses import central_differences, relative_error
 
@@ -33,7 +32,7 @@ def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, r
     X, loss = rng.normal(0, 1, (N, 3)), get_loss(name, 3)
     rows, answers = odd_one_out()
     weights = rng.uniform(0.5, 2, len(rows))
-    found = ChoiceObjective(answers.indices, N, loss, answers.events, np.repeat(weights, 2))
+    found = EventObjective(answers.indices, N, loss, answers.events, np.repeat(weights, 2))
 
     def similarity(a, b):
         return SIMILARITY[name](((X[a] - X[b]) ** 2).sum(), loss)
@@ -50,7 +49,7 @@ def test_value_is_minus_the_logarithm_of_the_share_of_three_similarities(name, r
 def test_gradient_is_the_derivative(name, p, rng):
     X = rng.normal(0, 0.7, (N, p))
     _, answers = odd_one_out()
-    problem = ChoiceObjective(
+    problem = EventObjective(
         answers.indices, N, get_loss(name, p), answers.events, np.repeat(rng.uniform(0.5, 2, 12), 2)
     )
     found = unpad_rows(problem.gradient(pad_rows(X, np.float64)), p)
@@ -62,7 +61,7 @@ def test_gradient_is_the_derivative(name, p, rng):
 def test_events_of_one_comparison_are_comparisons(name, rng):
     x, loss = pad_rows(rng.normal(0, 0.7, (N, 3)), np.float64), get_loss(name, 3)
     _, answers = odd_one_out()
-    one_by_one = ChoiceObjective(answers.indices, N, loss, rng.permutation(len(answers)))
+    one_by_one = EventObjective(answers.indices, N, loss, rng.permutation(len(answers)))
     plain = OrdinalObjective(answers.indices, N, loss, dtype=np.float64)
     np.testing.assert_allclose(one_by_one.value(x), plain.value(x), rtol=1e-12)
     np.testing.assert_allclose(one_by_one.gradient(x), plain.gradient(x), rtol=1e-9, atol=1e-12)
@@ -71,7 +70,7 @@ def test_events_of_one_comparison_are_comparisons(name, rng):
 @pytest.mark.parametrize("name", SIMILARITY)
 def test_far_and_coincident_points_stay_finite(name):
     _, answers = odd_one_out()
-    problem = ChoiceObjective(answers.indices, N, get_loss(name, 1), answers.events)
+    problem = EventObjective(answers.indices, N, get_loss(name, 1), answers.events)
     for scale in (0.0, 1e-9, 30.0, 1e4):
         x = pad_rows(scale * np.arange(N, dtype=np.float64)[:, None], np.float64)
         assert np.isfinite(problem.value(x))
@@ -83,7 +82,7 @@ def test_a_choice_of_many_is_an_event_too(rng):
     """The nearest of four: three comparisons with one near pair."""
     X = rng.normal(0, 1, (N, 2))
     rows = np.array([[0, 1, 2], [0, 1, 3], [0, 1, 4]])
-    found = ChoiceObjective(rows, N, get_loss("ste", 2), np.zeros(3, int)).value(pad_rows(X, np.float64))
+    found = EventObjective(rows, N, get_loss("ste", 2), np.zeros(3, int)).value(pad_rows(X, np.float64))
     shares = np.exp(-((X[0] - X[1:5]) ** 2).sum(axis=1))
     np.testing.assert_allclose(found, -N * np.log(shares[0] / shares.sum()), rtol=1e-12)
 
@@ -163,4 +162,4 @@ def test_errors():
     with pytest.raises(TypeError, match="events has dtype float64"):
         Comparisons([[0, 1, 2]], np.arange(3), events=[0.5])
     with pytest.raises(ValueError, match="loss='soe' has no probability of a choice"):
-        ChoiceObjective(np.array([[0, 1, 2]]), 3, get_loss("soe", 2), np.zeros(1, int))
+        EventObjective(np.array([[0, 1, 2]]), 3, get_loss("soe", 2), np.zeros(1, int))

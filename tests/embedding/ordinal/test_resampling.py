@@ -1,4 +1,4 @@
-"""Raters' reliability: planted raters are found, and their weights make a better embedding."""
+"""The dimension, raters' weights and bootstrap intervals: planted answers are found."""
 
 from dataclasses import replace
 
@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_vectors
+<<<<<<< HEAD:tests/embedding/ordinal/test_raters.py
 from nearkin.data.comparisons.responses import orient
+=======
+from nearkin.data.comparisons import comparisons_from_array
+from nearkin.data.comparisons.forms import orient
+>>>>>>> 455f52f (Ordinal embedding in nine files; ablations move beside the papers' jobs):tests/embedding/ordinal/test_resampling.py
 from nearkin.embedding import OrdinalEmbedding
-from nearkin.embedding.ordinal.raters import shrunk
+from nearkin.embedding.ordinal.resampling import align, choose_dimension, error_interval, shrunk
 from nearkin.metrics.ordinal import triplet_error
+from nearkin.records import Comparisons
 
 
 def answered(seed=0, names="ABCDEFGH", per_object=30):
@@ -82,3 +88,51 @@ def test_errors():
         OrdinalEmbedding(2).fit(answers, raters="both")
     with pytest.raises(ValueError, match="there are 2 different questions; cross-validation needs 4"):
         OrdinalEmbedding(2).fit(replace(answers.take([0, 1])), raters="estimated")
+
+
+def test_align_undoes_a_turn_a_scale_and_a_shift(rng):
+    X = rng.normal(size=(12, 3))
+    turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    rows = np.arange(12) < 9
+    np.testing.assert_allclose(align(0.3 * X @ turn + [1.0, -2.0, 5.0], X, rows), X, atol=1e-12)
+
+
+def test_interval_of_the_error_holds_the_error_to_come(rng):
+    """90 % intervals from 300 answers hold the error of 20,000 others in nine of ten cases or so."""
+    points = rng.normal(size=(20, 2))
+    guess = points + rng.normal(0, 0.4, (20, 2))
+    to_come = triplet_error(guess, comparisons_from_vectors(points, 20_000, noise=0.1, random_state=0))
+    held = 0
+    for seed in range(20):
+        answers = comparisons_from_vectors(points, 300, noise=0.1, random_state=seed + 1)
+        low, high = error_interval(guess, answers, n_draws=200)
+        held += low <= to_come <= high
+    assert 15 <= held <= 20
+
+
+def test_answers_to_one_question_are_drawn_together(rng):
+    """Ten answers each to thirty questions know less of the error than three hundred questions."""
+    points = rng.normal(size=(20, 2))
+    guess = points + rng.normal(0, 0.6, (20, 2))
+    some = comparisons_from_vectors(points, 30, random_state=3)
+    repeated = Comparisons(np.repeat(some.indices, 10, axis=0), some.objects)
+    many = comparisons_from_vectors(points, 300, random_state=3)
+    widths = [high - low for low, high in (error_interval(guess, answers) for answers in (repeated, many))]
+    assert widths[0] > 2 * widths[1]
+
+
+def test_no_answers_have_no_error():
+    with pytest.raises(ValueError, match="comparisons is empty"):
+        error_interval(np.zeros((3, 1)), comparisons_from_array([[0, 1, 2]]).take(slice(0, 0)))
+
+
+def test_dimensions_stop_where_any_answers_fit():
+    """n points satisfy every set of answers in n - 2 dimensions; more are not tried, however well they fit."""
+    points = np.random.default_rng(0).normal(size=(5, 4))
+    answers = comparisons_from_vectors(points, 60, random_state=1)
+
+    def better_with_p(train, p):
+        return np.pad(points[:, :p], ((0, 0), (0, 4 - p)))
+
+    _, curve = choose_dimension(answers, better_with_p, np.random.default_rng(0))
+    assert curve["dimension"] == [1, 2, 3]

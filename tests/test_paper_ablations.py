@@ -1,0 +1,73 @@
+"""SVRG-SBB's ablations: Gram matrix against points and differences, one convex optimum, eq. 47 as printed."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from benchmarks.papers.svrg_ablations import LOSSES, SBB_0, GramObjective, ProjectedGram, get_loss, project_gram
+from nearkin.contracts import Run
+from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
+from tests.embedding.ordinal.test_losses import QUESTIONS, central_differences, relative_error
+
+
+@pytest.mark.parametrize("width", QUESTIONS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_on_gram_matrix_is_the_derivative(name, width, rng):
+    X = rng.normal(0, 0.7, (5, 3))
+    problem = GramObjective(QUESTIONS[width], 5, get_loss(name, 3), weights=np.array([1.0, 2, 1, 0.5, 3]))
+    found = problem.value_and_gradient(X @ X.T)[1]
+    wanted = central_differences(lambda G: problem.value_and_gradient(G)[0], X @ X.T)
+    assert relative_error(found, wanted) < 1e-6, f"{name}, {width}: {relative_error(found, wanted):.2e}"
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_points_and_gram_matrix_agree(name, rng):
+    X = rng.normal(0, 0.7, (5, 3))
+    loss = get_loss(name, 3)
+    on_points = OrdinalObjective(QUESTIONS["triplet"], 5, loss, dtype=np.float64)
+    on_gram = GramObjective(QUESTIONS["triplet"], 5, loss)
+    x = pad_rows(X, np.float64)
+    value, gradient = on_gram.value_and_gradient(X @ X.T)
+    np.testing.assert_allclose(on_points.value(x), value, rtol=1e-12)
+    np.testing.assert_allclose(unpad_rows(on_points.gradient(x), 3), 2 * gradient @ X, rtol=1e-9, atol=1e-12)
+
+
+def test_eq_47_as_printed_is_ste_and_not_the_crowd_kernel(rng):
+    x = pad_rows(rng.normal(0, 0.7, (5, 3)), np.float64)
+    values = {
+        name: OrdinalObjective(QUESTIONS["triplet"], 5, get_loss(name, 3), dtype=np.float64).value(x) for name in LOSSES
+    }
+    assert values["ckl-printed"] == values["ste"]
+    assert abs(values["ckl"] - values["ste"]) > 1e-3
+
+
+def test_projection_is_symmetric_centred_and_positive_semidefinite(rng):
+    """Of an asymmetric matrix, the symmetric part is projected."""
+    A = rng.normal(size=(6, 6))
+    G = project_gram(A)
+    np.testing.assert_allclose(G, project_gram(A.T), atol=1e-12)
+    np.testing.assert_allclose(G, G.T, atol=1e-12)
+    np.testing.assert_allclose(G.sum(axis=0), 0, atol=1e-10)
+    np.testing.assert_allclose(project_gram(G), G, atol=1e-10)
+    assert np.linalg.eigvalsh(G).min() > -1e-10
+
+
+def test_convex_solvers_find_one_optimum():
+    """With p = n, STE over points and over Gram matrices has one minimum, which noisy answers make finite."""
+    points = np.random.default_rng(2).normal(size=(6, 2))
+    answers = comparisons_from_vectors(points, 400, noise=0.25, random_state=3)
+    start = np.random.default_rng(1).normal(0, 0.1, (6, 6))
+    problem = GramObjective(answers.indices, 6, get_loss("ste", 6))
+    values = {"projected": ProjectedGram().minimize(problem, start @ start.T, Run(3000, 1e-9)).value}
+    for solver in ("l-bfgs", "svrg-sbb", "gd"):
+        model = nk.OrdinalEmbedding(6, solver=solver, max_iter=3000, tol=1e-9, random_state=1).fit(answers)
+        values[solver] = model.objective_
+    assert max(values.values()) < min(values.values()) * 1.002, values
+
+
+def test_the_printed_step_embeds_clean_answers():
+    points = np.random.default_rng(11).normal(size=(30, 2))
+    answers = comparisons_from_vectors(points, 3000, random_state=12)
+    model = nk.OrdinalEmbedding(2, solver=SBB_0, n_init=1, max_iter=20, random_state=0).fit(answers)
+    assert model.score(answers) > 0.9
