@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from nearkin.data import comparisons_from_vectors
-<<<<<<< HEAD:tests/embedding/ordinal/test_raters.py
-from nearkin.data.comparisons.responses import orient
-=======
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.data.comparisons.forms import orient
->>>>>>> 455f52f (Ordinal embedding in nine files; ablations move beside the papers' jobs):tests/embedding/ordinal/test_resampling.py
+from nearkin.data.comparisons.responses import orient
 from nearkin.embedding import OrdinalEmbedding
 from nearkin.embedding.ordinal.resampling import align, choose_dimension, error_interval, shrunk
 from nearkin.metrics.ordinal import triplet_error

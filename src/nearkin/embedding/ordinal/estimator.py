@@ -19,16 +19,8 @@ from nearkin._storage import one_version, saving_folder
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
-<<<<<<< HEAD
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
-from nearkin.embedding.ordinal import queries
-from nearkin.embedding.ordinal.bootstrap import bootstrap_embeddings
-from nearkin.embedding.ordinal.dimension import choose_dimension
-=======
-from nearkin.data.comparisons.split import split_comparisons
-from nearkin.data.comparisons.votes import net_votes
 from nearkin.embedding.ordinal import answers, questions
->>>>>>> 455f52f (Ordinal embedding in nine files; ablations move beside the papers' jobs)
 from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
 from nearkin.embedding.ordinal.objective import DEFAULTS, Task, principal_axes

@@ -9,8 +9,7 @@ from scipy.linalg import orthogonal_procrustes
 from nearkin import _check
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
-from nearkin.data.comparisons.split import question_folds
-from nearkin.data.comparisons.votes import number_questions
+from nearkin.data.comparisons.votes import number_questions, question_folds
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Comparisons
 

@@ -15,14 +15,8 @@ from nearkin._fields import FileOrFrame
 from nearkin._storage import saving_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-<<<<<<< HEAD
 from nearkin.data.comparisons.votes import noise_floor, split_comparisons
-from nearkin.embedding.ordinal.bootstrap import error_interval
-=======
-from nearkin.data.comparisons.split import split_comparisons
-from nearkin.data.comparisons.votes import noise_floor
 from nearkin.embedding.ordinal.resampling import error_interval
->>>>>>> 455f52f (Ordinal embedding in nine files; ablations move beside the papers' jobs)
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.pipeline.embed.towers_folder import TABLES
 from nearkin.plots.ordinal import plot_error, plot_map
