@@ -43,6 +43,7 @@ SUITES = {
     "folders": _of("folders", "saved folders", 100_000, 1_000),
     "signed": _of("folders_signed", "saved folders, re-signed", 30_000, 1_000),
     "commands": _of("commands", "command line", 2_000, 50),
+    "sequences": _of("sequences", "sequences of 30 operations", 20_000, 100),
     "api": _of("api", "Python names, 20 calls each", 7_000, 100),
     "writers": _of("writers", "several at once", 30, 3),
     "kills": Suite("kill points", KillWorker, len(PARTS), 1),

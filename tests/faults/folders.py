@@ -10,6 +10,7 @@ import random
 import shutil
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -58,6 +59,8 @@ def case(number: int, seed: int, folder: Path, signed: bool = False) -> str:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore" if signed else "error", RuntimeWarning)  # of huge numbers
             answer = kind.answer(path)
+            if signed and kind.name.startswith("index-"):
+                _use(path)
         if answer != expected and not signed:
             raise Fault(f"{kind.name} answers otherwise after {_difference(whole, files)}")
         return "same" if answer == expected else "other"
@@ -245,6 +248,23 @@ def _numbers(seed: int) -> np.ndarray:
 def _ask_index(path: Path) -> str:
     index = nk.Index.load(path)
     return digest([*index.search(X[:5], 3), *index.search(X[5:7], 4), np.array(f"{index.metric}{len(index)}")])
+
+
+def _use(path: Path) -> None:
+    """Change a loaded index in every way: each change works or is refused, and nothing ends the process."""
+    index, other = nk.Index.load(path), nk.Index.load(path)
+    new = None if index.ids is None else [f"new {i}" for i in range(5)] if index.ids.dtype.kind == "U" else range(-5, 0)
+    first = np.arange(3) if index.ids is None else index.ids[:3]
+    changes: tuple[Callable[[], Any], ...] = (
+        lambda: index.merge(other),
+        lambda: index.add(X[:5], new),
+        lambda: index.update(first, X[:3]),
+        lambda: index.remove(first),
+        lambda: index.search(X[:5], len(index)),
+    )
+    for change in changes:
+        with suppress(*CLEAN):
+            change()
 
 
 def _ordinal(seed: int) -> Any:

@@ -409,3 +409,13 @@ def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
     index = build(X, KINDS["lists"], None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
     assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
+
+
+def test_a_deep_copy_shares_nothing(kind) -> None:
+    """An index of bits could not be copied: FAISS's Python type for it cannot."""
+    index = build(X, kind, None, keep_vectors=True)
+    before = all_hits(index)
+    copied = copy.deepcopy(index)
+    assert all_hits(copied) == before
+    copied.remove(np.arange(100)).add(NEW)
+    assert all_hits(index) == before

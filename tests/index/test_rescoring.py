@@ -93,3 +93,10 @@ def test_equal_scores_keep_the_order_of_the_codes_and_missing_ones_come_last(met
     np.testing.assert_array_equal(found, [[7, 4, 6, 5, 9, 2], [2, 0, -1, -1, -1, -1]])
     expected = np.square(X[[4, 0], None] - X[found]).sum(-1) if metric == "l2" else (X[[4, 0], None] * X[found]).sum(-1)
     np.testing.assert_array_equal(scores, np.where(found < 0, np.inf if metric == "l2" else -np.inf, expected))
+
+
+def test_an_index_that_keeps_vectors_is_loaded_before_its_first_row(tmp_path):
+    """Its file of vectors had shape (0, 0), and loading called the folder damaged."""
+    nk.Index.empty(4, keep_vectors=True).save(tmp_path / "idx")
+    loaded = nk.Index.load(tmp_path / "idx").add(np.eye(4, dtype=np.float32))
+    assert loaded.search(np.eye(4)[:1], 1, oversample=4)[1].tolist() == [[0]]

@@ -85,7 +85,7 @@ class Index:
         lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors))
+        return cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors, d))
 
     @classmethod
     def build(
@@ -132,6 +132,17 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({len(self)} rows of {self.n_features}, metric={self.metric!r}, quantizer={self.quantizer!r})"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A copy that shares nothing with this index; `copy.deepcopy` cannot copy FAISS's indexes of bits."""
+        with self._guard.reading():
+            inner = self.faiss_index
+            clone = faiss.clone_binary_index if isinstance(inner, faiss.IndexBinary) else faiss.clone_index
+            other = type(self)(
+                clone(inner), self.n_features, self.metric, copy.deepcopy(self._quantizer, memo), self.kept
+            )
+            other.ids, other._next_id = None if self.ids is None else self.ids.copy(), self._next_id
+        return other
 
     @property
     def quantizer(self) -> Quantizer | None:

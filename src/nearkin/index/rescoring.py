@@ -21,14 +21,15 @@ class KeptVectors:
     removed stay in memory until the index is saved and loaded again.
     """
 
-    def __init__(self, blocks: list[np.ndarray | MappedRows] | None = None, order: np.ndarray | None = None) -> None:
-        self.blocks = blocks or []
+    def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
+        self.blocks = blocks
         self.order = order
 
     @classmethod
-    def wanted(cls, keep_vectors: bool) -> "KeptVectors | None":
-        """None, or no rows yet; TypeError for what says neither yes nor no."""
-        return cls() if check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int) else None
+    def wanted(cls, keep_vectors: bool, d: int) -> "KeptVectors | None":
+        """None, or no rows of width d yet; TypeError unless `keep_vectors` is a bool."""
+        wanted = check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int)
+        return cls([np.empty((0, d), np.float32)]) if wanted else None
 
     def __len__(self) -> int:
         return self._stored() if self.order is None else len(self.order)
@@ -38,7 +39,8 @@ class KeptVectors:
         order = self.order
         if order is not None:
             order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
-        return KeptVectors([*self.blocks, np.array(X, np.float32, order="C")], order)
+        before = self.blocks if self._stored() else []
+        return KeptVectors([*before, np.array(X, np.float32, order="C")], order)
 
     def without(self, positions: np.ndarray) -> "KeptVectors":
         """These rows but for those at `positions`."""
@@ -70,8 +72,7 @@ class KeptVectors:
 
     def save(self, path: Path) -> None:
         """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
-        width = self.blocks[0].shape[1] if self.blocks else 0
-        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), width)}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
         with path.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
             for first in range(0, len(self), _CHUNK):

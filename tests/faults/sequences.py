@@ -1,0 +1,343 @@
+"""Sequences of operations on an index, each compared with a plain NumPy model after every step.
+
+The model keeps ids and rows in lists and decodes with the quantizer that the index was made with. Every array that goes
+into a call, or comes out of one, is overwritten afterwards: the index must keep its own.
+"""
+
+import copy
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import faiss
+import numpy as np
+
+import nearkin as nk
+from nearkin._faiss import innermost
+from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from tests.faults.child import Fault
+
+D, LISTS, STEPS = 8, 3, 30
+_LONGEST = 30.0  # squared length of a long row of 8 normal numbers
+_rng = np.random.default_rng(0)
+_TRAIN = _rng.normal(size=(300, D)).astype(np.float32)
+_REFUSED = (ValueError, TypeError)
+Operation = tuple[str, int]  # its name and the seed of its arguments
+
+
+class Kind(NamedTuple):
+    """A kind of index; `rounding` is by how much of a row's squared length FAISS's tables may round a score."""
+
+    name: str
+    make: Callable[[], Any]
+    metric: str
+    rounding: float = 0.0
+
+
+def _product(n_centroids: int, n_lists: int = 0) -> Callable[[], Any]:
+    return lambda: nk.ProductQuantizer(4, n_centroids, n_lists=n_lists, max_iter=2, random_state=0)
+
+
+def _sums(norm_bits: int = 0, n_lists: int = 0, n_centroids: int = 16) -> Callable[[], Any]:
+    return lambda: ResidualQuantizer(
+        4, n_centroids, norm_bits=norm_bits, n_lists=n_lists, max_iter=2, beam_size=2, random_state=0
+    )
+
+
+_SCAN = 0.02  # of the tables' entries, in 8 bits; norms have 8 too
+KINDS = [
+    *(Kind(f"exact {metric}", lambda: None, metric) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"product {metric}", _product(32), metric) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"product 4 bits {metric}", _product(16), metric, _SCAN) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"product lists {metric}", _product(32, LISTS), metric) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"product 4 bits lists {metric}", _product(16, LISTS), metric, _SCAN) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"sums {metric}", _sums(n_centroids=32), metric) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"sums 8-bit norms {metric}", _sums(8), metric, _SCAN) for metric in ("l2", "ip")),
+    Kind("sums 8-bit norms lists l2", _sums(8, LISTS), "l2", _SCAN),
+    Kind("sums lists l2", _sums(0, LISTS, 32), "l2"),
+    Kind("product sums ip", lambda: ProductResidualQuantizer(2, 2, 32, max_iter=2, random_state=0), "ip"),
+    *(Kind(f"scalar {bits} bits l2", lambda bits=bits: ScalarQuantizer(bits), "l2") for bits in (4, 8, 16)),
+    Kind("bits", lambda: nk.RandomHyperplanes(16, random_state=0), "hamming"),
+    Kind("learned bits", lambda: nk.ITQ(8, random_state=0), "hamming"),
+]
+NAMES = ("counted", "integers", "text")
+
+
+@cache
+def _fitted(number: int) -> Any:
+    """The quantizer of a kind, fitted once; `fit` takes the rows that the metric compares."""
+    quantizer, metric = KINDS[number].make(), KINDS[number].metric
+    return None if quantizer is None else quantizer.fit(_unit(_TRAIN) if metric == "cosine" else _TRAIN)
+
+
+def _unit(X: np.ndarray) -> np.ndarray:
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def _spoil(*arrays: object) -> None:
+    """Overwrite the caller's arrays, as a reused buffer is."""
+    for array in arrays:
+        if isinstance(array, np.ndarray) and array.flags.writeable:
+            array[...] = "spoiled" if array.dtype.kind == "U" else -7
+
+
+class Machine:
+    """An index and its model, which take the same operations."""
+
+    def __init__(self, kind: int, names: str, keep: bool, folder: Path) -> None:
+        self.kind, self.names, self.keep, self.folder = KINDS[kind], names, keep, folder
+        self.quantizer, self.original = _fitted(kind), copy.deepcopy(_fitted(kind))
+        n_probe = LISTS if "lists" in self.kind.name else None
+        self.index = nk.Index.empty(D, self.original, self.kind.metric, keep_vectors=keep, n_probe=n_probe)
+        self.ids: list[Any] = []
+        self.rows = np.empty((0, D), np.float32)
+        self.next_id = 0
+        self.fresh = 0
+
+    # the operations: each draws its arguments from `rng`
+
+    def add(self, rng: random.Random) -> None:
+        """Add up to nine rows under new ids."""
+        X = self._draw_rows(rng, rng.randint(1, 9))
+        ids = self._new_ids(len(X))
+        given, names = X.copy(), None if ids is None else self._as_given(ids, rng)
+        self.index.add(given, names)
+        _spoil(given, names)
+        self.ids += list(range(self.next_id, self.next_id + len(X))) if ids is None else ids
+        self.next_id += len(X)
+        self.rows = np.concatenate([self.rows, X])
+
+    def add_refused(self, rng: random.Random) -> None:
+        """Adding rows of another width, not finite, or under ids that cannot be, changes nothing."""
+        X = self._draw_rows(rng, 2)
+        calls: list[tuple[np.ndarray, object]] = [(X[:, :-1], self._new_ids(2)), (X * np.nan, self._new_ids(2))]
+        if self.ids:
+            calls.append((X, [*self._known(rng, 1), *(self._new_ids(1) or [10**9])]))
+            calls.append((X, None if self.names != "counted" else ["a", "b"]))
+        rows, ids = rng.choice(calls)
+        self._refused(lambda: self.index.add(rows, ids), "add")
+
+    def remove(self, rng: random.Random) -> None:
+        """Remove some rows, now and then all."""
+        if not self.ids:
+            return
+        gone = self.ids.copy() if rng.random() < 0.1 else self._known(rng, rng.randint(1, 6))
+        given = self._as_given(gone, rng)
+        self.index.remove(given)
+        _spoil(given)
+        stay = [i for i, name in enumerate(self.ids) if name not in gone]
+        self.ids, self.rows = [self.ids[i] for i in stay], self.rows[stay]
+
+    def remove_refused(self, rng: random.Random) -> None:
+        """Removing an unknown id beside known ones changes nothing."""
+        self._refused(lambda: self.index.remove([*self._known(rng, 2), self._unknown()]), "remove")
+
+    def update(self, rng: random.Random) -> None:
+        """Replace some rows; replaced rows move to the end."""
+        names = self._known(rng, rng.randint(1, 5))
+        if not names:
+            return
+        X = self._draw_rows(rng, len(names))
+        given, wanted = X.copy(), self._as_given(names, rng)
+        self.index.update(wanted, given)
+        _spoil(given, wanted)
+        stay = [i for i, name in enumerate(self.ids) if name not in names]
+        self.rows = np.concatenate([self.rows[stay], X])
+        self.ids = [self.ids[i] for i in stay] + names
+
+    def update_refused(self, rng: random.Random) -> None:
+        """Updating an unknown id, or with too few rows, changes nothing."""
+        names = [*self._known(rng, 1), self._unknown()]
+        rows = self._draw_rows(rng, rng.choice((1, len(names))))
+        self._refused(lambda: self.index.update(names, rows), "update")
+
+    def save(self, rng: random.Random) -> None:
+        """Save, over the folder of an earlier save too, and go on with the old index or the loaded one."""
+        path = self.folder / "idx"
+        mine = path / ".mine"
+        had = path.is_dir()
+        if had:
+            mine.write_text("the user's own")
+        self.index.save(path)
+        if had and mine.read_text() != "the user's own":
+            raise Fault("a save changed a file of the user's")
+        if rng.random() < 0.7:
+            self.index = nk.Index.load(path)
+
+    def merge(self, rng: random.Random) -> None:
+        """Merge another index of the same codes; it is empty and usable afterwards."""
+        other = nk.Index.empty(D, self.quantizer, self.kind.metric, n_probe=self.index.n_probe)
+        X = self._draw_rows(rng, rng.randint(1, 6))
+        other.add(X)
+        if self.names != "counted" and not self.ids:
+            return  # a merge would make it count its rows
+        allowed = not self.keep and self.index.ids is None
+        if not allowed:
+            self._refused(lambda: self.index.merge(other), "merge")
+            return
+        if rng.random() < 0.3:
+            other.save(self.folder / "other")
+            other = nk.Index.load(self.folder / "other")
+        self.index.merge(other)
+        if len(other) or other.search(X, 3)[1].shape != (len(X), 0):
+            raise Fault("a merged index is not empty")
+        other.add(X)
+        if (len(other), other.search(X, 1)[1].min()) < (len(X), 0):
+            raise Fault("a merged index cannot be used")
+        other.save(self.folder / "other")
+        nk.Index.load(self.folder / "other")
+        self.ids += range(self.next_id, self.next_id + len(X))
+        self.next_id += len(X)
+        self.rows = np.concatenate([self.rows, X])
+
+    def copy(self, rng: random.Random) -> None:
+        """Go on with a copy."""
+        self.index = copy.deepcopy(self.index)
+
+    def refit(self, rng: random.Random) -> None:
+        """Fit the caller's quantizer on other rows: the index has its own."""
+        if self.original is not None and hasattr(self.original, "partial_fit") and rng.random() < 0.5:
+            self.original.partial_fit(self._draw_rows(rng, 64) * 3)
+        elif self.original is not None and rng.random() < 0.3:
+            self.original.fit(_TRAIN[::-1] * 3)
+
+    def search(self, rng: random.Random) -> None:
+        """Another k, more rows than there are too; every answer is compared with the model."""
+        self.check(rng, rng.choice((1, 2, 5, len(self.ids) + 3)))
+
+    # comparison with the model
+
+    def check(self, rng: random.Random, k: int = 4) -> None:
+        """Length, ids and answers are the model's."""
+        if len(self.index) != len(self.ids):
+            raise Fault(f"{len(self.index)} rows, {len(self.ids)} expected")
+        Q = self._draw_rows(rng, 3)
+        given = Q.copy()
+        scores, ids = self.index.search(given, k)
+        self._compare(self._scores(Q), scores, ids, k, self.kind.rounding)
+        if self.keep and self.ids:
+            scores, ids = self.index.search(given, k, oversample=len(self.ids) + 1)
+            self._compare(self._exact(Q), scores, ids, k, 0.0)
+        _spoil(given, scores, ids)
+
+    def _compare(self, expected: np.ndarray, scores: np.ndarray, ids: np.ndarray, k: int, rounding: float) -> None:
+        """Scores (q, k) belong to their ids within the rounding, none occurs twice, and none is missing."""
+        k = min(k, len(self.ids))
+        if ids.shape != (len(expected), k):
+            raise Fault(f"answers of shape {ids.shape}, ({len(expected)}, {k}) expected")
+        sign = 1 if self.kind.metric in ("l2", "hamming") else -1
+        place = {name: i for i, name in enumerate(self.ids)}
+        for row, found, names in zip(expected, scores, ids.tolist(), strict=True):
+            if not set(names) <= set(place) or len(set(names)) < k:
+                raise Fault(f"ids {names[:5]} are not {k} different ids of the index")
+            slack = 1e-4 * (1 + np.abs(row).max(initial=0)) + rounding * _LONGEST
+            own = row[[place[name] for name in names]]
+            if not np.allclose(own, found, atol=slack, rtol=0):
+                raise Fault(f"scores {found[:4]} where the model has {own[:4]}")
+            if k and (sign * own > np.sort(sign * row)[:k].max() + 2 * slack).any():
+                raise Fault(f"{names[:4]} are not the nearest")
+
+    def _scores(self, Q: np.ndarray) -> np.ndarray:
+        """Scores (q, n) of all rows by their codes."""
+        metric = self.kind.metric
+        if metric == "hamming":
+            codes = (self.quantizer.encode(rows) if len(rows) else np.empty((0, 1)) for rows in (Q, self.rows))
+            asked, own = (np.unpackbits(part.astype(np.uint8), axis=1) for part in codes)
+            return (asked[:, None] != own[None]).sum(2).astype(np.float64) if len(self.rows) else np.empty((len(Q), 0))
+        rows = _unit(self.rows) if metric == "cosine" and len(self.rows) else self.rows
+        if self.quantizer is not None and len(rows):
+            if "sums" in self.kind.name:
+                return self._scores_of_faiss(Q, rows)
+            rows = np.asarray(self.quantizer.decode(self.quantizer.encode(rows)))
+        return self._compared(Q, rows)
+
+    def _scores_of_faiss(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Scores (q, n) by a new FAISS index: codes of sums carry a term of their error, which `decode` leaves out."""
+        new = self.quantizer.to_faiss("l2" if self.kind.metric == "l2" else "ip")
+        self.quantizer.add_to(new, rows)
+        if "lists" in self.kind.name:
+            innermost(new).nprobe = LISTS
+        asked = _unit(Q) if self.kind.metric == "cosine" else Q
+        found, places = new.search(asked, len(rows))
+        if "norms" in self.kind.name and self.kind.metric == "l2":  # FAISS leaves out what is the same for all rows
+            found += (faiss.downcast_VectorTransform(new.chain.at(0)).apply(asked) ** 2).sum(1, keepdims=True)
+        return np.take_along_axis(found, np.argsort(places, axis=1), axis=1)
+
+    def _exact(self, Q: np.ndarray) -> np.ndarray:
+        return self._compared(Q, _unit(self.rows) if self.kind.metric == "cosine" else self.rows)
+
+    def _compared(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        asked = (_unit(Q) if self.kind.metric == "cosine" else Q).astype(np.float64)
+        if self.kind.metric in ("ip", "cosine"):
+            return asked @ rows.T.astype(np.float64)
+        return ((asked[:, None] - rows[None].astype(np.float64)) ** 2).sum(2)
+
+    # arguments
+
+    def _draw_rows(self, rng: random.Random, n: int) -> np.ndarray:
+        """Rows like those of training, some of them equal to rows that are there."""
+        X = np.random.default_rng(rng.getrandbits(32)).normal(size=(n, D)).astype(np.float32)
+        if len(self.rows) and rng.random() < 0.2:
+            X[0] = self.rows[rng.randrange(len(self.rows))]
+        return X
+
+    def _new_ids(self, n: int) -> list[Any] | None:
+        if self.names == "counted":
+            return None
+        self.fresh += n
+        numbers = range(self.fresh - n, self.fresh)
+        return [10**6 - 7 * i for i in numbers] if self.names == "integers" else [f"rów {i}" for i in numbers]
+
+    def _known(self, rng: random.Random, n: int) -> list[Any]:
+        return rng.sample(self.ids, min(n, len(self.ids)))
+
+    def _unknown(self) -> object:
+        return "nobody" if self.names == "text" else -5
+
+    @staticmethod
+    def _as_given(ids: Sequence[Any], rng: random.Random) -> Any:
+        """As a list or as an array."""
+        return list(ids) if rng.random() < 0.5 else np.array(ids)
+
+    @staticmethod
+    def _refused(call: Callable[[], object], name: str) -> None:
+        try:
+            call()
+        except _REFUSED as error:
+            if not str(error):
+                raise Fault(f"{name} is refused without a reason") from error
+            return
+        raise Fault(f"{name} took what it must refuse")
+
+
+OPERATIONS = (
+    *("add", "add", "add", "remove", "update", "save", "merge", "copy", "refit", "search"),
+    *("add_refused", "remove_refused", "update_refused"),
+)
+
+
+def play(kind: int, names: str, keep: bool, operations: Sequence[Operation], folder: Path) -> None:
+    """Run a sequence on an index of that kind; Fault where it differs from the model."""
+    folder.mkdir()
+    try:
+        machine = Machine(kind, names, keep, folder)
+        for step, (name, seed) in enumerate(operations):
+            rng = random.Random(seed)
+            try:
+                getattr(machine, name)(rng)
+                machine.check(rng)
+            except Fault as fault:
+                raise Fault(f"{machine.kind.name}, {names}, step {step} ({name}): {fault}") from None
+    finally:
+        shutil.rmtree(folder)
+
+
+def case(number: int, seed: int, folder: Path) -> str:
+    """One sequence of the campaign."""
+    rng = random.Random(seed * 1_000_003 + number)
+    operations = [(rng.choice(OPERATIONS), rng.getrandbits(32)) for _ in range(STEPS)]
+    play(number % len(KINDS), rng.choice(NAMES), rng.random() < 0.3, operations, folder / f"sequence-{number}")
+    return "same"
