@@ -3,6 +3,7 @@
 `docs/notes` is a log of older states and is left out.
 """
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -70,6 +71,30 @@ def test_the_examples_of_contributing(names: dict[str, object]) -> None:
     assert len(codes) == 2
     for code in codes:
         exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+
+
+def resolved(name: str) -> object:
+    """What a dotted name below `nearkin` is; ImportError or AttributeError if nothing has it."""
+    parts = ["nearkin", *name.split(".")]
+    found: object = nk
+    for depth, part in enumerate(parts[1:], 1):
+        if not hasattr(found, part):
+            importlib.import_module(".".join(parts[: depth + 1]))
+        found = getattr(found, part)
+    return found
+
+
+def test_the_functions_tests_and_files_of_the_papers_page_exist() -> None:
+    text = (DOCS / "papers.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^\| [^|]* \| ([^|]*) \| [^|]* \|$", text, re.MULTILINE))
+    names = re.findall(r"`([a-z_]+(?:\.(?!py`)\w+)+)`", code)
+    assert len(names) > 20
+    for name in names:
+        resolved(name)
+    files = re.findall(r"`((?:tests|benchmarks|examples)/[\w/.]+)`", text)
+    assert not [file for file in files if not (DOCS.parent / file).exists()]
+    defined = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "tests").rglob("test_*.py"))
+    assert not [name for name in re.findall(r"`(test_\w+)", text) if f"def {name}" not in defined]
 
 
 def test_the_tests_that_the_reliability_page_names_exist() -> None:
