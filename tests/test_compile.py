@@ -24,15 +24,19 @@ print(sums.sum(), type(_add_rows._cache).__name__)
 """
 
 
-def test_a_read_only_package_without_home_compiles_in_memory(tmp_path: Path) -> None:
-    package = tmp_path / "nearkin"
-    shutil.copytree(SRC, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in {package, *(path.parent for path in package.rglob("*.py"))}:
-        (folder / "__pycache__").touch()  # a file: no folder can be made there, even by root
-    drop = "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"
+def run_read_only(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python on a copy of nearkin whose cache folders cannot be made, without HOME."""
+    shutil.copytree(SRC, folder / "nearkin", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in {path.parent for path in (folder / "nearkin").rglob("*.py")}:
+        (package / "__pycache__").touch()  # a file: no folder can be made there, even by root
+    drop = "NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "MPLCONFIGDIR"
     env = {name: value for name, value in os.environ.items() if name not in drop}
-    env |= {"PYTHONPATH": str(tmp_path), "HOME": os.devnull}
-    run = subprocess.run([sys.executable, "-c", USE], env=env, capture_output=True, text=True)
+    env |= {"PYTHONPATH": str(folder), "HOME": os.devnull}
+    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True)
+
+
+def test_a_read_only_package_without_home_compiles_in_memory(tmp_path: Path) -> None:
+    run = run_read_only(tmp_path, "-c", USE)
     assert run.returncode == 0, run.stderr[-2000:]
     assert run.stdout.split() == ["12.0", "NullCache"]
 

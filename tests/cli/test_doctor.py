@@ -1,8 +1,6 @@
 """`nearkin doctor`: what it prints, also without HOME and with a broken library."""
 
 import json
-import os
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin.cli import doctor
 from tests.cli.conftest import run, run_json
+from tests.test_compile import run_read_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,10 +44,7 @@ def test_a_broken_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_works_without_home(tmp_path: Path) -> None:
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src"), "HOME": os.devnull}
-    command = [sys.executable, "-m", "nearkin", "doctor", "--json"]
-    locators = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserWideCacheLocator"}  # not the package's own folder
-    done = subprocess.run(command, env=env | locators, capture_output=True, text=True, cwd=tmp_path)
+    done = run_read_only(tmp_path, "-m", "nearkin", "doctor", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["cache_folder"] is None
     assert "NUMBA_CACHE_DIR" in done.stderr

@@ -64,7 +64,7 @@ def doctor(as_json: Json = False) -> None:
         tables.append(pairs("Missing extras", {f"pip install 'nearkin[{name}]'": use for name, use in missing.items()}))
     screen.finish({**record, "thread_pools": pools, "missing_extras": missing}, *tables)
     if folder is None:
-        screen.say("nearkin: every process compiles its loops again; set NUMBA_CACHE_DIR to a folder that it can write")
+        screen.say("nearkin: every process compiles again; set NUMBA_CACHE_DIR and MPLCONFIGDIR to writable folders")
     if broken:
         screen.say(f"nearkin: cannot load {', '.join(broken)}; install it again")
         raise typer.Exit(BROKEN)
