@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from nearkin.plots.ordinal import plot_error
+from nearkin.plots.figures import plot_error
 from nearkin.plots.style import dress
 
 SHOWN = ("svrg-sbb b=1", "svrg-sbb b=20", "svrg published step", "adagrad", "gd sbb", "sgd")

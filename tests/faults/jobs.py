@@ -14,7 +14,7 @@ from nearkin._storage import read_config, recover, saving_folder
 from nearkin.cli.app import app
 from nearkin.pipeline import encode_shards
 from nearkin.pipeline.rotate.rotate import check_pair
-from nearkin.web.ask.items import named_items
+from nearkin.web.ask.questions import named_items
 from nearkin.web.ask.survey import Plan, Survey
 
 WHICH = ("old", "new")

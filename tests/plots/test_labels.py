@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from nearkin.plots.labels import ALL, label_points, spread_order
+from nearkin.plots.figures import ALL, label_points, spread_order
 from nearkin.plots.style import new_axes, to_svg
 
 

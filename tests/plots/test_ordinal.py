@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.plots.ordinal import plot_error, plot_map, worst_comparisons
+from nearkin.plots.figures import plot_error, plot_map, worst_comparisons
 from nearkin.plots.style import letters_without_font
 
 X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [5.0, 5.0]])

@@ -57,20 +57,20 @@ def explore(
     - nearkin explore idx --texts items.csv --ids-column id --out page.html
     """
     screen, page = Screen(as_json), load("explore")
-    swept = None if sweep is None else page.read_sweep(sweep)
+    measured = None if sweep is None else page.read_sweep(sweep)
     collection = page.open_collection(
         index, vectors=vectors, labels=labels, texts=texts, images=images, ids_column=ids_column, compare=compare, k=k
     )
     title = Path(index).resolve().name
     if out is not None:
-        count = page.write_page(collection, title, out, swept, most=rows)
+        count = page.write_page(collection, title, out, measured, most=rows)
         text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
     ended = page.serve(
         collection,
         title,
-        swept,
+        measured,
         host=host,
         port=port,
         announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),

@@ -1,56 +1,42 @@
-"""One look for all figures, and figures as inline SVG that follows the page's light or dark colours."""
+"""One look for all figures, and figures as inline SVG or PNG that follow the page's light or dark colours."""
 
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
-from nearkin._check import check_instance
 from nearkin._types import Record
 
 INK, FAINT, GRID = "#1c2230", "#5d6677", "#d9dde5"
-# In grey they look alike: markers and names tell the lines apart. The page has a lighter twin of each for dark mode.
+_DARK = {INK: "#e6e9ef", FAINT: "#9aa4b5", GRID: "#333b48"}
+# In grey print these look alike: markers and dashes tell the lines apart. The page has a lighter twin of each for dark.
 SERIES = ("#2a63c9", "#c8500f", "#0b8467", "#a6297a", "#86690a", "#6a7282")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (8, 3)))
 
 _WIDE = 400  # points, from which a picture scrolls on a phone in place of shrinking
 _VARIABLE = {INK: "--ink", FAINT: "--faint", GRID: "--line"} | {c: f"--series-{i}" for i, c in enumerate(SERIES, 1)}
-_SVG: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "nearkin",
-}  # text stays text, and the same figure is the same file
+_SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "nearkin"}  # text as text, and the same file each time
 
 
 def new_axes(width: float = 4.4, height: float = 3.0) -> Axes:
-    """One empty set of axes in the house style, on a figure of its own (inches); no global figure is touched."""
+    """One empty set of axes in the house style, on its own figure (inches); no global figure is touched."""
     ax = Figure(figsize=(width, height), layout="constrained").add_subplot()
     ax.ticklabel_format(useOffset=False)  # 371.9187, not .0087 under "+3.7191e2"
     return dress(ax)
 
 
-def axes_or_new(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
-    """The axes that were given, or new ones; TypeError for anything else."""
-    return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
-
-
-def check_curves(curves: Mapping[str, Any], name: str, *inner: type) -> None:
-    """TypeError unless `curves` maps names to something of the types `inner`."""
-    for label, values in check_instance(curves, name, Mapping).items():
-        check_instance(values, f"{name}[{label!r}]", *inner)
-
-
 def dress(ax: Axes) -> Axes:
     """Put the house style on `ax`: quiet frame, horizontal grid, small labels."""
-    figure = ax.get_figure()
-    if figure is not None:
-        figure.patch.set_alpha(0)
+    _figure(ax).patch.set_alpha(0)
     ax.patch.set_alpha(0)
     for side, spine in ax.spines.items():
         spine.set_visible(side == "bottom")
@@ -58,13 +44,10 @@ def dress(ax: Axes) -> Axes:
     ax.grid(axis="y", color=GRID, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(colors=FAINT, labelsize=9, length=0, which="both")
-    for label in (ax.xaxis.label, ax.yaxis.label):
-        label.set_color(FAINT)
-        label.set_size(9.5)
-    for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+    for text, colour, size in ((ax.xaxis.label, FAINT, 9.5), (ax.yaxis.label, FAINT, 9.5), (ax.title, INK, 11)):
         text.set_parse_math(False)  # names are other people's text: "$" is a dollar
-    ax.title.set_color(INK)
-    ax.title.set_size(11)
+        text.set_color(colour)
+        text.set_size(size)
     return ax
 
 
@@ -85,7 +68,7 @@ def letters_without_font(texts: Iterable[str]) -> str:
 
 def legend(ax: Axes, **options: Any) -> None:
     """A legend without a box, in the text's colour."""
-    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, **options)
+    made = ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=2.4, **options)
     for text in made.get_texts():
         text.set_parse_math(False)
 
@@ -98,28 +81,45 @@ def series_style(names: Iterable[str]) -> dict[str, Record]:
     }
 
 
+def to_png(ax: Axes, dark: bool = False) -> bytes:
+    """The figure of `ax` as a PNG for a light or a dark page; ValueError for axes without a figure."""
+    figure = _figure(ax)
+    if dark:
+        for text in figure.findobj(matplotlib.text.Text):
+            text.set_color(_DARK.get(to_hex(text.get_color()), text.get_color()))
+        for line in ax.get_ygridlines():
+            line.set_color(_DARK[GRID])
+    buffer = io.BytesIO()
+    with any_script():
+        figure.savefig(buffer, format="png", dpi=150)
+    return buffer.getvalue()
+
+
 def to_svg(ax: Axes, name: str) -> str:
     """The figure of `ax` as an <svg> element for a page; `name` keeps its ids apart from those of other figures.
 
     House colours become CSS variables with the light colour as fallback, so that dark mode reaches the lines.
     """
     buffer = io.StringIO()
-    figure = ax.get_figure()
-    if figure is None:
-        raise ValueError("ax belongs to no figure; make it with new_axes()")
     with matplotlib.rc_context(_SVG), any_script():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        _figure(ax).savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return for_page(buffer.getvalue(), name)
 
 
+def _figure(ax: Axes) -> Figure:
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise ValueError("ax belongs to no figure; make it with new_axes()")
+    return figure
+
+
 def for_page(svg: str, name: str) -> str:
-    """The <svg> element of a drawing in the house colours, with ids of its own and colours that a page may change."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    """The <svg> element of a drawing in the house colours, with ids that begin with `name` and colours that a page may
+    change."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(
-        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1
-    )
+    for size in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
     drawn = re.search(r'viewBox="0 0 ([\d.]+)', svg)
     if drawn is not None and float(drawn[1]) > _WIDE:
         svg = svg.replace("<svg", '<svg class="wide"', 1)

@@ -3,69 +3,70 @@
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
 MAX_BODY = 65_536  # bytes of a request: answers are short, nothing is uploaded
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+Get, Post = Callable[[Request], Response], Callable[[Request, Record], Response]
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_TYPES = {"css": "text/css", "js": "text/javascript", "html": "text/html"}
 
 
-class Guard:
-    """Refuse long requests, and send every answer with headers that forbid foreign and inline code."""
+def make_app(routes: Sequence[Route], host: str = LOCAL) -> Starlette:
+    """An application of these routes and of the files in web/static.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    Every answer forbids foreign and inline code. On this machine's own address, requests that name another host are
+    refused: a page elsewhere cannot reach the server through a host name that resolves to this machine.
+    """
+    hosts = [LOCAL, "localhost", "testserver"] if host in (LOCAL, "localhost") else ["*"]
+    return Starlette(
+        routes=[*routes, Mount("/static", StaticFiles(packages=[("nearkin.web", "static")]))],
+        middleware=[
+            Middleware(BaseHTTPMiddleware, dispatch=_guard),
+            Middleware(TrustedHostMiddleware, allowed_hosts=hosts),
+        ],
+        exception_handlers=dict.fromkeys((ValueError, OSError, HTTPException), _error),
+    )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        length = dict(scope["headers"]).get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MAX_BODY:
-            await JSONResponse({"error": "the request is too long"}, 413)(scope, receive, send)
-            return
-        seen = 0
 
-        async def limited() -> Message:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > MAX_BODY:
-                raise HTTPException(413, "the request is too long")
-            return message
+async def _guard(request: Request, answer: RequestResponseEndpoint) -> Response:
+    """Refuse long requests, also those that do not declare their length, and send the headers with every answer."""
+    length = request.headers.get("content-length", "0" if request.method in ("GET", "HEAD") else "unknown")
+    too_long = not length.isdigit() or int(length) > MAX_BODY
+    response = JSONResponse({"error": "the request is too long"}, 413) if too_long else await answer(request)
+    response.headers.update(_HEADERS)
+    return response
 
-        async def dressed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
 
-        await self._app(scope, limited, dressed)
+async def _error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code)
+    if isinstance(error, OSError):
+        text = f"the server cannot do that now ({error.strerror or error}); try again later"
+        return JSONResponse({"error": text}, 503)
+    return JSONResponse({"error": str(error)}, 400)
 
 
 def new_token() -> str:
@@ -73,39 +74,54 @@ def new_token() -> str:
     return secrets.token_urlsafe(16)
 
 
-def same(given: str, wanted: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell where they differ."""
-    return secrets.compare_digest(given.encode(), wanted.encode())
+def secret_routes(token: str, gets: Mapping[str, Get], posts: Mapping[str, Post] | None = None) -> list[Route]:
+    """Routes of handlers by path, below an address that begins with the secret; 404 for any other beginning."""
+
+    def check(request: Request) -> None:
+        # in a time that does not depend on where the two differ
+        if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
+            raise HTTPException(404, "not found")
+
+    def getting(handler: Get) -> Get:
+        def checked(request: Request) -> Response:
+            check(request)
+            return handler(request)
+
+        return checked
+
+    def posting(handler: Post) -> Callable:
+        async def checked(request: Request) -> Response:
+            check(request)
+            return await run_in_threadpool(handler, request, await _read_json(request))
+
+        return checked
+
+    return [
+        *(Route(f"/{{token}}/{path}", getting(handler)) for path, handler in gets.items()),
+        *(Route(f"/{{token}}/{path}", posting(handler), methods=["POST"]) for path, handler in (posts or {}).items()),
+    ]
 
 
-def make_app(routes: Sequence[BaseRoute], host: str = LOCAL, lifespan: Callable | None = None) -> Starlette:
-    """An application of these routes and of the files in web/static, behind `Guard`.
+async def _read_json(request: Request) -> Record:
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "send JSON")
+    try:
+        body = await request.json()
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, "send valid JSON, not nested deeply") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "send a JSON object")
+    return body
 
-    Where it listens on this machine only, requests that name another host are refused: a page elsewhere cannot reach it
-    by a name of its own that leads here.
-    """
-    hosts = [LOCAL, "localhost", "testserver"] if host in (LOCAL, "localhost") else ["*"]
-    return Starlette(
-        routes=[*routes, Route("/static/{name}", static_file)],
-        middleware=[Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
-        exception_handlers={ValueError: _refused, OSError: _failed, HTTPException: _http_error},  # pyright: ignore[reportArgumentType]
-        lifespan=lifespan,
-    )
+
+def page(name: str) -> Get:
+    """A handler that shows an HTML file of web/static."""
+    return lambda request: Response(static_text(name), media_type="text/html")
 
 
 def static_text(name: str) -> str:
     """A file of web/static."""
     return files("nearkin.web").joinpath("static", name).read_text(encoding="utf-8")
-
-
-def static_file(request: Request) -> Response:
-    """A file of web/static by its name; 404 for any other."""
-    name = request.path_params["name"]
-    known = {entry.name for entry in files("nearkin.web").joinpath("static").iterdir()}
-    kind = _TYPES.get(name.rpartition(".")[2])
-    if name not in known or kind is None:
-        raise HTTPException(404, "not found")
-    return Response(static_text(name), media_type=kind)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -130,28 +146,3 @@ def until_stopped() -> Iterator[None]:
             yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-async def read_json(request: Request) -> Record:
-    """The JSON object that a request sends; an error 415 or 400 for anything else."""
-    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise HTTPException(415, "send JSON")
-    try:
-        body = await request.json()
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, "send valid JSON, not nested deeply") from error
-    if not isinstance(body, dict):
-        raise HTTPException(400, "send a JSON object")
-    return body
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
-
-
-async def _failed(request: Request, error: OSError) -> Response:
-    return JSONResponse({"error": f"the server cannot do that now ({error.strerror or error}); try again later"}, 503)
-
-
-async def _http_error(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code)

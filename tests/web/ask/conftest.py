@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearkin.web.ask import Plan, Survey
-from nearkin.web.ask.items import Items, named_items
+from nearkin.web.ask.questions import Items, named_items
 
 NAMES = [f"item {number}" for number in range(8)]
 PASSIVE = Plan(active=False, repeat_share=0.0)

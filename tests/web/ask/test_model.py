@@ -10,22 +10,22 @@ import pytest
 
 from nearkin.web.ask import model
 from nearkin.web.ask.model import Job, Learner, fit
-from nearkin.web.ask.questions import FORMS, answers_of
+from nearkin.web.ask.questions import FORMS, Question
 from tests.web.browser import wait_until
 
 
 def learnt(form, n=8, count=150):
     """Items on a line, asked and answered as the page does: comparisons (m, 4)."""
-    rng, rows = np.random.default_rng(0), []
-    for _ in range(count):
+    rng, questions = np.random.default_rng(0), []
+    for number in range(count):
         shown = FORMS[form].random(n, rng)
         a, b, c = shown
         if form == "odd-one-out":
             choice = int(np.argmin([abs(b - c), abs(a - c), abs(a - b)]))
         else:
             choice = int(abs(a - c) < abs(a - b))
-        rows += FORMS[form].implied(shown, choice)
-    return answers_of(rows)
+        questions.append(Question(number, "x", "random", shown, choice))
+    return FORMS[form].all_comparisons(questions)
 
 
 def job(form, rows, rows_per_answer):

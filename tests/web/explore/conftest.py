@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import Explorer, Measures, open_collection
+from nearkin.web.explore import Columns, Explorer, open_collection
 
 HOSTILE = '<img src=x onerror="document.title=1"></script><script>document.title=2</script>'
 N = 120
@@ -51,6 +51,6 @@ def explorer(folder: Path) -> Explorer:
         compare=folder / "finer",
         k=5,
     )
-    measures = Measures(collection)
-    measures.run(layout=False)
-    return Explorer("idx", collection, measures)
+    columns = Columns(collection)
+    columns.run(layout=False)
+    return Explorer("idx", collection, columns)

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from nearkin.web.explore import Explorer, Measures, explore_app, open_collection
-from nearkin.web.explore.job import NotebookPage
-from nearkin.web.explore.page import single_page
+from nearkin.web.explore import Columns, Explorer, explore_app, open_collection
+from nearkin.web.explore.server import NotebookPage, single_page
 from tests.web.browser import complaints, opened_browser, served, wait_until
 from tests.web.explore.conftest import HOSTILE
 
@@ -82,7 +81,7 @@ def test_the_mailed_file(browser: Any, explorer: Explorer, tmp_path: Path) -> No
 
 
 def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explorer, tmp_path: Path) -> None:
-    few = Measures(explorer.collection, most=10)
+    few = Columns(explorer.collection, most=10)
     few.run(layout=False)
     row = next(row for row in range(120) if row not in few.rows)
     file = tmp_path / "few.html"
@@ -94,10 +93,10 @@ def test_a_row_that_a_file_does_not_hold_is_said(browser: Any, explorer: Explore
 def test_without_exact_vectors_no_hit_is_called_kept(browser: Any, folder: Path, tmp_path: Path) -> None:
     """Every hit was drawn in the colour of what is kept, though nobody knows."""
     collection = open_collection(folder / "finer", k=5)
-    measures = Measures(collection)
-    measures.run(layout=False)
+    columns = Columns(collection)
+    columns.run(layout=False)
     file = tmp_path / "bare.html"
-    file.write_text(single_page(Explorer("bare", collection, measures)), encoding="utf-8")
+    file.write_text(single_page(Explorer("bare", collection, columns)), encoding="utf-8")
     browser.get(f"{file.as_uri()}#3")
     wait_until(lambda: run(browser, "return current !== null && map.marks.length === 6"))
     kinds = run(browser, "return [...document.querySelectorAll('#lists button')].map((one) => one.className)")
@@ -110,11 +109,11 @@ def test_without_exact_vectors_no_hit_is_called_kept(browser: Any, folder: Path,
 def test_a_menu_with_nothing_in_it_is_hidden(browser: Any, folder: Path, tmp_path: Path) -> None:
     """An index without labels, lists and exact rows has no colours: an empty menu was shown."""
     collection = open_collection(folder / "finer", k=5)
-    measures = Measures(collection)
-    measures.run(layout=False)
-    assert not measures.colours
+    columns = Columns(collection)
+    columns.run(layout=False)
+    assert not columns.colours
     file = tmp_path / "bare.html"
-    file.write_text(single_page(Explorer("bare", collection, measures)), encoding="utf-8")
+    file.write_text(single_page(Explorer("bare", collection, columns)), encoding="utf-8")
     browser.get(file.as_uri())
     wait_until(lambda: run(browser, "return about !== null && $('title').textContent === 'bare'"))
     assert run(browser, "return $('colour').parentElement.hidden")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import Measures, collect_rows, open_collection
-from nearkin.web.explore.collection import OVERSAMPLES, missing, second
-from nearkin.web.explore.explorer import Explorer
+from nearkin.web.explore import Columns, collect_rows, open_collection
+from nearkin.web.explore.collection import OVERSAMPLES, _second, missing
+from nearkin.web.explore.server import Explorer
 from tests.cli.conftest import run_json
 from tests.web.explore.conftest import HOSTILE, N
 
@@ -20,13 +20,13 @@ def test_a_click_equals_nearkin_search(explorer: Explorer, folder: Path, rows: n
     for depth, oversample in enumerate((None, *OVERSAMPLES)):
         options = [] if oversample is None else ["--oversample", oversample]
         (hit,) = run_json("search", folder / "idx", folder / "q.npy", "-k", 6, *options)["hits"]
-        names, wanted = without(explorer.collection.name(row), hit)
+        names, wanted = without(explorer.collection.about(row)["id"], hit)
         found = answer["found"][0][depth]
         assert [answer["about"][r]["id"] for r in found] == names
         scores = answer["coded"][0] if oversample is None else answer["true"]
         np.testing.assert_allclose([scores[r] for r in found], wanted, rtol=1e-5, atol=1e-4)
     (hit,) = run_json("search", folder / "finer", folder / "q.npy", "-k", 6)["hits"]
-    names, wanted = without(explorer.collection.name(row), hit)
+    names, wanted = without(explorer.collection.about(row)["id"], hit)
     found = answer["found"][1][0]
     assert [answer["about"][r]["id"] for r in found] == names
     np.testing.assert_allclose([answer["coded"][1][r] for r in found], wanted, rtol=1e-5, atol=1e-4)
@@ -45,7 +45,7 @@ def test_exact_neighbours_and_distances_are_those_of_the_rows(explorer: Explorer
     for row, score in answer["true"].items():
         assert score == pytest.approx(far[row], rel=1e-4, abs=1e-4)
     for row, score in answer["coded"][0].items():
-        decoded = explorer.collection.coded[0].decoded(np.array([row]))[0]
+        decoded = explorer.collection.views[0].decoded(np.array([row]))[0]
         assert score == pytest.approx(((decoded - rows[3]) ** 2).sum(), rel=1e-3, abs=1e-3)
 
 
@@ -62,7 +62,7 @@ def test_other_metrics(metric: str, rows: np.ndarray) -> None:
     np.testing.assert_allclose([answer.coded[0][row] for row in found[0].tolist()], scores[0], rtol=1e-5)
     for row, score in answer.true.items():
         assert score == pytest.approx(products[row], rel=1e-4, abs=1e-5)
-    decoded = collection.coded[0].decoded(np.arange(N))
+    decoded = collection.views[0].decoded(np.arange(N))
     for row, score in answer.coded[0].items():
         assert score == pytest.approx(decoded[row] @ X[4], rel=1e-4, abs=1e-4)
 
@@ -92,7 +92,7 @@ def test_an_inverted_file_that_visits_one_list(rows: np.ndarray) -> None:
     collection = collect_rows(index, k=50)
     (answer,) = collection.answers(rows[:1])
     assert 0 < len(answer.found[0][0]) < 50  # the list holds no more, and what is missing is no row
-    lists = collection.coded[0].lists()
+    lists = collection.views[0].lists()
     assert lists is not None
     assert len(set(lists[answer.found[0][0]])) == 1
     assert lists.min() >= 0
@@ -110,14 +110,14 @@ def test_the_share_kept_counts_k_other_rows(metric: str, rows: np.ndarray) -> No
         return np.argsort(far, axis=1)[:, :10]
 
     collection = collect_rows(index, k=10)
-    exact, found = others(X), others(collection.coded[0].decoded(np.arange(N)))
+    exact, found = others(X), others(collection.views[0].decoded(np.arange(N)))
     share = np.mean([len(set(e) & set(f)) / 10 for e, f in zip(exact, found, strict=True)])
-    measures = Measures(collection)
-    measures.run(layout=False)
-    (shown,) = Explorer("idx", collection, measures).about()["indexes"]
+    columns = Columns(collection)
+    columns.run(layout=False)
+    (shown,) = Explorer("idx", collection, columns).about()["indexes"]
     assert 0.5 < share < 0.95
     assert shown["recall"] == pytest.approx(share, abs=1.5 / (10 * N))
-    answer = Explorer("idx", collection, measures).item(7)
+    answer = Explorer("idx", collection, columns).item(7)
     assert answer["exact"] == exact[7].tolist()
     assert 7 not in answer["found"][0][0]
     assert len(answer["found"][0][0]) == 10
@@ -128,16 +128,16 @@ def test_no_share_is_shown_where_a_search_returns_all_rows(rows: np.ndarray) -> 
     index = nk.Index.build(rows[:10], nk.ProductQuantizer(2, 8, random_state=0), keep_vectors=True)
     for k in (9, 10, 20):
         collection = collect_rows(index, k=k)
-        measures = Measures(collection)
-        measures.run(layout=False)
-        (shown,) = Explorer("idx", collection, measures).about()["indexes"]
+        columns = Columns(collection)
+        columns.run(layout=False)
+        (shown,) = Explorer("idx", collection, columns).about()["indexes"]
         assert shown["recall"] is None
-        assert "lost0" not in measures.colours
+        assert "lost0" not in columns.colours
 
 
 def test_what_is_searched_is_found_first_by_id(explorer: Explorer, folder: Path) -> None:
     find = explorer.collection.find
-    assert [explorer.collection.name(row) for row in find("item-11")][:2] == ["item-11", "item-110"]
+    assert [explorer.collection.about(row)["id"] for row in find("item-11")][:2] == ["item-11", "item-110"]
     assert find("ONERROR") == [0]
     assert find("  ") == find("nothing like it") == []
     named = open_collection(folder / "idx", texts=f"{folder}/texts.csv", ids_column="id")
@@ -168,7 +168,7 @@ def test_a_copy_of_a_neighbour_is_not_a_neighbour_lost(metric: str) -> None:
     index = nk.Index.build(X, nk.quantization.ScalarQuantizer(16), metric=metric, keep_vectors=True)
     backwards = nk.Index.build(X[::-1].copy(), index.quantizer, np.arange(120)[::-1], metric)
     collection = collect_rows(index, k=10)
-    collection.coded.append(second("backwards", backwards, index, None))
+    collection.views.append(_second("backwards", backwards, index, None))
     assert collection.lost(np.arange(120)).max() == 0
 
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import nearkin as nk
 from nearkin._storage import replacing_folder
 from nearkin.pipeline.left_side import save_left
-from nearkin.web.explore import Explorer, Measures, explore_app, open_collection
+from nearkin.web.explore import Columns, Explorer, explore_app, open_collection
 from tests.cli.conftest import run_json
 
 
@@ -32,7 +32,7 @@ def test_a_list_equals_nearkin_search(trained: Path) -> None:
     right = np.load(trained.parent / "right.npy")
     collection = open_collection(trained, vectors=f"{trained.parent}/right.npy", k=7)
     assert collection.left is not None
-    with TestClient(explore_app(Explorer("idx", collection, Measures(collection)), "token")) as client:
+    with TestClient(explore_app(Explorer("idx", collection, Columns(collection)), "token")) as client:
         assert client.get("/token/about").json()["left"] == 40
         for row in (0, 13, 39):
             name = str(collection.left.ids[row])
@@ -53,4 +53,4 @@ def test_a_list_equals_nearkin_search(trained: Path) -> None:
 def test_an_index_without_a_left_side_says_so(explorer: Explorer) -> None:
     assert explorer.about()["left"] is None
     with pytest.raises(ValueError, match="nearkin train"):
-        explorer.asked_by("0")
+        explorer.left_list("0")

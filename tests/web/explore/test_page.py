@@ -11,8 +11,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Explorer, explore
-from nearkin.web.explore.page import single_page
-from nearkin.web.explore.swept import read_sweep
+from nearkin.web.explore.metadata import read_sweep
+from nearkin.web.explore.server import single_page
 from tests.cli.conftest import run, run_json
 from tests.web.explore.conftest import HOSTILE, N
 
@@ -49,7 +49,7 @@ def test_its_answers_are_those_of_the_server(explorer: Explorer) -> None:
             assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-4)
         assert all(data["named"][r] == about for r, about in served["about"].items())
     lost = np.frombuffer(base64.b64decode(data["columns"]["lost0"]), "<f4")
-    np.testing.assert_array_equal(lost, explorer.measures.colours["lost0"].values)
+    np.testing.assert_array_equal(lost, explorer.columns.colours["lost0"].values)
 
 
 def test_the_command_writes_it(folder: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from nearkin.data.comparisons.votes import noise_floor, split_comparisons
 from nearkin.embedding.ordinal.resampling import error_interval
 from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
 from nearkin.pipeline.embed.towers_folder import TABLES
-from nearkin.plots.ordinal import plot_error, plot_map
+from nearkin.plots.figures import plot_error, plot_map
 from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons
 

@@ -11,7 +11,7 @@ from nearkin.pipeline.sweep.choose import frontier
 from nearkin.pipeline.sweep.sweep import Sweep
 from nearkin.pipeline.sweep.trial import Trial
 from nearkin.plots import plot_against_bytes, to_svg
-from nearkin.plots.quantization import set_ticks
+from nearkin.plots.figures import set_ticks
 from nearkin.plots.style import FAINT, INK, legend, new_axes, series_style
 from nearkin.report import Page, Section
 from nearkin.report.parts import figures, table

@@ -1,4 +1,4 @@
-"""The model behind a survey: learned again now and then in a process of its own, so that no question waits for it."""
+"""The model of a survey: fitted again from time to time in a process apart, so that no question waits for it."""
 
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
@@ -13,27 +13,27 @@ from nearkin.records import Comparisons
 
 FEWEST = 10  # answers before the first fit
 FEWEST_TO_WEIGH = 30  # answers of each of two raters before raters are weighed
-_GROWTH = 1.05  # a fit is due when there are this many times the answers of the last one
+_GROWTH = 1.05  # a fit starts when there are this many times the answers of the last one
 
 
 @dataclass(frozen=True)
 class Job:
-    """What one fit is made from: n items, comparisons (m, 4) to learn, and others to be judged by."""
+    """What one fit is made from: n items, comparisons (m, 4) to learn, and others (h, 4) to compute the error on."""
 
     n_items: int
     learned: np.ndarray
-    judging: np.ndarray
+    held_out: np.ndarray
     n_components: int
     n_questions: int
     seed: int
-    rows_per_answer: int = 1  # comparisons that one answer says, one after the other in `learned`
+    rows_per_answer: int = 1  # comparisons that one answer implies, one after the other in `learned`
     raters: np.ndarray | None = None  # (answers,) the number of each answer's rater
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A finished fit: places (n, p), the error on the answers held out (None where there are none), next questions,
-    and raters' weights by number, the best one's 1 (none where all weigh the same)."""
+    """A finished fit: embedding (n, p), the error on the answers held out (None without any), the next questions, and
+    raters' weights by number, the best one's 1 (none where all weigh the same)."""
 
     embedding: np.ndarray
     n_answers: int
@@ -43,28 +43,22 @@ class Fitted:
 
 
 def fit(job: Job) -> Fitted:
-    """Learn places from the answers, and choose what to ask next; runs in the model's own process."""
+    """Fit an embedding to the answers, and choose what to ask next; runs in the model's own process."""
     names = np.arange(job.n_items)
     events = None if job.rows_per_answer == 1 else np.arange(len(job.learned)) // job.rows_per_answer
     raters = None if job.raters is None else np.repeat(job.raters, job.rows_per_answer)
     answers = Comparisons(job.learned, names, annotators=raters, events=events)
-    weighed = job.raters is not None and _can_be_told_apart(job.raters)
+    weighed = job.raters is not None and int((np.bincount(job.raters) >= FEWEST_TO_WEIGH).sum()) >= 2
     model = OrdinalEmbedding(job.n_components, random_state=job.seed)
     model.fit(answers, raters="estimated" if weighed else "equal")
-    places = model.embedding_
-    error = triplet_error(places, Comparisons(job.judging, names)) if len(job.judging) else None
+    error = triplet_error(model.embedding_, Comparisons(job.held_out, names)) if len(job.held_out) else None
     asked = model.next_queries(job.n_questions, random_state=job.seed + len(job.learned))
     questions = [tuple(map(int, row)) for row in asked]
-    return Fitted(places, len(job.learned), error, questions, model.rater_reliability_ or {})
-
-
-def _can_be_told_apart(raters: np.ndarray) -> bool:
-    """Whether at least two raters have given enough answers for weights of their own."""
-    return int((np.bincount(raters) >= FEWEST_TO_WEIGH).sum()) >= 2
+    return Fitted(model.embedding_, len(job.learned), error, questions, model.rater_reliability_ or {})
 
 
 class Learner:
-    """Runs `fit` in a process of its own; `take` gives what it finished, once."""
+    """Runs `fit` in a process apart; `take` gives what it finished, once."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
@@ -83,8 +77,8 @@ class Learner:
     def take(self) -> Fitted | None:
         """The fit that has finished since the last call, None if there is none.
 
-        A fit that failed (answers that all cancel out, a process that was killed for memory) is left out and named in
-        `failure`; more answers bring the next. People's answers go on meanwhile.
+        A fit that failed (answers that cancel out, a process that was killed for memory) is dropped and named in
+        `failure`; more answers start the next one.
         """
         if self._running is None or not self._running.done():
             return None

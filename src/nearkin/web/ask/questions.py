@@ -1,85 +1,212 @@
-"""Questions of one form: which items they show, what answers they have, and what an answer says of distances."""
+"""What people compare, and the questions about it: items, three forms of question, and what an answer says."""
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 
-Shown = tuple[int, ...]  # numbers of the items, in the order on the page
+from nearkin.data.tables import read_table
+from nearkin.embedding.ordinal import OrdinalEmbedding
+
+Shown = tuple[int, ...]  # numbers of items, in the order on the page
+_MEDIA = {
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".gif", ".webp"), "image"),
+    **dict.fromkeys((".mp3", ".wav", ".ogg", ".m4a"), "sound"),
+}
+_COLUMNS = {
+    "id": ("id", "name", "item", "object"),
+    "text": ("text", "label", "title", "description"),
+    "file": ("image", "picture", "photo", "sound", "audio", "file"),
+    "link": ("link", "url"),
+}
+
+
+@dataclass(frozen=True)
+class Items:
+    """n things with different names; each is shown by its file (a picture or a sound), its text, or both.
+
+    `files` and `links` hold None where an item has none. Files are served by the item's number, never by a path.
+    """
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    files: Sequence[Path | None]
+    links: Sequence[str | None]
+
+    def __post_init__(self) -> None:
+        if len(self.ids) < 3:
+            raise ValueError(f"there are {len(self.ids)} items; at least 3 are needed to compare")
+        name, count = Counter(self.ids).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"items repeat the name {name!r}; give each its own name")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def shown(self, number: int) -> dict[str, object]:
+        """What the page needs to show an item."""
+        file, link = self.files[number], self.links[number]
+        kind = None if file is None else _MEDIA[file.suffix.lower()]
+        return {"number": number, "text": self.texts[number], "media": kind, "link": link}
+
+
+def read_items(path: str | os.PathLike, *, header: bool | None = None) -> Items:
+    """Items of a folder of pictures or sounds, of a table (.csv, .tsv, .parquet), or of a saved ordinal embedding.
+
+    A table has one column of names, or columns called id (name), text (label), image or sound (files in the table's
+    folder) and link; `header` says whether its first line names the columns (None looks). FileNotFoundError, or
+    ValueError for fewer than three items, names that repeat, or files that are missing or outside the table's folder.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; give a folder of pictures, a table, or an embedding's folder")
+    if not path.is_dir():
+        return _of_table(path, header)
+    if (path / "config.json").is_file():
+        return named_items(OrdinalEmbedding.load(path).objects_.tolist())
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() in _MEDIA and file.is_file())
+    if not found:
+        raise ValueError(f"{path} holds no picture or sound ({', '.join(_MEDIA)})")
+    stems = [file.stem for file in found]
+    names = stems if len(set(stems)) == len(stems) else [file.name for file in found]
+    return Items(names, [""] * len(found), found, [None] * len(found))
+
+
+def named_items(names: Sequence[object]) -> Items:
+    """Items that are only names."""
+    texts = [str(name) for name in names]
+    return Items(texts, texts, [None] * len(texts), [None] * len(texts))
+
+
+def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, int], ...]:
+    """Questions with a known answer, columns anchor, near, far: names of items. ValueError for an unknown name."""
+    numbers = {name: number for number, name in enumerate(items.ids)}
+    columns = read_table(path).columns
+    missing = {"anchor", "near", "far"} - columns.keys()
+    if missing:
+        raise ValueError(f"{path} lacks the columns {', '.join(sorted(missing))}; it needs anchor, near, far")
+    rows = list(zip(*([str(v) for v in columns[name].values] for name in ("anchor", "near", "far")), strict=True))
+    unknown = {name for row in rows for name in row} - numbers.keys()
+    if unknown:
+        raise ValueError(f"{path} names {sorted(unknown)[0]!r}, which is no item")
+    return tuple((numbers[a], numbers[b], numbers[c]) for a, b, c in rows)
+
+
+def _of_table(path: Path, header: bool | None) -> Items:
+    table = read_table(path, header=True if header is None and _names_columns(path) else header)
+    columns = {name.strip().lower(): [str(v) for v in column.values] for name, column in table.columns.items()}
+    found = {role: next((columns[name] for name in names if name in columns), None) for role, names in _COLUMNS.items()}
+    if found["id"] is None and found["text"] is None:
+        if len(columns) > 1:
+            raise ValueError(
+                f"{path} has the columns {', '.join(columns)}; call the names' column id, and others text, image, "
+                "sound or link"
+            )
+        found["id"] = next(iter(columns.values()))
+    names = found["id"] or found["text"] or []
+    empty = [""] * len(names)
+    texts = found["text"] or (names if found["file"] is None else empty)
+    files = [_inside(path.parent, name) if name else None for name in found["file"] or empty]
+    return Items(names, texts, files, [_checked_link(link) for link in found["link"] or empty])
+
+
+def _names_columns(path: Path) -> bool:
+    """Whether the first line holds known names of columns only, so that it cannot be an item."""
+    known = {name for names in _COLUMNS.values() for name in names}
+    return {name.strip().lower() for name in read_table(path, header=True).columns} <= known
+
+
+def _inside(folder: Path, name: str) -> Path:
+    file = (folder / name).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise ValueError(f"{name} lies outside {folder}; put files into the table's folder")
+    if file.suffix.lower() not in _MEDIA or not file.is_file():
+        raise ValueError(f"{file} is no picture or sound that is there ({', '.join(_MEDIA)})")
+    return file
+
+
+def _checked_link(text: str) -> str | None:
+    if text and not text.startswith(("https://", "http://")):
+        raise ValueError(f"the link {text!r} must begin with https:// or http://")
+    return text or None
 
 
 @dataclass(frozen=True)
 class Form:
     """A kind of question.
 
-    title: what the page asks. n_items: shown at once. n_choices: answers beside "can't say". columns: of an answer's
-    line in the table. `implied` maps an answer to what `nearkin embed` reads.
+    title: what the page asks. columns: of an answer's line in the table. lines: for each choice, the places of the
+    shown items in that line. comparisons: places (i, j, l, k) in the line, d(i, j) < d(l, k). chosen: places in the
+    line of what was chosen. orders: orders of the shown items in which the question is the same.
     """
 
     name: str
     title: str
-    n_items: int
-    n_choices: int
     columns: tuple[str, ...]
+    lines: tuple[Shown, ...]
+    comparisons: tuple[Shown, ...]
+    chosen: Shown
+    orders: tuple[Shown, ...]
 
     def line(self, shown: Shown, choice: int) -> Shown:
         """The items of an answer in the order of `columns`."""
-        if self.name == "odd-one-out":
-            return (*(item for place, item in enumerate(shown) if place != choice), shown[choice])
-        if self.name == "triplet":
-            anchor, *sides = shown
-            return anchor, sides[choice], sides[1 - choice]
-        pairs = shown[:2], shown[2:]
-        return (*pairs[choice], *pairs[1 - choice])
+        return _at(shown, self.lines[choice])
 
     def implied(self, shown: Shown, choice: int) -> list[Shown]:
-        """Comparisons (i, j, l, k), d(i, j) < d(l, k), that an answer says; the odd one out says two."""
-        line = self.line(shown, choice)
-        if self.name == "odd-one-out":
-            a, b, odd = line
-            return [(a, b, a, odd), (b, a, b, odd)]
-        if self.name == "triplet":
-            return [(line[0], line[1], line[0], line[2])]
-        return [line]
+        """Comparisons (i, j, l, k), d(i, j) < d(l, k), that an answer implies."""
+        return [_at(self.line(shown, choice), places) for places in self.comparisons]
 
-    def key(self, shown: Shown) -> tuple[int, ...]:
+    def key(self, shown: Shown) -> Shown:
         """Equal for the same question, whichever side its items are on."""
-        if self.name == "odd-one-out":
-            return tuple(sorted(shown))
-        if self.name == "triplet":
-            return shown[0], *sorted(shown[1:])
-        first, second = sorted([tuple(sorted(shown[:2])), tuple(sorted(shown[2:]))])
-        return *first, *second
+        return min(_at(shown, order) for order in self.orders)
 
-    def in_words(self, said: Shown, names: Sequence[str]) -> str:
-        """An answer as a person reads it: the odd one, the nearer of two, or the pair that is more alike."""
-        chosen = {"odd-one-out": said[:1], "triplet": said[1:2]}.get(self.name, said[:2])
-        return " and ".join(names[item] for item in chosen)
+    def answer(self, question: "Question") -> Shown:
+        """What was chosen, whichever side it was on: the nearer item, the odd one, or the two that are more alike."""
+        return tuple(sorted(_at(self.line(question.shown, question.choice or 0), self.chosen)))
 
     def random(self, n: int, rng: np.random.Generator) -> Shown:
         """A question of any of n items."""
-        if self.name == "pairs" and n < 4:  # two pairs of three items share one
-            i, j, k = rng.permutation(n)[:3].tolist()
+        if len(self.columns) > n:  # two pairs of three items share one
+            i, j, k = rng.permutation(n).tolist()
             return i, j, i, k
-        return tuple(rng.choice(n, self.n_items, replace=False).tolist())
+        return tuple(rng.choice(n, len(self.columns), replace=False).tolist())
 
     def shuffled(self, shown: Shown, rng: np.random.Generator) -> Shown:
         """The same question with its sides in a random order."""
-        if self.name == "odd-one-out":
-            return tuple(np.asarray(shown)[rng.permutation(3)].tolist())
-        if rng.random() < 0.5:
-            return shown
-        return (shown[0], shown[2], shown[1]) if self.name == "triplet" else (*shown[2:], *shown[:2])
+        return _at(shown, self.orders[rng.integers(len(self.orders))])
+
+    def all_comparisons(self, questions: Iterable["Question"]) -> np.ndarray:
+        """What the answers to questions imply, (m, 4) uint32."""
+        rows = [row for question in questions for row in self.implied(question.shown, question.choice or 0)]
+        return np.asarray(rows, np.uint32).reshape(-1, 4)
 
 
+def _at(items: Shown, places: Shown) -> Shown:
+    return tuple(items[place] for place in places)
+
+
+_PAIRS = tuple(order for order in permutations(range(4)) if {*order[:2]} in ({0, 1}, {2, 3}))
 FORMS = {
     form.name: form
     for form in (
-        Form("triplet", "Which of these two is more like this one?", 3, 2, ("anchor", "near", "far")),
-        Form("odd-one-out", "Which of these three is least like the others?", 3, 3, ("one", "other", "odd")),
-        Form("pairs", "Which two are more alike?", 4, 2, ("near_1", "near_2", "far_1", "far_2")),
+        Form(
+            "triplet", "Which of these two is more like this one?", ("anchor", "near", "far"),
+            ((0, 1, 2), (0, 2, 1)), ((0, 1, 0, 2),), (1,), ((0, 1, 2), (0, 2, 1)),
+        ),
+        Form(
+            "odd-one-out", "Which of these three is least like the others?", ("one", "other", "odd"),
+            ((1, 2, 0), (0, 2, 1), (0, 1, 2)), ((0, 1, 0, 2), (1, 0, 1, 2)), (2,), tuple(permutations(range(3))),
+        ),
+        Form(
+            "pairs", "Which two are more alike?", ("near_1", "near_2", "far_1", "far_2"),
+            ((0, 1, 2, 3), (2, 3, 0, 1)), ((0, 1, 2, 3),), (0, 1), _PAIRS,
+        ),
     )
-}
+}  # fmt: skip
 
 
 @dataclass
@@ -88,7 +215,7 @@ class Question:
 
     number: int
     rater: str
-    reason: str  # random, active, repeat, catch
+    reason: str  # random, start, active, repeat, catch
     shown: Shown
     choice: int | None = None
     time: float = 0.0
@@ -96,11 +223,6 @@ class Question:
     of: int | None = None  # the question that a repeat repeats
 
     @property
-    def teaches(self) -> bool:
-        """Whether the model learns from its answer; of the others it is judged by those drawn at random."""
+    def is_learned(self) -> bool:
+        """Whether the model learns from its answer; those drawn at random are held out."""
         return self.reason in ("active", "start") and self.choice is not None and self.choice >= 0
-
-
-def answers_of(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Comparisons (m, 4) uint32, also of none."""
-    return np.asarray(rows, np.uint32).reshape(-1, 4)

@@ -1,32 +1,33 @@
-"""A survey: who has been asked what, what they said, and what to ask next. Every change is in the journal first."""
+"""A survey: who is asked what, the answers, and what to ask next. Every change is in the journal first."""
 
+import csv
+import json
+import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
+from nearkin._storage import replacing
+from nearkin._storage.exchange import sync_folder
+from nearkin._storage.locks import try_lock
 from nearkin._types import Fields, Record
-from nearkin.web.ask.items import Items
-from nearkin.web.ask.journal import Journal
 from nearkin.web.ask.model import Fitted, Job, Learner
-from nearkin.web.ask.questions import FORMS, Form, Question, Shown, answers_of
-from nearkin.web.ask.raters import Rater
-from nearkin.web.ask.table import AnswerTable
+from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown
 from nearkin.web.serving import new_token
 
 _SHARED = 0.25  # of the random questions: those that somebody else was asked too
 _RECENT = 1000  # questions among which one to share is looked for
-_KEPT_QUESTIONS = 400  # that the model chooses at once: as many as may be answered until its next fit
-
-
-def journal_path(out: Path) -> Path:
-    """The journal of a table of answers."""
-    return out.with_name(out.name + ".journal")
+_AT_ONCE = 400  # questions that the model chooses at once: as many as may be answered before its next fit
+_REPEAT_AFTER = 10  # questions between a question and its repetition
+_ABOUT = ("rater", "time", "seconds", "reason", "question", "shown")  # columns of the table after the items
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class Plan:
     """How questions are chosen.
 
     form: "triplet", "odd-one-out" or "pairs". random_share: questions drawn at random and kept out of the model, so
-    that its error is measured honestly. repeat_share: questions that a rater has answered before, for consistency.
-    catch: (c, 3) numbers of items (anchor, near, far) whose answer is known, and catch_share how often they are asked.
-    active: whether the model chooses the others; without it all are random.
+    that its error is measured on answers it has not seen. repeat_share: questions that a rater has answered before, for
+    consistency. catch: (c, 3) numbers of items (anchor, near, far) whose answer is known; catch_share: how often they
+    are asked. active: whether the model chooses the others; without it all are random.
     """
 
     form: str = "triplet"
@@ -59,9 +60,109 @@ class Plan:
         check_integer(self.n_components, "n_components", low=1)
 
 
+class Journal:
+    """A file of one JSON line an event, only ever appended to, and open in one process.
+
+    `events` are those of earlier runs. ValueError where another process has the file open, or where it is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("ab+", buffering=0)  # what cannot be written must not wait in a buffer
+        try:
+            if not try_lock(self._file.fileno()):
+                raise ValueError(f"{path} is in use by another `nearkin ask`; stop it, or give another --out")
+            sync_folder(path.parent)
+            self._file.seek(0)
+            data = self._file.read()
+            self._end = data.rfind(b"\n") + 1  # a last line that was cut off was acknowledged to nobody
+            self.events: list[Record] = [json.loads(line) for line in data[: self._end].splitlines()]
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
+                raise ValueError(f"{path} is damaged ({error}); move it away, or correct that line") from error
+            raise
+
+    def append(self, event: Fields, *, durable: bool = True) -> None:
+        """Write an event; with `durable` it survives a power cut once this returns, else the death of this process.
+
+        OSError where that fails, such as on a full disk; the file then ends with the event before.
+        """
+        line, number = json.dumps(event, ensure_ascii=False).encode() + b"\n", self._file.fileno()
+        try:
+            if os.fstat(number).st_size != self._end:  # an earlier failure could not be undone at once
+                os.ftruncate(number, self._end)
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+            if durable:
+                os.fsync(number)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(number, self._end)
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Close the file, which lets another process open it."""
+        self._file.close()
+
+
+class AnswerTable:
+    """The table of answers, one line an answer, as `nearkin embed` reads it. "Can't say" has no line."""
+
+    def __init__(self, path: Path, items: Items, form: Form) -> None:
+        self._path, self._items, self._form = path, items, form
+
+    def rewrite(self, answers: Iterable[tuple[Question, str]]) -> None:
+        """Write the whole table, whole or not at all."""
+        with replacing(self._path) as fresh, fresh.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow([*self._form.columns, *_ABOUT])
+            writer.writerows(self._row(question, name) for question, name in answers if question.choice != -1)
+
+    def append(self, question: Question, rater: str) -> None:
+        """Add the line of one answer, on disk when this returns."""
+        if question.choice == -1:
+            return
+        with self._path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(self._row(question, rater))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _row(self, question: Question, rater: str) -> list[object]:
+        names = [self._items.ids[item] for item in self._form.line(question.shown, question.choice or 0)]
+        when = datetime.fromtimestamp(question.time, UTC).isoformat(timespec="seconds")
+        shown = " | ".join(self._items.ids[item] for item in question.shown)
+        return [*names, rater, when, f"{question.seconds:.2f}", question.reason, question.number, shown]
+
+
+@dataclass
+class Rater:
+    """A person who answers: the open question, the answered ones in order, and the keys of all that was asked."""
+
+    key: str  # the secret of the rater's address
+    name: str
+    open: int | None = None
+    answered: list[int] = field(default_factory=list)
+    asked: set[Shown] = field(default_factory=set)
+
+    def to_repeat(self, questions: Sequence[Question]) -> Question | None:
+        """The oldest answered question that was not repeated yet, none of the last ten; None if there is none."""
+        repeated = {questions[number].of for number in self.answered}
+        old = (questions[number] for number in self.answered[:-_REPEAT_AFTER] if number not in repeated)
+        return next((question for question in old if question.of is None and question.choice != -1), None)
+
+
+def journal_path(out: Path) -> Path:
+    """The journal of a table of answers."""
+    return out.with_name(out.name + ".journal")
+
+
 @dataclass
 class Survey:
-    """Questions and answers about `items`, kept in `journal`; safe for several threads.
+    """Questions and answers about `items`, kept in the table `out` and its journal; safe for several threads.
 
     ValueError if the journal belongs to other items or another form, is damaged, or is in use by another process.
     FileNotFoundError if `out` is there and its journal is not.
@@ -70,19 +171,15 @@ class Survey:
     items: Items
     plan: Plan
     out: Path
-    raters: dict[str, Rater] = field(default_factory=dict)  # by key, the secret of a rater's address
+    raters: dict[str, Rater] = field(default_factory=dict)  # by key
     questions: list[Question] = field(default_factory=list)
     fitted: Fitted | None = None
     curve: list[tuple[int, float]] = field(default_factory=list)  # answers learned from, error on those held out
-    tokens: tuple[str, str] = (
-        "",
-        "",
-    )  # of the raters' link and of the experimenter's; kept in the journal
+    tokens: tuple[str, str] = ("", "")  # of the raters' link and of the experimenter's; kept in the journal
 
     def __post_init__(self) -> None:
-        self._lock = threading.RLock()
-        self._rng = np.random.default_rng(self.plan.seed)
-        self._learner, self._pool, self._n_learnable = Learner(), deque[Shown](), 0
+        self._lock, self._rng = threading.RLock(), np.random.default_rng(self.plan.seed)
+        self.learner, self._chosen, self._n_learned = Learner(), deque[Shown](), 0
         self._number_of = {name: number for number, name in enumerate(self.items.ids)}
         self.form: Form = FORMS[self.plan.form]
         self.table, self._table_is_whole = AnswerTable(self.out, self.items, self.form), False
@@ -103,8 +200,6 @@ class Survey:
             raise
         self._table_is_whole = True
 
-    # ---- raters ----------------------------------------------------------------------------------------------------
-
     def join(self, name: str = "") -> Rater:
         """A new rater under a name (or an anonymous number), or the one of that name."""
         name = " ".join(name.split())[:60]
@@ -122,20 +217,15 @@ class Survey:
             raise ValueError("this link is not known here; open the survey's own link again")
         return self.raters[key]
 
-    @property
-    def failure(self) -> str | None:
-        """Why the model's last fit failed; None if it did not."""
-        return self._learner.failure
-
-    # ---- asking ----------------------------------------------------------------------------------------------------
-
     def ask(self, key: str) -> Question:
         """The open question of a rater: the one that waits for an answer, or a new one."""
         with self._lock:
             rater = self.rater(key)
             if rater.open is not None:
                 return self.questions[rater.open]
-            self._look_at_model()
+            if (fitted := self.learner.take()) is not None:
+                self.fitted, self._chosen = fitted, deque(fitted.questions)
+                self.curve += [] if fitted.error is None else [(fitted.n_answers, fitted.error)]
             reason, shown, of = self._choose(rater)
             event = {
                 "event": "asked", "question": len(self.questions), "rater": key, "reason": reason,
@@ -148,12 +238,16 @@ class Survey:
         """Keep a rater's answer, on disk when this returns; the same answer sent twice is one.
 
         `choice` counts the page's choices from 0; -1 is "can't say". ValueError for a question of another rater, one
-        that was answered otherwise, or a choice that there is not.
+        that has another answer, or an unknown choice.
         """
         with self._lock:
-            question = self._of(key, number)
-            if not isinstance(choice, int) or not -1 <= choice < self.form.n_choices:
-                raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {self.form.n_choices - 1}")
+            rater = self.rater(key)
+            known = isinstance(number, int) and 0 <= number < len(self.questions)
+            if not known or self.questions[number].rater != key:
+                raise ValueError("this question is not one of yours; reload the page")
+            n_choices, question = len(self.form.lines), self.questions[number]
+            if not isinstance(choice, int) or not -1 <= choice < n_choices:
+                raise ValueError(f"choice is {choice!r:.20}; it must be -1 to {n_choices - 1}")
             if not isinstance(seconds, int | float) or seconds != seconds:
                 raise ValueError("seconds must be a number")
             if question.choice == choice:
@@ -162,113 +256,91 @@ class Survey:
                 raise ValueError("this question was answered already; undo that first")
             spent = float(min(max(seconds, 0), 86_400))
             self._note({"event": "answer", "question": number, "choice": choice, "time": time.time(), "seconds": spent})
-            self._tabulate(lambda: self.table.append(question, self.raters[key].name))
-            self._offer()
+            self._tabulate(question, rater.name)
+            self.learner.offer(self._job, self._n_learned)
 
     def undo(self, key: str) -> Question | None:
-        """Take the rater's last answer back and open its question again; None if there is none."""
+        """Open the rater's last answered question again, without its answer; None if there is none."""
         with self._lock:
             rater = self.rater(key)
             if not rater.answered:
                 return None
             number = rater.answered[-1]
             self._note({"event": "undo", "question": number})
-            self._tabulate(lambda: self.table.rewrite(self.answered()))
+            self._tabulate()
             return self.questions[number]
 
     def answered(self) -> list[tuple[Question, str]]:
         """All answers in force, those of "can't say" too, with the rater's name."""
         return [(q, self.raters[q.rater].name) for q in self.questions if q.choice is not None]
 
-    def said(self) -> list[Question]:
+    def comparing(self) -> list[Question]:
         """The answered questions whose answer orders something: all but "can't say"."""
         return [q for q in self.questions if q.choice is not None and q.choice >= 0]
 
     def close(self) -> None:
         """End the model's process and close the files; OSError where the table cannot be completed."""
-        self._learner.close()
+        self.learner.close()
         try:
             if not self._table_is_whole:
                 self.table.rewrite(self.answered())
         finally:
             self.journal.close()
 
-    # ---- inner parts -----------------------------------------------------------------------------------------------
-
     def _choose(self, rater: Rater) -> tuple[str, Shown, int | None]:
         """Reason and items of the next question, and the one that it repeats."""
         draw, plan = float(self._rng.random()), self.plan
         if draw < plan.repeat_share and (old := rater.to_repeat(self.questions)) is not None:
-            return "repeat", self.questions[old].shown, old
+            return "repeat", old.shown, old.number
         draw -= plan.repeat_share
         if 0 <= draw < plan.catch_share and plan.catch:
             return "catch", plan.catch[int(self._rng.integers(len(plan.catch)))], None
         draw -= plan.catch_share
-        if draw >= plan.random_share and plan.active and self.form.name != "pairs":
-            while self._pool:
-                shown = self._pool.popleft()
-                if not rater.has_seen(self.form.key(shown)):
-                    return "active", shown, None
-        if draw >= plan.random_share:
-            return "start", self._drawn(rater), None
-        shared = self._rng.random() < _SHARED and self._asked_of_others(rater)
-        return "random", shared or self._drawn(rater), None
+        if draw < plan.random_share:
+            shared = self._rng.random() < _SHARED and self._asked_of_others(rater)
+            return "random", shared or self._drawn(rater), None
+        while self._chosen and plan.active and self.form.name != "pairs":
+            shown = self._chosen.popleft()
+            if self.form.key(shown) not in rater.asked:
+                return "active", shown, None
+        return "start", self._drawn(rater), None
 
     def _drawn(self, rater: Rater) -> Shown:
         """A question at random, a new one to the rater if 20 draws find one."""
         for _ in range(20):
             shown = self.form.random(len(self.items), self._rng)
-            if not rater.has_seen(self.form.key(shown)):
+            if self.form.key(shown) not in rater.asked:
                 break
         return shown
 
     def _asked_of_others(self, rater: Rater) -> Shown | None:
-        """A random question that somebody else was asked lately and this rater was not, so that the two compare."""
+        """A recent random question of another rater that this one was not asked, so that the two compare."""
         recent = (q for q in reversed(self.questions[-_RECENT:]) if q.reason == "random" and q.rater != rater.key)
-        return next((q.shown for q in recent if not rater.has_seen(self.form.key(q.shown))), None)
-
-    def _look_at_model(self) -> None:
-        found = self._learner.take()
-        if found is not None:
-            self.fitted = found
-            self._pool = deque(found.questions)
-            if found.error is not None:
-                self.curve.append((found.n_answers, found.error))
-
-    def _offer(self) -> None:
-        """Let the model learn again if there are enough new answers."""
-        self._learner.offer(self._job, self._n_learnable)
+        return next((q.shown for q in recent if self.form.key(q.shown) not in rater.asked), None)
 
     def _job(self) -> Job:
-        judging = [q for q in self.said() if q.reason == "random"]
-        learned = [q for q in self.questions if q.teaches]
-        number_of = {key: number for number, key in enumerate(self.raters)}
+        learned, number_of = [q for q in self.questions if q.is_learned], {key: n for n, key in enumerate(self.raters)}
+        held_out = [q for q in self.comparing() if q.reason == "random"]
         return Job(
-            len(self.items), self._comparisons(learned), self._comparisons(judging), self.plan.n_components,
-            _KEPT_QUESTIONS, self.plan.seed, 2 if self.form.name == "odd-one-out" else 1,
+            len(self.items), self.form.all_comparisons(learned), self.form.all_comparisons(held_out),
+            self.plan.n_components, _AT_ONCE, self.plan.seed, len(self.form.comparisons),
             np.array([number_of[q.rater] for q in learned], np.int64),
         )  # fmt: skip
 
-    def _comparisons(self, questions: list[Question]) -> np.ndarray:
-        return answers_of([row for q in questions for row in self.form.implied(q.shown, q.choice or 0)])
-
-    def _of(self, key: str, number: int) -> Question:
-        self.rater(key)
-        if not isinstance(number, int) or not 0 <= number < len(self.questions) or self.questions[number].rater != key:
-            raise ValueError("this question was asked of somebody else; reload the page")
-        return self.questions[number]
+    def _tabulate(self, question: Question | None = None, name: str = "") -> None:
+        """Add an answer to the table, or write all; if that fails, the journal has it and the next one writes all."""
+        try:
+            if question is None or not self._table_is_whole:
+                self.table.rewrite(self.answered())
+            else:
+                self.table.append(question, name)
+            self._table_is_whole = True
+        except OSError:
+            self._table_is_whole = False
 
     def _note(self, event: Record, *, durable: bool = True) -> None:
         self.journal.append(event, durable=durable)
         self._apply(event)
-
-    def _tabulate(self, write: Callable[[], None]) -> None:
-        """Bring the table up to date. Where that fails, the journal has the answer, and the next one tries again."""
-        try:
-            write() if self._table_is_whole else self.table.rewrite(self.answered())
-            self._table_is_whole = True
-        except OSError:
-            self._table_is_whole = False
 
     def _replay(self) -> None:
         path, events = self.journal.path, self.journal.events
@@ -280,38 +352,17 @@ class Survey:
             raise ValueError(f"{path} belongs to other items or another form of question; give another --out")
         for line, event in enumerate(events[1:], start=2):
             try:
-                self._check(event)
                 self._apply(event)
             except (KeyError, TypeError, ValueError) as error:
                 why = f"{error} is missing or unknown" if isinstance(error, KeyError) else error
-                raise ValueError(
-                    f"{path} is damaged at line {line} ({why}); move the file away, or correct that line"
-                ) from error
+                raise ValueError(f"{path} is damaged at line {line} ({why}); move it away, or correct it") from error
         events.clear()
 
-    def _check(self, event: Fields) -> None:
-        """ValueError for an event of the journal that cannot follow those before it."""
-        kind, number, n = event["event"], event.get("question"), len(self.questions)
-        if kind in ("links", "join"):
-            return
-        if kind == "asked":
-            if number != n:
-                raise ValueError(f"question is {number!r}, the next one is {n}")
-            if event["rater"] not in self.raters or len(event["shown"]) != self.form.n_items:
-                raise ValueError(f"question {n} is of an unknown rater, or does not show {self.form.n_items} items")
-            return
-        if kind not in ("answer", "undo"):
-            raise ValueError(f"event is {kind!r}")
-        if not isinstance(number, int) or not 0 <= number < n:
-            raise ValueError(f"question is {number!r}, and {n} have been asked")
-        answered = self.questions[number].choice is not None
-        if answered == (kind == "answer"):
-            raise ValueError(f"question {number} {'is answered twice' if answered else 'has no answer to undo'}")
-        if kind == "answer" and event["choice"] not in range(-1, self.form.n_choices):
-            raise ValueError(f"choice is {event['choice']!r}")
-
     def _apply(self, event: Fields) -> None:
-        """Change the state as an event says: while it happens, and again when a survey is taken up."""
+        """Change the state by an event: when it happens, and again when a survey is resumed.
+
+        KeyError, TypeError or ValueError for an event that cannot follow those before it.
+        """
         kind = event["event"]
         if kind == "links":
             self.tokens = event["raters"], event["results"]
@@ -319,18 +370,30 @@ class Survey:
         if kind == "join":
             self.raters[event["key"]] = Rater(event["key"], event["name"])
             return
+        number, n = event["question"], len(self.questions)
         if kind == "asked":
-            shown = tuple(self._number_of[name] for name in event["shown"])
-            self.questions.append(Question(event["question"], event["rater"], event["reason"], shown, of=event["of"]))
-            self.raters[event["rater"]].asked(event["question"], self.form.key(shown))
+            shown, rater = tuple(self._number_of[name] for name in event["shown"]), self.raters[event["rater"]]
+            if number != n or len(shown) != len(self.form.columns):
+                raise ValueError(f"question is {number!r} of {len(shown)} items, the next one is {n}")
+            self.questions.append(Question(n, rater.key, event["reason"], shown, of=event["of"]))
+            rater.open = n
+            rater.asked.add(self.form.key(shown))
             return
-        question = self.questions[event["question"]]
-        if kind == "answer":
-            question.choice, question.time = event["choice"], float(event["time"])
-            question.seconds = float(event["seconds"])
-            self.raters[question.rater].closed(question.number)
-            self._n_learnable += question.teaches
-        else:
-            self._n_learnable -= question.teaches
-            question.choice = None
-            self.raters[question.rater].reopened(question.number)
+        if kind not in ("answer", "undo") or not isinstance(number, int) or not 0 <= number < n:
+            raise ValueError(f"event is {kind!r} of question {number!r}, and {n} have been asked")
+        question = self.questions[number]
+        rater, undo = self.raters[question.rater], kind == "undo"
+        if undo == (question.choice is None):
+            raise ValueError(f"question {number} {'has no answer to undo' if undo else 'is answered twice'}")
+        if undo:  # a question that waits is dropped, and asked again some other time
+            self._n_learned -= question.is_learned
+            rater.answered.remove(number)
+            question.choice, rater.open = None, number
+            return
+        if event["choice"] not in range(-1, len(self.form.lines)):
+            raise ValueError(f"choice is {event['choice']!r}")
+        question.time, question.seconds = float(event["time"]), float(event["seconds"])
+        question.choice = event["choice"]
+        rater.answered.append(number)
+        rater.open = None if rater.open == number else rater.open
+        self._n_learned += question.is_learned

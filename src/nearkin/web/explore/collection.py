@@ -1,30 +1,79 @@
-"""The rows that a page shows: names, exact vectors, one index over them or two, and an item's neighbours in each."""
+"""The rows that a page shows, one index over them or two, and a row's neighbours in each."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import faiss
 import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._types import Record
+from nearkin.data import read_vectors
+from nearkin.export.source import Source
 from nearkin.index import Index, identifiers
-from nearkin.index.rescoring import KeptVectors, normalised, rescore
+from nearkin.index.faiss_file import inverted_file
+from nearkin.index.rescoring import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
-from nearkin.pipeline.left_side import LeftSide
-from nearkin.web.explore.beside import Pictures
-from nearkin.web.explore.coded import Coded
+from nearkin.pipeline.embedding_folder import decoded, open_index
+from nearkin.pipeline.left_side import LeftSide, read_left
+from nearkin.web.explore.metadata import Metadata, read_pictures, read_values
 
 OVERSAMPLES = (2, 4, 8, 16, 32)
-_BATCH = 8_192  # rows copied or decoded at a time
+BATCH = 8_192  # rows copied or decoded at a time
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What is known of n rows beside their vectors; each part may be missing."""
+class IndexView:
+    """An index whose rows are known by the collection's row numbers; the index itself is not changed.
 
-    labels: np.ndarray | None = None
-    texts: np.ndarray | None = None
-    pictures: Pictures | None = None
+    `kept` are the exact rows in the order of this index, or None; `rows` (n,) says which row of the collection stands
+    at each position of this index, None where they are the same.
+    """
+
+    def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
+        self.name = name
+        self.index = Index(index.faiss_index, index.n_features, index.metric, index.quantizer, kept)
+        self.source = Source(self.index)
+        self._rows, self._positions = rows, None if rows is None else np.argsort(rows)
+
+    @property
+    def codec(self) -> str:
+        """The code in words."""
+        quantizer = self.index.quantizer
+        lists = f", {self.index.n_probe} of {self.index.n_lists} lists searched" if self.index.n_lists else ""
+        name = "exact vectors" if quantizer is None else type(quantizer).__name__
+        return f"{name}, {self.index.bytes_per_vector} bytes a row{lists}"
+
+    def search(self, Q: np.ndarray, k: int, oversample: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and rows (q, k) as `Index.search` gives them; row -1 where it finds none."""
+        scores, at = self.index.search(Q, k, oversample=oversample)
+        return scores, at if self._rows is None else np.where(at < 0, -1, self._rows[at])
+
+    def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Scores (q, c) of queries Q (q, d) with the codes of `rows` (q, c)."""
+        far = self.source.distances(self.source.asked(Q), self._at(rows))
+        return far if self.index.metric in ("l2", "hamming") else -far
+
+    def decoded(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors (b, d) that the codes of `rows` (b,) decode to."""
+        return self.source.decoded(self._at(rows))
+
+    def lists(self) -> np.ndarray | None:
+        """The list (n,) of the inverted file that holds each row, None without one."""
+        found = inverted_file(self.index.faiss_index)
+        if found is None:
+            return None
+        lists = np.full(len(self.index), -1)
+        for number in range(found.nlist):
+            size = found.invlists.list_size(number)
+            if size:
+                at = faiss.rev_swig_ptr(found.invlists.get_ids(number), size)
+                lists[at if self._rows is None else self._rows[at]] = number
+        return lists
+
+    def _at(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self._positions is None else np.where(rows < 0, -1, self._positions[rows])
 
 
 @dataclass(frozen=True)
@@ -41,96 +90,88 @@ class Answer:
     coded: list[dict[int, float]]
 
     def rows(self) -> set[int]:
-        """All rows that occur."""
+        """All rows that are listed."""
         return {*(self.exact or ()), *(row for lists in self.found for some in lists for row in some)}
-
-    def record(self) -> Record:
-        """As the page reads it."""
-        return {"exact": self.exact, "found": self.found, "true": self.true, "coded": self.coded}
 
 
 @dataclass
 class Collection:
     """Rows 0, ..., n - 1 in the order of the first index; `open_collection` makes it.
 
-    `left` are those who ask, where the index was trained together with them.
+    `left` is the left side of an index that was trained with its towers.
     """
 
-    coded: list[Coded]
+    views: list[IndexView]
     ids: np.ndarray | None
     kept: KeptVectors | None
-    beside: Beside = field(default_factory=Beside)
+    metadata: Metadata = field(default_factory=Metadata)
     k: int = 10
     left: LeftSide | None = None
 
     def __post_init__(self) -> None:
         self.k = check_integer(self.k, "k", low=1)
-        first = self.coded[0].index
+        first = self.views[0].index
         if first.metric == "hamming" and self.kept is None:
             raise ValueError(
-                "the index has bits alone, which cannot be asked for a row's neighbours; give its vectors (--vectors) "
-                "or keep them (compress --keep-vectors)"
+                "the index holds bits alone, from which a row's neighbours cannot be found; give its vectors "
+                "(--vectors) or keep them (compress --keep-vectors)"
             )
         self.metric = "l2" if first.metric == "hamming" else first.metric
-        self.exact = None if self.kept is None else self._exact_index(self.kept)
+        self.oversamples = () if self.kept is None else OVERSAMPLES  # multiples of k candidates that a page can rescore
+        self.exact: Index | None = None
+        if self.kept is not None:
+            self.exact = Index.empty(first.n_features, None, self.metric)
+            for start in range(0, len(self), BATCH):
+                self.exact.add(self.vectors(np.arange(start, min(start + BATCH, len(self)))))
 
     def __len__(self) -> int:
-        return len(self.coded[0].index)
-
-    @property
-    def oversamples(self) -> tuple[int, ...]:
-        """The multiples of k candidates that a page can rescore."""
-        return () if self.kept is None else OVERSAMPLES
-
-    def name(self, row: int) -> str:
-        """The id of a row, as text."""
-        return str(row if self.ids is None else self.ids[row])
+        return len(self.views[0].index)
 
     def about(self, row: int) -> Record:
         """What a page shows of a row."""
-        labels, texts, pictures = self.beside.labels, self.beside.texts, self.beside.pictures
-        return {
-            "id": self.name(row),
-            "label": None if labels is None else str(labels[row]),
-            "text": None if texts is None else str(texts[row]),
-            "picture": pictures is not None and pictures.has(row),
-        }
+        return {"id": str(row if self.ids is None else self.ids[row]), **self.metadata.about(row)}
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
-        """The rows (b, d) as they are asked: exact where there are exact ones, else what the codes stand for."""
-        return self.coded[0].decoded(rows) if self.kept is None else self.kept.rows(rows)
+        """The rows (b, d) as queries: exact where the collection has exact ones, else their decoded codes."""
+        return self.views[0].decoded(rows) if self.kept is None else self.kept.rows(rows)
+
+    def normalised(self, rows: np.ndarray) -> np.ndarray:
+        """The rows as the metric compares them: of length 1 for "cosine"."""
+        return self._as_searched(self.vectors(rows))
 
     def find(self, text: str, most: int = 30) -> list[int]:
-        """Rows whose id is `text`, then those whose id begins with it, then those with it in id, label or text."""
+        """Rows whose id is `text`, then those whose id begins with it, then those with it in id, text or label."""
         text = text.strip().lower()
         if not text:
             return []
-        ids = np.arange(len(self)) if self.ids is None else self.ids
-        names = np.char.lower(ids.astype(str))
+        names = np.char.lower((np.arange(len(self)) if self.ids is None else self.ids).astype(str))
         hits = [names == text, np.char.startswith(names, text), np.char.find(names, text) >= 0]
-        words = [column for column in (self.beside.texts, self.beside.labels) if column is not None]
-        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in words]
+        columns = [self.metadata.texts, self.metadata.labels]
+        hits += [np.char.find(np.char.lower(column), text) >= 0 for column in columns if column is not None]
         return list(dict.fromkeys(row for hit in hits for row in np.flatnonzero(hit)[:most].tolist()))[:most]
 
     def answers(self, Q: np.ndarray, seen: Sequence[frozenset[int]] = ()) -> list[Answer]:
         """The neighbours of queries Q (q, d) without the rows in `seen[q]`, as `nearkin search --left-id` does."""
         seen = seen or [frozenset()] * len(Q)
         k = min(self.k + max(map(len, seen), default=0), len(self))
-        depths = (None, *self.oversamples)
-        searches = [[coded.search(Q, k, depth) for depth in depths] for coded in self.coded]
-        exact = self.neighbours(Q, k)
-        lists = [rows for found in searches for _, rows in found]
-        together = np.hstack(lists if exact is None else [exact, *lists])
-        true = None if self.kept is None else self._true(Q, together, self.kept)
-        coded = [one.scores(Q, together) for one in self.coded]
-        for scores, found in zip(coded, searches, strict=True):
-            _put(scores, together, *found[0])
+        searches = [[view.search(Q, k, depth) for depth in (None, *self.oversamples)] for view in self.views]
+        exact = [] if self.exact is None else [self.exact.search(Q, k)[1]]
+        together = np.hstack([*exact, *(rows for found in searches for _, rows in found)])
+        true = None if self.exact is None else self._scores(Q, together)
+        coded = [view.scores(Q, together) for view in self.views]
+
+        def listed(rows: np.ndarray, q: int) -> list[int]:
+            return [row for row in rows[q].tolist() if row >= 0 and row not in seen[q]][: self.k]
+
         return [
             Answer(
-                None if exact is None else self._listed(exact[q], seen[q]),
-                [[self._listed(rows[q], seen[q]) for _, rows in found] for found in searches],
-                {} if true is None else _scores(together[q], true[q]),
-                [_scores(together[q], scores[q]) for scores in coded],
+                listed(exact[0], q) if exact else None,
+                [[listed(rows, q) for _, rows in found] for found in searches],
+                {} if true is None else _by_row(together[q], true[q]),
+                [  # the search's own scores come last: a fast scan rounds them
+                    _by_row(together[q], scores[q]) | _by_row(found[0][1][q], found[0][0][q])
+                    for scores, found in zip(coded, searches, strict=True)
+                ],
             )
             for q in range(len(Q))
         ]
@@ -139,54 +180,34 @@ class Collection:
         """The neighbours of `rows` (b,) among the other rows."""
         return self.answers(self.vectors(rows), [frozenset([row]) for row in rows.tolist()])
 
-    def neighbours(self, Q: np.ndarray, k: int) -> np.ndarray | None:
-        """The exact neighbours (q, k) of queries Q (q, d), None without exact rows."""
-        return None if self.exact is None else self.exact.search(Q, k)[1]
-
-    def _listed(self, rows: np.ndarray, seen: frozenset[int]) -> list[int]:
-        return [row for row in rows.tolist() if row >= 0 and row not in seen][: self.k]
-
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
 
-        A row is no neighbour of its own. nan without exact rows.
+        A row is no neighbour of its own; of rows at one distance any is right. nan without exact rows.
         """
+        if self.exact is None:
+            return np.full((len(self.views), len(rows)), np.nan)
         Q, k = self.vectors(rows), min(self.k, len(self) - 1)
-        if self.exact is None or self.kept is None:
-            return np.full((len(self.coded), len(rows)), np.nan)
-        exact = self._settled(Q, rows, k, self.exact, self.kept)
-        found = [_others(coded.search(Q, k + 1)[1], rows)[:, :k] for coded in self.coded]
-        return np.stack([missing(exact.beside(some), some) for some in found])
-
-    def _settled(self, Q: np.ndarray, own: np.ndarray, k: int, exact: Index, kept: KeptVectors) -> ExactNeighbours:
-        """The exact neighbours (q, k) of queries Q (q, d) without the rows `own` (q,), with what is at one distance."""
-        scores, ids = exact.search(Q, min(k + 2, len(self)))
-        asked, metric = self._asked(Q), "l2" if self.metric == "l2" else "ip"
+        scores, ids = self.exact.search(Q, min(k + 2, len(self)))
+        queries = self._as_searched(Q)
+        norm = float(np.einsum("qd,qd->q", queries, queries).max(initial=0))  # the queries are rows
+        sign = 1 if self.metric == "l2" else -1
 
         def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
-            rows = self._asked(kept.rows(np.maximum(ids, 0).ravel()))
-            return exact_distances(rows.reshape(*ids.shape, -1), asked[numbers], metric, ids >= 0)
+            return np.where(ids < 0, np.inf, sign * self._scores(Q[numbers], ids))
 
-        norm = float(np.einsum("qd,qd->q", asked, asked).max(initial=0))  # the queries are rows
-        return ExactNeighbours(_others(ids, own)[:, :k], ties(scores, asked, norm), distances, asked.shape[1])
+        exact = ExactNeighbours(_others(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
+        found = [_others(view.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
+        return np.stack([missing(exact.beside(some), some) for some in found])
 
-    def _true(self, Q: np.ndarray, rows: np.ndarray, kept: KeptVectors) -> np.ndarray:
-        """Exact scores (q, c) in the order of `rows` (q, c)."""
-        scores, order = rescore(self._asked(Q), rows, kept, rows.shape[1], self.metric)
-        found = np.full(rows.shape, np.nan)
-        for q in range(len(Q)):
-            by_row = dict(zip(order[q].tolist(), scores[q].tolist(), strict=True))
-            found[q] = [by_row[row] for row in rows[q].tolist()]
-        return found
+    def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Exact scores (q, c) of queries Q (q, d) with `rows` (q, c)."""
+        X = self.normalised(np.maximum(rows, 0).ravel()).reshape(*rows.shape, -1)
+        far = exact_distances(X, self._as_searched(Q), "l2" if self.metric == "l2" else "ip", rows >= 0)
+        return far if self.metric == "l2" else -far
 
-    def _asked(self, Q: np.ndarray) -> np.ndarray:
-        return normalised(Q) if self.metric == "cosine" else Q
-
-    def _exact_index(self, kept: KeptVectors) -> Index:
-        index = Index.empty(self.coded[0].index.n_features, None, self.metric)
-        for first in range(0, len(kept), _BATCH):
-            index.add(kept.rows(np.arange(first, min(first + _BATCH, len(kept)))))
-        return index
+    def _as_searched(self, X: np.ndarray) -> np.ndarray:
+        return normalised(X) if self.metric == "cosine" else X
 
 
 def _others(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -201,7 +222,73 @@ def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
     return (~(exact[:, :, None] == found[:, None, :]).any(axis=2)).sum(axis=1).astype(float)
 
 
-def second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> Coded:
+def _by_row(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
+    return {r: float(f"{s:.7g}") for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r >= 0}
+
+
+def open_collection(
+    folder: str | os.PathLike,
+    *,
+    vectors: str | None = None,
+    labels: str | None = None,
+    texts: str | None = None,
+    images: str | None = None,
+    ids_column: str | None = None,
+    compare: str | os.PathLike | None = None,
+    k: int = 10,
+) -> Collection:
+    """The rows of a saved index with their metadata, and a second index over the same rows to compare with.
+
+    A folder of vectors (`nearkin embed`) is an index that searches all of them exactly.
+
+    vectors: the exact rows in the order of the index, for one that keeps none. labels, texts: files of one value a row,
+    or with `ids_column` tables that name their rows. images: as in `read_pictures`. ValueError where they do not fit.
+    """
+    index = open_index(folder)
+    other = None if compare is None else open_index(compare)
+    rows = None if vectors is None else read_vectors(vectors)
+    ids = list(map(str, range(len(index)) if index.ids is None else index.ids.tolist()))
+    metadata = Metadata(
+        labels=None if labels is None else read_values(labels, ids, ids_column, "label"),
+        texts=None if texts is None else read_values(texts, ids, ids_column, "text"),
+        pictures=None if images is None else read_pictures(images, ids),
+    )
+    names = tuple("" if path is None else Path(path).resolve().name for path in (folder, compare))
+    names = (str(folder), str(compare)) if names[0] == names[1] else names
+    return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=read_left(folder))
+
+
+def collect_rows(
+    index: Index,
+    vectors: np.ndarray | None = None,
+    metadata: Metadata | None = None,
+    *,
+    other: Index | None = None,
+    names: Sequence[str] = ("index", "other"),
+    k: int = 10,
+    left: LeftSide | None = None,
+) -> Collection:
+    """The rows of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
+
+    ValueError for an index without rows, and for vectors of another shape.
+    """
+    if not len(index):
+        raise ValueError("the index has no rows; add some first")
+    if vectors is not None and vectors.shape != (len(index), index.n_features):
+        raise ValueError(
+            f"vectors have shape {vectors.shape}, the index has {(len(index), index.n_features)}; give the vectors it "
+            "was made of, in their order"
+        )
+    if vectors is None and index.kept is None and index.quantizer is None:
+        vectors = decoded(index)  # an exact index holds the rows themselves
+    kept = index.kept if vectors is None else KeptVectors([vectors])
+    views = [IndexView(names[0], index, kept)]
+    if other is not None:
+        views.append(_second(names[1], other, index, kept))
+    return Collection(views, index.ids, kept, metadata or Metadata(), k, left)
+
+
+def _second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> IndexView:
     """Another index over the rows of the first, known by their ids; ValueError where rows or distances differ."""
     own = np.arange(len(index)) if index.ids is None else index.ids
     rows = identifiers.positions(first.ids, len(first), own)
@@ -209,19 +296,6 @@ def second(name: str, index: Index, first: Index, kept: KeptVectors | None) -> C
         raise ValueError(f"{name} holds other rows than the first index; compare indexes of the same vectors and ids")
     if {"hamming": "l2"}.get(index.metric, index.metric) != {"hamming": "l2"}.get(first.metric, first.metric):
         raise ValueError(f"{name} has metric {index.metric!r}, the first index {first.metric!r}; compare equal ones")
-    return Coded(name, index, None if kept is None else KeptVectors(kept.blocks, _order(kept)[rows]), rows)
-
-
-def _order(kept: KeptVectors) -> np.ndarray:
-    return np.arange(len(kept)) if kept.order is None else kept.order
-
-
-def _put(scores: np.ndarray, rows: np.ndarray, found: np.ndarray, at: np.ndarray) -> None:
-    """Write the scores that the search itself gave: fast scan rounds them."""
-    for q in range(len(rows)):
-        given = dict(zip(at[q].tolist(), found[q].tolist(), strict=True))
-        scores[q] = [given.get(row, score) for row, score in zip(rows[q].tolist(), scores[q].tolist(), strict=True)]
-
-
-def _scores(rows: np.ndarray, scores: np.ndarray) -> dict[int, float]:
-    return {r: float(f"{s:.7g}") for r, s in zip(rows.tolist(), scores.tolist(), strict=True) if r >= 0}
+    if kept is not None:
+        kept = KeptVectors(kept.blocks, (np.arange(len(kept)) if kept.order is None else kept.order)[rows])
+    return IndexView(name, index, kept, rows)

@@ -210,7 +210,7 @@ function summary() {
   const parts = [`${about.rows.toLocaleString("en")} rows${about.shown < about.rows ? `, ${about.shown.toLocaleString("en")} of them, drawn at random, on the map` : ""}`];
   for (const index of about.indexes) {
     const kept = index.recall === null ? "" : `: keeps ${percent(index.recall)} of the ${about.k} nearest other rows by codes alone (measured on ${index.rows.toLocaleString("en")} rows)`;
-    parts.push(`${about.indexes.length > 1 ? `${index.name}, ` : ""}${index.what}${kept}`);
+    parts.push(`${about.indexes.length > 1 ? `${index.name}, ` : ""}${index.codec}${kept}`);
   }
   if (about.busy) parts.push(about.busy);
   $("summary").textContent = `${parts.join(". ")}.`;

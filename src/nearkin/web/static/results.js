@@ -24,7 +24,7 @@ async function look() {
       rater.seconds.toFixed(1), percent(rater.consistent), percent(rater.catch), percent(rater.agree),
       rater.weight === null ? "–" : rater.weight.toFixed(2)]));
     fill("questions", state.questions.map((question) => [question.items.join(", "),
-      question.said.map(([what, count]) => `${count} × ${what}`).join(", ")]));
+      question.chosen.map(([what, count]) => `${count} × ${what}`).join(", ")]));
     fill("pairs", state.pairs.map((pair) => [pair.items.join(", "), pair.answers, percent(pair.against)]));
     const failure = document.getElementById("failure");
     failure.hidden = state.failure === null;

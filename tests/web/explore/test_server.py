@@ -27,7 +27,7 @@ def test_the_page_and_what_it_asks_for(client: TestClient, explorer: Explorer) -
     assert [column["name"] for column in about["layouts"]] == ["pca"]
     assert {"label", "error0", "lost0", "error1", "lost1", "more"} <= {column["name"] for column in about["colours"]}
     places = np.frombuffer(client.get("/token/column/pca").content, "<f4").reshape(-1, 2)
-    np.testing.assert_allclose(places, explorer.measures.layouts["pca"].values, rtol=1e-5)
+    np.testing.assert_allclose(places, explorer.columns.layouts["pca"].values, rtol=1e-5)
     assert np.frombuffer(client.get("/token/column/rows").content, "<i4").tolist() == list(range(N))
     answer = client.get("/token/item/7").json()
     assert answer == json.loads(json.dumps(explorer.item(7)))
@@ -79,7 +79,7 @@ def test_names_go_out_as_data_only(client: TestClient) -> None:
 
 def test_the_command_prints_a_link_that_opens_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served = []
-    monkeypatch.setattr("nearkin.web.explore.job.run", lambda app, at: served.append((app, at.getsockname())))
+    monkeypatch.setattr("nearkin.web.serving.run", lambda app, at: served.append((app, at.getsockname())))
     words = "explore", folder / "idx", "--vectors", folder / "X.npy", "--port", 0
     said = run(*words)
     assert said.exit_code == 0, said.output

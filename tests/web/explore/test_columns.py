@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.web.explore import Explorer, Measures, collect_rows
-from nearkin.web.explore.collection import Beside
-from nearkin.web.explore.layout import SAMPLE, neighbour_preserving
+from nearkin.web.explore import Columns, Explorer, collect_rows
+from nearkin.web.explore.columns import SAMPLE, neighbour_preserving
+from nearkin.web.explore.metadata import Metadata
 
 
 def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.ndarray) -> None:
-    columns = explorer.measures.colours
-    for number, coded in enumerate(explorer.collection.coded):
+    columns = explorer.columns.colours
+    for number, coded in enumerate(explorer.collection.views):
         decoded = coded.decoded(np.arange(len(rows)))
         np.testing.assert_allclose(columns[f"error{number}"].values, ((rows - decoded) ** 2).sum(axis=1), rtol=1e-4)
         lost = columns[f"lost{number}"].values
@@ -25,7 +25,7 @@ def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.n
 
 
 def test_the_worst_rows_lose_most(explorer: Explorer) -> None:
-    worst, lost = explorer.measures.worst(), explorer.measures.colours["lost0"].values
+    worst, lost = explorer.columns.worst(), explorer.columns.colours["lost0"].values
     assert len(worst) == 100
     assert (np.diff(lost[worst]) <= 0).all()
     assert explorer.worst()[0]["lost"] == lost.max()
@@ -33,8 +33,8 @@ def test_the_worst_rows_lose_most(explorer: Explorer) -> None:
 
 def test_many_labels_share_a_colour(rows: np.ndarray) -> None:
     labels = np.array([f"common {n % 4}" if n < 80 else f"rare {n}" for n in range(len(rows))])
-    collection = collect_rows(nk.Index.build(rows), beside=Beside(labels=labels))
-    column = Measures(collection).colours["label"]
+    collection = collect_rows(nk.Index.build(rows), metadata=Metadata(labels=labels))
+    column = Columns(collection).colours["label"]
     assert column.names is not None
     assert len(column.names) == 20
     assert column.names[-1] == "25 others"
@@ -46,30 +46,30 @@ def test_many_labels_share_a_colour(rows: np.ndarray) -> None:
 
 def test_numbers_among_labels_are_in_their_order(rows: np.ndarray) -> None:
     labels = np.array([str(n % 12) for n in range(len(rows))])
-    column = Measures(collect_rows(nk.Index.build(rows), beside=Beside(labels=labels))).colours["label"]
+    column = Columns(collect_rows(nk.Index.build(rows), metadata=Metadata(labels=labels))).colours["label"]
     assert column.names == [str(n) for n in range(12)]
     assert (column.values == np.arange(len(rows)) % 12).all()
 
 
 def test_the_map_is_two_columns_or_two_axes(rows: np.ndarray) -> None:
-    flat = Measures(collect_rows(nk.Index.build(rows[:, :2])))
+    flat = Columns(collect_rows(nk.Index.build(rows[:, :2])))
     np.testing.assert_array_equal(flat.layouts["map"].values, rows[:, :2])
-    axes = Measures(collect_rows(nk.Index.build(rows))).layouts["pca"].values
+    axes = Columns(collect_rows(nk.Index.build(rows))).layouts["pca"].values
     centred = rows - rows.mean(axis=0)
     spread = np.linalg.svd(centred, compute_uv=False)[:2]
     np.testing.assert_allclose(np.linalg.norm(axes, axis=0), spread, rtol=1e-3)
-    assert Measures(collect_rows(nk.Index.build(rows[:, :1]))).layouts["pca"].values.shape == (len(rows), 2)
+    assert Columns(collect_rows(nk.Index.build(rows[:, :1]))).layouts["pca"].values.shape == (len(rows), 2)
 
 
 def test_of_many_rows_some_are_drawn(rows: np.ndarray) -> None:
-    measures = Measures(collect_rows(nk.Index.build(rows)), most=30)
-    assert len(measures.rows) == len(measures.layouts["pca"].values) == 30
-    assert (np.diff(measures.rows) > 0).all()
+    columns = Columns(collect_rows(nk.Index.build(rows)), most=30)
+    assert len(columns.rows) == len(columns.layouts["pca"].values) == 30
+    assert (np.diff(columns.rows) > 0).all()
 
 
 def test_rows_beyond_the_sample_lie_among_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SAMPLE >= 1000
-    monkeypatch.setattr("nearkin.web.explore.layout.SAMPLE", 60)
+    monkeypatch.setattr("nearkin.web.explore.columns.SAMPLE", 60)
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 150)
     X = (rng.normal(size=(150, 6)) + 40 * labels[:, None]).astype(np.float32)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nearkin.web.ask import read_items
-from nearkin.web.ask.job import read_catch
+from nearkin.web.ask.questions import read_catch
 
 
 def write(path: Path, text: str) -> Path:

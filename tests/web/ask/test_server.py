@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from nearkin.web.ask import Survey, Texts, ask_app
-from nearkin.web.ask.items import Items
+from nearkin.web.ask.questions import Items
 from tests.web.ask.conftest import OpenSurvey
 
 HOSTILE = '<script>alert("x")</script>'

@@ -1,0 +1,299 @@
+"""The figures: curves of an error or a distortion, a measure against bytes, and maps whose names do not collide."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import cycle
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.transforms import Bbox
+from scipy.stats import f
+
+from nearkin._check import check_instance, check_integer
+from nearkin._types import ArrayLike, Record
+from nearkin.plots.style import DASHES, FAINT, INK, SERIES, any_script, legend, new_axes, series_style
+from nearkin.records import Comparisons
+
+ALL = 50  # up to this number of points each gets a name, with a thin line to it where it does not fit next to the point
+_TRIES = 200  # names to try above that
+_GAPS = (3.0, 12.0, 22.0, 34.0, 48.0, 64.0, 90.0, 120.0, 160.0)  # points between a point and its name
+_APART = 0.06  # of an axis' length: numbers nearer to one another touch
+_MANY = 15  # points of a curve; with more, dashes replace the markers
+
+
+def plot_convergence(
+    curves: Mapping[str, Sequence[float]], ax: Axes | None = None, ylabel: str = "distortion on the training rows"
+) -> Axes:
+    """Draw one curve per method: a value (distortion) after every outer iteration."""
+    check_instance(curves, "curves", Mapping)
+    for name, values in curves.items():
+        check_instance(values, f"curves[{name!r}]", Sequence, np.ndarray)
+    numbered = {name: dict(enumerate(values, start=1)) for name, values in curves.items()}
+    ax = _draw(ax, numbered, "curves", "iteration", ylabel)
+    ax.set_xlim(left=1)
+    if len(curves) > 1:
+        legend(ax)
+    return ax
+
+
+def plot_against_bytes(
+    series: Mapping[str, Mapping[float, float]],
+    ylabel: str,
+    ax: Axes | None = None,
+    reference: tuple[str, float] | None = None,
+    xlabel: str = "bytes per vector",
+) -> Axes:
+    """Draw one line per method: {bytes per vector: value}, the bytes (or whatever `xlabel` says) on a logarithmic axis.
+
+    `reference` is a name and a value that holds at every size, such as the exact search's.
+    """
+    ax = _draw(ax, series, "series", xlabel, ylabel)
+    if reference is not None:
+        label, value = reference
+        ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
+    set_ticks(ax, [size for values in series.values() for size in values])
+    crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among so many lines
+    legend(ax, **(crowded if len(series) > 6 else {}))
+    return ax
+
+
+def plot_error(
+    curves: Mapping[str, Mapping[float, float]],
+    xlabel: str,
+    ax: Axes | None = None,
+    *,
+    ylabel: str = "share of held-out answers violated",
+    logarithmic: bool = False,
+    spread: Mapping[str, Mapping[float, tuple[float, float]]] | None = None,
+) -> Axes:
+    """Draw error curves {name: {x: error}}, for example against answers, epochs or dimension.
+
+    spread: {name: {x: (low, high)}} is shaded, such as quartiles over seeds.
+    """
+    check_instance(logarithmic, "logarithmic", bool, int)
+    spread = check_instance({} if spread is None else spread, "spread", Mapping)
+    ax = _draw(ax, curves, "curves", xlabel, ylabel)
+    for name, style in series_style(curves).items():
+        if name in spread:
+            places = sorted(check_instance(spread[name], f"spread[{name!r}]", Mapping))
+            low, high = zip(*(spread[name][place] for place in places), strict=True)
+            ax.fill_between(places, low, high, color=style["color"], alpha=0.15, linewidth=0)
+    if logarithmic:
+        ax.set_xscale("log")
+    ax.set_ylim(bottom=0)
+    if len(curves) > 1:
+        legend(ax)
+    return ax
+
+
+def _axes(ax: Axes | None, width: float = 4.4, height: float = 3.0) -> Axes:
+    """The axes that were given, or new ones; TypeError for anything else."""
+    return new_axes(width, height) if ax is None else check_instance(ax, "ax", Axes)
+
+
+def _draw(ax: Axes | None, curves: Mapping[str, Mapping[float, float]], name: str, xlabel: str, ylabel: str) -> Axes:
+    """A line for each curve {x: value}: with markers, or with dashes where its points are many."""
+    ax = _axes(ax)
+    styles = series_style(check_instance(curves, name, Mapping))
+    for dashes, (label, values) in zip(cycle(DASHES), curves.items(), strict=False):
+        places, style = sorted(check_instance(values, f"{name}[{label!r}]", Mapping)), styles[label]
+        if len(places) > _MANY:
+            style = style | {"marker": None, "linestyle": dashes}
+        ax.plot(places, [values[place] for place in places], label=label, linewidth=1.7, markersize=4.5, **style)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    return ax
+
+
+def set_ticks(ax: Axes, sizes: Iterable[float]) -> None:
+    """A logarithmic axis that names the sizes, of those that would touch the largest."""
+    every = sorted(set(sizes), reverse=True)
+    named: list[float] = []
+    for size in every:
+        if not named or math.log(named[-1] / size) > _APART * math.log(every[0] / every[-1]):
+            named.append(size)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(named[::-1])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def plot_map(
+    X: np.ndarray,
+    names: Sequence[object] | None = None,
+    comparisons: Comparisons | None = None,
+    ax: Axes | None = None,
+    *,
+    reference: np.ndarray | None = None,
+    draws: np.ndarray | None = None,
+    level: float = 0.9,
+    n_crossing: int = 20,
+) -> Axes:
+    """Draw the objects at the first two coordinates of X (n, p); a line of text names p if it is above 2.
+
+    names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
+    first. comparisons: the `n_crossing` that X violates most are drawn, a full line between the two objects that
+    people called nearer, a dotted one between the two that they called farther. reference (n, 2): the true
+    places of the objects, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p),
+    of `OrdinalEmbedding.bootstrap`: an ellipse a point that holds a share `level` of them, if they are normal.
+    """
+    X = _of_shape(X, "X", "(n, p)", 2)
+    if names is not None and len(names) != len(X):
+        raise ValueError(f"names has {len(names)} values and X {len(X)} rows; give one for each")
+    at = _plane(X)
+    ax = _axes(ax, 6.4, 5.6)
+    if comparisons is not None:
+        check_instance(comparisons, "comparisons", Comparisons)
+    n_crossing = check_integer(n_crossing, "n_crossing", low=0)
+    worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, n_crossing)
+    _draw_crossing(ax, at, worst, 0 if comparisons is None else len(comparisons))
+    if draws is not None:
+        _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)
+    if reference is not None:
+        reference = _of_shape(reference, "reference", "(n, 2)", 2)[:, :2]
+        ax.plot(*np.stack([at, reference]).transpose(2, 0, 1), color=FAINT, linewidth=0.7, zorder=1)
+        ax.scatter(*reference.T, s=22, facecolors="none", edgecolors=SERIES[2], zorder=2)
+    ax.scatter(*at.T, s=14, color=SERIES[0], zorder=3, linewidths=0)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.grid(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines["bottom"].set_visible(False)
+    if X.shape[1] > 2:
+        ax.set_xlabel(f"2 of {X.shape[1]} dimensions shown, those of the largest variance")
+    if ax.get_legend_handles_labels()[0]:
+        legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.04), ncols=1)
+    if names is not None:
+        label_points(ax, at, names, np.unique(worst[:5]).tolist(), reference)
+    return ax
+
+
+def _of_shape(array: ArrayLike, name: str, shape: str, ndim: int) -> np.ndarray:
+    values = np.asarray(array, dtype=np.float64)
+    if values.ndim != ndim or not values.shape[-1]:
+        raise ValueError(f"{name} has shape {values.shape}; it must be {shape}")
+    return values
+
+
+def _plane(X: np.ndarray) -> np.ndarray:
+    """The first two columns of X (n, p), the second one of zeros if p is 1."""
+    return np.pad(X, ((0, 0), (0, 1)))[:, :2]
+
+
+def worst_comparisons(X: np.ndarray, comparisons: Comparisons, count: int) -> np.ndarray:
+    """(at most count, 4) rows (i, j, l, k) that X violates, the most violated first: by log(d_ij^2 / d_lk^2)."""
+    rows = comparisons.quadruplets()
+    near, far = (((X[rows[:, a]] - X[rows[:, b]]) ** 2).sum(axis=1) for a, b in ((0, 1), (2, 3)))
+    tiny = np.finfo(np.float64).tiny
+    excess = np.log(np.maximum(near, tiny)) - np.log(np.maximum(far, tiny))
+    order = np.argsort(-excess, kind="stable")[:count]
+    return rows[order[excess[order] > 0]]
+
+
+def _draw_crossing(ax: Axes, at: np.ndarray, worst: np.ndarray, n_answers: int) -> None:
+    """Lines for the answers worst (r, 4), and a legend for them."""
+    near = f"said to be nearer: the {len(worst)} answers of {n_answers} that the map violates most"
+    far = "said to be farther, in the same answers"
+    for columns, label, dash in ((worst[:, :2], near, "-"), (worst[:, 2:], far, ":")):
+        style: Record = {"color": SERIES[1], "linewidth": 0.8, "alpha": 0.6, "zorder": 1, "ls": dash}
+        for number, pair in enumerate(columns):
+            ax.plot(*at[pair].T, label=None if number else label, **style)
+
+
+def _draw_ellipses(ax: Axes, draws: np.ndarray, level: float) -> None:
+    """An ellipse per object: mean and covariance of its r draws, out to Hotelling's quantile for r draws."""
+    r = len(draws)
+    reach = np.sqrt(2 * (r - 1) / (r - 2) * f.ppf(level, 2, r - 2))
+    for number in range(draws.shape[1]):
+        cloud = _plane(draws[:, number])
+        values, axes = np.linalg.eigh(np.cov(cloud.T))
+        width, height = 2 * reach * np.sqrt(np.maximum(values[::-1], 0.0))
+        angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+        label = None if number else f"where {level:.0%} of the places lie when the questions are drawn again"
+        style: Record = {"color": SERIES[0], "alpha": 0.08, "linewidth": 0.6, "zorder": 0.5, "label": label}
+        ax.add_patch(Ellipse(tuple(cloud.mean(axis=0)), width, height, angle=angle, **style))
+
+
+def label_points(
+    ax: Axes,
+    at: np.ndarray,  # (n, 2) in data coordinates
+    names: Sequence[object],  # n
+    first: Sequence[int] = (),
+    marks: np.ndarray | None = None,  # (m, 2), what else no name may cover
+) -> list[int]:
+    """Write names next to points; the numbers of the points that got one. Draw everything else before.
+
+    The points of `first` come first, then those that spread most over the map. With more than `ALL` points, a name of
+    the others is left out if it does not fit next to its point.
+    """
+    figure = ax.get_figure(root=True)
+    if not isinstance(figure, Figure) or not len(at):
+        return []
+    with any_script():
+        figure.draw_without_rendering()  # settles the axes' size and limits
+        scale, places = figure.dpi / 72, ax.transData.transform(at)
+        taken = [
+            Bbox.from_extents(x - r * scale, y - r * scale, x + r * scale, y + r * scale)
+            for drawn, r in ((at, 2.0), (np.empty((0, 2)) if marks is None else marks, 3.0))
+            for x, y in ax.transData.transform(drawn)
+        ]
+        lines = set(range(len(at)) if len(at) <= ALL else first)
+        order = dict.fromkeys([*first, *spread_order(at, min(len(at), _TRIES))])
+        return [n for n in order if _write(ax, at[n], places[n], str(names[n]), taken, n in lines, scale)]
+
+
+def spread_order(at: np.ndarray, count: int) -> list[int]:
+    """`count` points in an order in which each is the farthest from all before it, the outermost first."""
+    distance = ((at - at.mean(axis=0)) ** 2).sum(axis=1)
+    order = [int(distance.argmax())]
+    nearest = np.full(len(at), np.inf)
+    while len(order) < count:
+        nearest = np.minimum(nearest, ((at - at[order[-1]]) ** 2).sum(axis=1))
+        nearest[order] = -1.0
+        order.append(int(nearest.argmax()))
+    return order
+
+
+def _write(
+    ax: Axes, point: np.ndarray, place: np.ndarray, name: str, taken: list[Bbox], lines: bool, scale: float
+) -> bool:
+    """Write one name where its box is free, and take the box; False if it is left out."""
+    text = ax.annotate(
+        "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name),  # SVG has no control characters
+        (float(point[0]), float(point[1])),
+        xytext=(0, 0),
+        textcoords="offset points",
+        fontsize=7.5,
+        color=INK,
+        zorder=4,
+        annotation_clip=False,
+        parse_math=False,  # names are other people's text
+    )
+    size, frame = text.get_window_extent(), ax.get_window_extent()
+    for dx, dy, far in _offsets(size.width / scale, size.height / scale, lines):
+        box = Bbox.from_bounds(place[0] + dx * scale, place[1] + dy * scale, size.width, size.height)
+        inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+        if inside and not box.count_overlaps(taken):
+            text.set_position((dx, dy))
+            taken.append(box)
+            if far:
+                middle = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+                ends = ax.transData.inverted().transform(np.array([place, middle]))
+                ax.plot(*ends.T, color=FAINT, linewidth=0.5, zorder=1.5, scalex=False, scaley=False)
+            return True
+    text.remove()
+    return False
+
+
+def _offsets(width: float, height: float, lines: bool) -> Iterator[tuple[float, float, bool]]:
+    """Offsets (points) of a box's lower left corner to try, near ones first, and whether a line must lead there."""
+    for gap in _GAPS if lines else _GAPS[:1]:
+        count = 8 * round(1 + gap / 12)
+        angles = np.pi / 6 + 2 * np.pi * np.arange(count) / count
+        for right, up in zip(np.cos(angles), np.sin(angles), strict=True):
+            dx = gap * right - width * (0.0 if right > 0.3 else 1.0 if right < -0.3 else 0.5)
+            dy = gap * up - height * (0.0 if up > 0.3 else 1.0 if up < -0.3 else 0.5)
+            yield float(dx), float(dy), gap > _GAPS[0]
