@@ -31,7 +31,7 @@ def plot_convergence(
     check_instance(curves, "curves", Mapping)
     for name, values in curves.items():
         check_instance(values, f"curves[{name!r}]", Sequence, np.ndarray)
-    numbered = {name: dict(enumerate(values, start=1)) for name, values in curves.items()}
+    numbered = {name: {float(n): v for n, v in enumerate(values, start=1)} for name, values in curves.items()}
     ax = _draw(ax, numbered, "curves", "iteration", ylabel)
     ax.set_xlim(left=1)
     if len(curves) > 1:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
+from typing import TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,7 +24,8 @@ from nearkin._types import Record
 
 LOCAL = "127.0.0.1"
 MAX_BODY = 65_536  # bytes of a request: answers are short, nothing is uploaded
-Get, Post = Callable[[Request], Response], Callable[[Request, Record], Response]
+Get: TypeAlias = Callable[[Request], Response]
+Post: TypeAlias = Callable[[Request, Record], Response]
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

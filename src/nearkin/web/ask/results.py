@@ -51,7 +51,7 @@ def votes_by_question(form: Form, answered: Sequence[Question]) -> Votes:
 
 def split_questions(form: Form, votes: Votes, names: Sequence[str]) -> list[Record]:
     """The questions on which raters differ most: the items, and how many chose what."""
-    rows = []
+    rows: list[tuple[int, float, Shown, list[tuple[Shown, int]]]] = []
     for key, given in votes.items():
         counts = Counter(map(form.answer, given.values())).most_common()
         against = len(given) - counts[0][1]
@@ -125,7 +125,7 @@ def curve_png(survey: Survey, dark: bool = False) -> bytes:
     """The share of held-out answers (drawn at random, never learned from) that the model gets wrong."""
     if not survey.curve:
         return _empty(3.2, "the error appears with the first random questions", dark)
-    curve, label = {"error": dict(survey.curve)}, "error on held-out answers"
+    curve, label = {"error": {float(n): error for n, error in survey.curve}}, "error on held-out answers"
     return to_png(plot_error(curve, "answers learned from", new_axes(6.4, 3.2), ylabel=label), dark)
 
 
