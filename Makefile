@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 STAMP  := .venv/.installed
+DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test check faults bench peers lowest docs release clean
@@ -12,18 +13,18 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest -n 2
 
-check: $(STAMP)
+check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --level error
 
 # A million damaged inputs and every kill point (45 minutes of one core; interrupted, it goes on from there); its table
 # goes into docs/reliability.md.
-faults: $(STAMP)
+faults: $(DEV)
 	$(BIN)/python -m tests.faults --write docs/reliability.md
 
 # Quick, or everything with FULL=1; peers are measured where `make peers` has installed them.
-bench: $(STAMP)
+bench: $(DEV)
 	$(BIN)/python -m benchmarks $(if $(FULL),--full)
 
 # What nearkin is measured against, apart from it: several pin NumPy 1.26.
@@ -50,7 +51,7 @@ print(" ".join(need.replace(">=", "==") for need in wanted if not need.startswit
 endef
 export LOWEST
 
-docs: $(STAMP)
+docs: $(DEV)
 	$(BIN)/python -m pip $(PIP) --group docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "Docs: docs/_build/index.html"
@@ -73,6 +74,11 @@ release:
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip $(PIP) 'pip>=25.1' torch==2.13.0 hatchling editables hatch-fancy-pypi-readme
+	$(BIN)/python -m pip $(PIP) --no-build-isolation --editable '.[web]'
+	touch $@
+
+# What the tests use: every extra, so that none skips for want of a package.
+$(DEV): $(STAMP)
 	$(BIN)/python -m pip $(PIP) --no-build-isolation --group dev --editable '.[all]'
 	touch $@
 
