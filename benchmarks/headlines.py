@@ -17,6 +17,10 @@ def headlines(results: Results) -> Table:
     return table
 
 
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
 def _codes(results: Results) -> Iterator[list[str]]:
     """8 bytes a row of SIFT: the codec that keeps most neighbours, ours and FAISS's, and our default."""
     rows = [row for row in measured(results) if (row["data"], row["bits"]) == ("sift", 0.5) and "recall" in row]
@@ -27,10 +31,11 @@ def _codes(results: Results) -> Iterator[list[str]]:
         ours, peer = (max(side, key=lambda row: row["recall"]) for side in (best, peers))
         yield [
             "vectors",
-            f"{ours['bytes']} bytes a vector on SIFT: {ours['recall']:.0%} of the ten nearest are kept, with FAISS's "
-            f"best code {peer['recall']:.0%}; "
+            f"{ours['bytes']} bytes a vector on SIFT: {_percent(ours['recall'])} of the ten nearest are kept, "
+            f"with FAISS's best code {_percent(peer['recall'])}; "
             f"learning is {peer['train_seconds'] / ours['train_seconds']:.1f} times faster.",
-            f"`nk.quantization.best(X, 8)`; the default `nk.ProductQuantizer(8)` keeps {default[0]['recall']:.0%}",
+            "`nk.quantization.best(X, 8)`; "
+            f"the default `nk.ProductQuantizer(8)` keeps {_percent(default[0]['recall'])}",
         ]
 
 
@@ -43,11 +48,11 @@ def _pairs(results: Results) -> Iterator[list[str]]:
         peer = max(sampled, key=lambda name: rows[name]["recall@20"])
         yield [
             "pairs: who took what",
-            f"Gowalla, a million visits: 20 suggestions contain {ours['recall@20']:.1%} of a user's held-out places, "
-            f"learned in {ours['seconds']:.0f} s; with {peer} {rows[peer]['recall@20']:.1%} in "
+            f"Gowalla, a million visits: 20 suggestions contain {_percent(ours['recall@20'], 1)} of a user's held-out "
+            f"places, learned in {ours['seconds']:.0f} s; with {peer} {_percent(rows[peer]['recall@20'], 1)} in "
             f"{rows[peer]['seconds']:.0f} s.",
             "`nk.TwoTower(64, loss=nk.embedding.CosineSoftmax(temperature=0.12))`; the default call has "
-            f"{default['recall@20']:.1%} in {default['seconds']:.0f} s",
+            f"{_percent(default['recall@20'], 1)} in {default['seconds']:.0f} s",
         ]
 
 
@@ -57,8 +62,8 @@ def _comparisons(results: Results) -> Iterator[list[str]]:
         ours, peer = row["nearkin"]["auto"], row["cblearn"]
         yield [
             "comparisons: a is more like b than c",
-            f"{row['m']:,} answers about {row['n']:,} things: {ours['error']:.1%} of new answers are predicted "
-            f"wrongly, with cblearn {peer['error']:.1%}; an error of 15 % is reached "
+            f"{row['m']:,} answers about {row['n']:,} things: {_percent(ours['error'], 1)} of new answers are "
+            f"predicted wrongly, with cblearn {_percent(peer['error'], 1)}; an error of 15 % is reached "
             f"{1e3 * peer['seconds_to_target'] / ours['ms']:.0f} times sooner.",
             "`nk.OrdinalEmbedding(10, n_init=1)`, other settings by default",
         ]
