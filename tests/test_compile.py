@@ -17,7 +17,7 @@ SRC = Path(__file__).parents[1] / "src" / "nearkin"
 USE = """
 import numpy as np
 from nearkin.cell_sums import _add_rows
-from nearkin.embedding.ordinal import kernels  # stamps its cache
+from nearkin.embedding.ordinal import losses  # stamps its cache
 sums, counts = np.zeros((1, 2, 3)), np.zeros((1, 2))
 _add_rows(np.ones((4, 3), np.float32), np.array([[0], [1], [1], [1]], np.uint8), sums, counts)
 print(sums.sum(), type(_add_rows._cache).__name__)
