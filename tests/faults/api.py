@@ -177,9 +177,10 @@ NOT = {
     ),
     "no function": "TARGETS SPLITS",
     "a whole job: the commands try it": (
-        "BatchEncoder add_rows check_folder check_hits_path comparison_page compress_file demo_page embed_comparisons "
+        "BatchEncoder add_rows check_folder check_output held_out_in_words size_in_words check_hits_path "
+        "comparison_page compress_file demo_page embed_comparisons "
         "embed_interactions embed_signals encode_shards evaluate_folder export_folder folder_page open_given "
-        "join_processes joined open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file "
+        "join_processes open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file "
         "rotate_with rows_in "
         "run_demo save_demo search_in_batches search_left search_rows similar_folder train_index update_rows "
         "words_of write_hits export_index write_for_r choose_metric search_scale make_target best PairMap"

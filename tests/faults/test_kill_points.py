@@ -33,6 +33,7 @@ def test_every_command_that_writes_is_tried():
     others = {
         "check": "reads",
         "demo": "compress, evaluate and report one after another",
+        "doctor": "reads",
         "explore": "a page; reads",
     }
     commands = set(typer.main.get_command(app).commands)

@@ -296,9 +296,12 @@ class ProductQuantizer(ReconstructingTransformer):
             return None
         found: dict[str, bool] = {}
         for metric in METRIC_TYPES:
-            comparison = ScanComparison.of(rows.X, metric, rows.queries)
-            kept = [comparison.kept(self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
-            found[metric] = all(rows.shard.group.exchange(comparison.allows(*kept)))
+            allowed = True  # of a process without rows
+            if len(rows.X):
+                comparison = ScanComparison.of(rows.X, metric, rows.queries)
+                kept = [comparison.kept(self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
+                allowed = comparison.allows(*kept)
+            found[metric] = all(rows.shard.group.exchange(allowed))
         return found
 
     @property
