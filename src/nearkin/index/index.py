@@ -137,10 +137,11 @@ class Index:
         """A copy that shares nothing with this index; `copy.deepcopy` cannot copy FAISS's indexes of bits."""
         with self._guard.reading():
             inner = self.faiss_index
-            clone = faiss.clone_binary_index if isinstance(inner, faiss.IndexBinary) else faiss.clone_index
-            other = type(self)(
-                clone(inner), self.n_features, self.metric, copy.deepcopy(self._quantizer, memo), self.kept
+            clone = (
+                faiss.clone_binary_index(inner) if isinstance(inner, faiss.IndexBinary) else faiss.clone_index(inner)
             )
+            quantizer = copy.deepcopy(self._quantizer, memo)
+            other = type(self)(clone, self.n_features, self.metric, quantizer, self.kept)
             other.ids, other._next_id = None if self.ids is None else self.ids.copy(), self._next_id
         return other
 
