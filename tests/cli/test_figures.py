@@ -84,8 +84,7 @@ def test_every_command_has_json_and_an_example(command: str) -> None:
     assert (
         f"- nearkin {command}" in (made.callback.__doc__ or "") or f"nproc-per-node 2 -m nearkin {command}" in made.help
     )
-    if command not in ("ask", "explore"):
-        assert "--json" in [option for param in made.params for option in param.opts]
+    assert "--json" in [option for param in made.params for option in param.opts]
 
 
 @pytest.mark.parametrize("command", ["embed", "train"])

@@ -419,3 +419,9 @@ def test_a_deep_copy_shares_nothing(kind) -> None:
     assert all_hits(copied) == before
     copied.remove(np.arange(100)).add(NEW)
     assert all_hits(index) == before
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("none", [[], (), np.array([])], ids=["list", "tuple", "array"])
+def test_removing_no_ids_changes_nothing(names: str, none: object) -> None:
+    assert len(build(X, KINDS["exact"], NAMES[names](300)).remove(none)) == 300

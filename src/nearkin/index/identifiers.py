@@ -69,6 +69,8 @@ def positions(own: np.ndarray | None, n: int, wanted: np.ndarray) -> np.ndarray:
 
 def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.ndarray:
     """Positions (m,) of ids that must all be there, each named once; ValueError or TypeError otherwise."""
+    if not np.size(wanted):  # also of a float array, which is what `np.array([])` is
+        return np.empty(0, np.int64)
     wanted = join_ids(np.empty(0, np.int64), check_ids(wanted))
     found = positions(own, n, wanted)
     if (found < 0).any():
