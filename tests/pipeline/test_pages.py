@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.pages.embedded import in_words
+from nearkin import pipeline
+from nearkin.pipeline.embed_comparisons import embed_comparisons
+from nearkin.pipeline.pages import setting
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +15,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     points = np.random.default_rng(0).normal(size=(8, 2))
     answers = nk.data.comparisons_from_vectors(points, 150, random_state=0).indices
     np.savetxt(folder / "a.csv", answers[:, [0, 1, 3]] if answers.shape[1] == 4 else answers, fmt="%d", delimiter=",")
-    nk.pipeline.embed_signals(folder / "a.csv", folder / "map", kind="comparisons", dim=2)
-    return nk.pipeline.folder_page(folder / "map").html()
+    embed_comparisons(folder / "a.csv", out=folder / "map", dim=2)
+    return pipeline.pages.folder_page(folder / "map").html()
 
 
 def test_saved_drawings_follow_the_page(page: str) -> None:
@@ -27,4 +29,4 @@ def test_saved_drawings_follow_the_page(page: str) -> None:
 
 def test_long_settings_may_wrap(page: str) -> None:
     assert '<div class="scroll settings">' in page
-    assert (in_words(0.013158652931451797), in_words(3), in_words("als")) == ("0.01316", "3", "als")
+    assert (setting(0.013158652931451797), setting(3), setting("als")) == ("0.01316", "3", "als")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.embed.interactions import embed_interactions
+from nearkin.pipeline.embed_pairs import embed_pairs
 from tests.cli.conftest import run, run_json
 
 
@@ -21,7 +21,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_table_becomes_a_saved_model(table: Path, tmp_path: Path) -> None:
     steps = []
-    record = embed_interactions(
+    record = embed_pairs(
         table, left="who", right="what", out=tmp_path / "emb", dim=8, callback=lambda step, r: steps.append((step, r))
     )
     model = nk.TwoTower.load(tmp_path / "emb")
@@ -37,7 +37,7 @@ def test_a_split_in_the_table_is_kept(table: Path, tmp_path: Path) -> None:
     pairs = nk.read_interactions(table, left="who", right="what")
     part = np.random.default_rng(0).choice([0, 0, 0, 0, 1, 2], len(pairs))
     np.savez(tmp_path / "p.npz", user=pairs.rows, item=pairs.indices, split=part.astype(np.uint8))
-    record = embed_interactions(tmp_path / "p.npz", out=tmp_path / "emb", dim=8)
+    record = embed_pairs(tmp_path / "p.npz", out=tmp_path / "emb", dim=8)
     assert len(nk.TwoTower.load(tmp_path / "emb").seen_) == (part == 0).sum()
     assert "recall@20" in record
 
@@ -72,11 +72,11 @@ def test_comparisons_have_no_features(tmp_path: Path) -> None:
 
 def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, tmp_path: Path) -> None:
     """They had to be named again; a table with other names is understood as a first one would be."""
-    embed_interactions(table, left="who", right="what", out=tmp_path / "emb", dim=8)
+    embed_pairs(table, left="who", right="what", out=tmp_path / "emb", dim=8)
     later, usual = tmp_path / "later.csv", tmp_path / "usual.csv"
     later.write_text("what,when,who\n7,1,u3\n9,2,new\n")
     usual.write_text("user,item\nu3,7\nanother,9\n")
-    record = embed_interactions(later, start=tmp_path / "emb", out=tmp_path / "emb2")
+    record = embed_pairs(later, start=tmp_path / "emb", out=tmp_path / "emb2")
     assert (record["left"], record["right"], record["pairs"]) == (81, 50, 2)
     assert "who" in record["understood"]
-    assert embed_interactions(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81
+    assert embed_pairs(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81

@@ -5,7 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.data.comparisons.synthetic import comparisons_from_vectors
-from nearkin.pipeline.embed.comparisons import embed_comparisons
+from nearkin.pipeline.embed_comparisons import embed_comparisons
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import VectorFile, open_vectors
-from nearkin.pipeline import Steps, compress_file
-from nearkin.pipeline.compress.work_folder import remove_work
+from nearkin.pipeline.compress import WorkFolder, compress_file, remove_work
+from nearkin.pipeline.run import Steps
 
 
 class Interrupted(Exception):
@@ -56,14 +56,14 @@ def test_a_second_run_learns_and_encodes_only_what_is_missing(
     def no_fit(*args: object, **options: object) -> None:
         raise AssertionError("the quantizer has been learned already")
 
-    join = nk.pipeline.compress.WorkFolder.join
+    join = WorkFolder.join
 
     def spy(*args: object) -> nk.Index:
         times.append(first.stat().st_mtime_ns)
         return join(*args)
 
     monkeypatch.setattr(nk.ProductQuantizer, "fit", no_fit)
-    monkeypatch.setattr(nk.pipeline.compress.WorkFolder, "join", spy)
+    monkeypatch.setattr(WorkFolder, "join", spy)
     compress(file, tmp_path)
     monkeypatch.undo()
     assert times == [first_made]

@@ -9,11 +9,11 @@ import pytest
 
 import nearkin as nk
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.sweep import Code, Race, Sweep, Trial, choose, diagnose, sweep, sweep_page
-from nearkin.pipeline.sweep.choose import frontier
-from nearkin.pipeline.sweep.page import html_command
-from nearkin.pipeline.sweep.race import lists_for
-from nearkin.pipeline.sweep.trial import Bench, decodes, kept, lower_bound
+from nearkin.pipeline.methods import CodeSize, find_method
+from nearkin.pipeline.sweep import Diagnosis, Sweep, sweep
+from nearkin.pipeline.sweep_page import html_command, sweep_page
+from nearkin.pipeline.sweep_race import Race, lists_for
+from nearkin.pipeline.sweep_trials import Bench, Code, Trial, choose, decodes, frontier, kept, lower_bound
 from tests.cli.conftest import run, run_json
 
 
@@ -56,7 +56,7 @@ def test_what_evaluate_prints_is_the_recall_that_the_answer_named(in_lists: Swee
     choice = getattr(in_lists, which)
     answers = in_lists.answers(str(path), str(path.with_name("Q.npy")))
     said = f"recall {choice.trial.mean(choice.oversample):.4f}"
-    answer = next((a for a in answers if said in a.said and f" {choice.trial.n_bytes} bytes" in a.said), None)
+    answer = next((a for a in answers if said in a.text and f" {choice.trial.n_bytes} bytes" in a.text), None)
     if answer is None:
         pytest.skip("the fastest choice is not clearly faster than the cheapest, which is judged above")
     make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in answer.commands)
@@ -79,7 +79,7 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
     trial = found.trials[0]
     X = np.load(path)
-    quantizer = nk.pipeline.find_method("procrustes").make(nk.pipeline.CodeSize(trial.n_bytes), 3)
+    quantizer = find_method("procrustes").make(CodeSize(trial.n_bytes), 3)
     index = nk.Index.build(X, quantizer, keep_vectors=True)
     truth = nk.Index.build(X).search(Q, 10)[1]
     recall = nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10)
@@ -92,7 +92,7 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
     X, Q = np.load(data[0]), data[1]
     truth = nk.Index.build(X).search(Q, 10)[1]
     trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(Code(method, 4))
-    index = nk.Index.build(X, nk.pipeline.find_method(method).make(nk.pipeline.CodeSize(4), 0).fit(X))
+    index = nk.Index.build(X, find_method(method).make(CodeSize(4), 0).fit(X))
     assert decodes(index.quantizer, "l2")
     assert trial.mean() == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
     assert set(trial.rates) == set(trial.recall)
@@ -111,7 +111,7 @@ def test_time_over_is_said(data) -> None:
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("procrustes",), seconds=1e-9)
     assert made.trials == []
     assert "Time was over" in made.notes()[-1]
-    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0].said
+    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0].text
 
 
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ class Slow(Planted):
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.now = 0.0
-        monkeypatch.setattr("nearkin.pipeline.sweep.race.time.perf_counter", lambda: self.now)
+        monkeypatch.setattr("nearkin.pipeline.sweep_race.time.perf_counter", lambda: self.now)
 
     def measure(self, code: Code, *, light: bool = False) -> Trial:
         taken = {"procrustes": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
@@ -285,7 +285,7 @@ def test_the_frontier_holds_what_nothing_shorter_or_faster_beats() -> None:
 def test_a_diagnosis_says_what_the_data_are_like() -> None:
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=(400, 3)), np.full(400, 2.0)].astype(np.float32)
-    found = diagnose(X, X + np.array([5, 0, 0, 0], np.float32))
+    found = Diagnosis.of(X, X + np.array([5, 0, 0, 0], np.float32))
     assert found.constant_columns == 1
     assert found.effective_dimension == pytest.approx(3, abs=0.2)
     assert found.query_shift > 0.1
@@ -301,7 +301,7 @@ def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: timed.append(1) or searched(*a, **kw))
     counts = []
     for enough in (1e-9, 9.0):
-        monkeypatch.setattr("nearkin.pipeline.sweep.trial._ENOUGH", enough)
+        monkeypatch.setattr("nearkin.pipeline.sweep_trials._LONG", enough)
         timed.clear()
         depths = bench.measure(Code("int8", 8)).rates
         counts.append(len(timed))

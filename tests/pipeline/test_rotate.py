@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.rotate.engines import ENGINES, codec_for
+from nearkin.pipeline.rotate import ENGINES, codec_for
 from tests.cli.conftest import run, run_json
 
 

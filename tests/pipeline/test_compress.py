@@ -8,8 +8,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline import Steps, compress_file
-from nearkin.pipeline.folder import EVALUATION, RUN, read_record
+from nearkin.pipeline.compress import compress_file
+from nearkin.pipeline.run import EVALUATION, RUN, Steps, read_record
 
 
 @pytest.fixture

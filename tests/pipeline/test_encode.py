@@ -17,10 +17,10 @@ import pytest
 from filelock import FileLock
 
 import nearkin as nk
+from nearkin.export import BatchEncoder
 from nearkin.index import Index
-from nearkin.pipeline import BatchEncoder, encode_shards
-from nearkin.pipeline.encode import shards
-from nearkin.pipeline.encode.shards import encode_file
+from nearkin.pipeline import encode
+from nearkin.pipeline.encode import encode_file, encode_shards
 from tests.cli.conftest import run
 
 
@@ -66,14 +66,6 @@ def test_parquet_keeps_its_other_columns(kind, model, bits, X, tmp_path) -> None
     codes = np.frombuffer(b"".join(made["codes"].to_pylist()), np.uint8).reshape(500, -1)
     np.testing.assert_array_equal(codes, bits.quantizer.encode(rows))
     assert made.column_names == (["codes"] if kind == "columns" else ["name", "codes"])
-
-
-def test_an_index_by_cosine_normalises_first(X, tmp_path) -> None:
-    index = Index.build(X, nk.ProductQuantizer(4, 16, random_state=0, max_iter=2), metric="cosine")
-    index.save(tmp_path / "idx")
-    np.testing.assert_array_equal(
-        BatchEncoder(tmp_path / "idx").encode(X), index.quantizer.encode(X / np.linalg.norm(X, axis=1, keepdims=True))
-    )
 
 
 def test_wide_codes_keep_their_type(X, tmp_path) -> None:
@@ -260,7 +252,7 @@ def test_kill_9_and_then_a_restart(model, X, bits, tmp_path) -> None:
     for i in range(60):
         np.save(parts / f"part-{i:02d}.npy", rows)
     job = [f"{parts}/*.npy"], model, out
-    child = shards._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
+    child = encode._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
     child.start()
     while not list(out.glob("part-0[2-9].npy")):
         assert child.is_alive()
@@ -284,7 +276,7 @@ class KilledEncoder(BatchEncoder):
 def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(ChildProcessError, match=r"a worker was killed .* run the same command again"):
-        list(shards._worked(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
+        list(encode._encoded(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
 
 
 def test_two_jobs_into_one_folder(model, parts, tmp_path) -> None:
@@ -309,46 +301,3 @@ def test_memory_does_not_grow_with_the_rows(model, tmp_path) -> None:
     assert peak < 30e6, peak  # a few copies of a chunk of 8 MB, and not the 38 MB of the file
 
 
-def test_a_batch_as_ray_and_spark_hand_it_over(model, bits, X) -> None:
-    encoder = BatchEncoder(model)
-    made = encoder({"id": np.arange(5), "vector": X[:5]})
-    np.testing.assert_array_equal(made["codes"], bits.quantizer.encode(X[:5]))
-    assert set(made) == {"id", "codes"}
-    of_objects = np.empty(5, object)
-    of_objects[:] = list(X[:5])
-    np.testing.assert_array_equal(encoder({"vector": of_objects})["codes"], made["codes"])
-    batch = pa.record_batch({"id": np.arange(5), "vector": pa.array(X[:5].tolist(), pa.list_(pa.float32()))})
-    full, empty = encoder.arrow_batches([batch, batch[:0]])
-    np.testing.assert_array_equal([list(code) for code in full["codes"].to_pylist()], made["codes"])
-    assert (empty.num_rows, empty.schema) == (0, full.schema)
-    with pytest.raises(ValueError, match="the batch has no column 'vector'; it has id"):
-        encoder({"id": np.arange(5)})
-    with pytest.raises(ValueError, match="X has 15 columns; it must have 16"):
-        encoder({"vector": X[:5, :15]})
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ray_data_maps_batches(model, bits, X, tmp_path) -> None:
-    ray = pytest.importorskip("ray", reason="pip install 'nearkin[ray]'")
-    table = pa.table({"id": np.arange(300), "vector": pa.array(X[:300].tolist(), pa.list_(pa.float32()))})
-    pq_file.write_table(table, tmp_path / "part.parquet")
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    try:
-        found = ray.data.read_parquet(str(tmp_path / "part.parquet")).map_batches(BatchEncoder(model)).take_all()
-    finally:
-        ray.shutdown()
-    found.sort(key=lambda row: row["id"])
-    np.testing.assert_array_equal([row["codes"] for row in found], bits.quantizer.encode(X[:300]))
-
-
-@pytest.mark.parametrize("kind", ["exact", "embedding"])
-def test_a_model_without_codes(kind, X, tmp_path) -> None:
-    if kind == "exact":
-        Index.build(X).save(tmp_path / "model")
-        message = "an index of exact vectors"
-    else:
-        (tmp_path / "model").mkdir()
-        (tmp_path / "model" / "config.json").write_text('{"kind": "two tower", "format_version": 1}')
-        message = "holds the kind 'two tower'; it must be an index or a quantizer"
-    with pytest.raises(ValueError, match=message):
-        BatchEncoder(tmp_path / "model").encode(X)
