@@ -299,5 +299,3 @@ def test_memory_does_not_grow_with_the_rows(model, tmp_path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30e6, peak  # a few copies of a chunk of 8 MB, and not the 38 MB of the file
-
-
