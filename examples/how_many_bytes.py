@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from nearkin.pipeline import run_demo
-from nearkin.pipeline.demo import METHODS, Demo
+from nearkin.pipeline.demo import METHODS, DemoTrial, digits, run_demo
 from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 
@@ -22,16 +21,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="folder for digits.png (default: no picture)")
     out = parser.parse_args().out
 
-    demo = run_demo(random_state=0)
-    recall = {name: {t.n_bytes: t.recall for t in demo.trials if t.method == name} for name in METHODS.values()}
+    trials = run_demo(random_state=0)
+    recall = {name: {t.n_bytes: t.recall for t in trials if t.method == name} for name in METHODS.values()}
     for name, by_size in recall.items():
         print(f"{name:14s}", "  ".join(f"{size:2d} bytes: {value:.3f}" for size, value in by_size.items()))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        draw(demo, recall).savefig(out / "digits.png", dpi=160, facecolor="white")
+        draw(trials, recall).savefig(out / "digits.png", dpi=160, facecolor="white")
 
 
-def draw(demo: Demo, recall: dict[str, dict[int, float]]) -> Figure:
+def draw(trials: list[DemoTrial], recall: dict[str, dict[int, float]]) -> Figure:
     """The curves, and five queries with their exact neighbours and those found through four bytes."""
     figure = Figure(figsize=(10.5, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=[1, 1.15])
@@ -39,14 +38,15 @@ def draw(demo: Demo, recall: dict[str, dict[int, float]]) -> Figure:
     plot_against_bytes(recall, "recall@10 against exact search", ax)
     ax.set_title("A learned rotation keeps more neighbours at the same size", loc="left", fontsize=10)
     right.suptitle("Query, its exact neighbours, and those through 4 bytes (64 times smaller)", fontsize=10, color=INK)
-    found = demo.trial(*SHOWN).ids
-    digits = (0, 2, 3, 5, 8)
-    axes = right.subplots(2 * len(digits), 11)
-    for row, digit in enumerate(digits):
-        query = int(np.argmax(demo.query_labels == digit))
-        for line, ids in enumerate((demo.trials[0].ids[query], found[query])):
-            images = [demo.queries[query] if line == 0 else None, *demo.base[ids]]
-            hits = [False, *np.isin(ids, demo.trials[0].ids[query]) & (line == 1)]
+    data, exact = digits(), trials[0].ids
+    found = next(trial.ids for trial in trials if (trial.method, trial.n_bytes) == SHOWN)
+    shown = (0, 2, 3, 5, 8)
+    axes = right.subplots(2 * len(shown), 11)
+    for row, digit in enumerate(shown):
+        query = int(np.argmax(data.query_labels == digit))
+        for line, ids in enumerate((exact[query], found[query])):
+            images = [data.queries[query] if line == 0 else None, *data.base[ids]]
+            hits = [False, *np.isin(ids, exact[query]) & (line == 1)]
             for ax, image, hit in zip(axes[2 * row + line], images, hits, strict=True):
                 show(ax, image, hit)
     return figure

@@ -13,7 +13,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline import compress_file
+from nearkin.pipeline.compress import compress_file
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data.vectors import open_vectors
-from nearkin.pipeline import compress_file
+from nearkin.pipeline.compress import compress_file
 
 SRC = Path(nk.__file__).parent
 SHARED = ""  # the room of what stands beside the rooms

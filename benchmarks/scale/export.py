@@ -20,10 +20,10 @@ import numpy as np
 import nearkin as nk
 from benchmarks.harness import limit_threads, load, save
 from benchmarks.options import parser
-from nearkin.export import Source, export_index
+from nearkin.export import BatchEncoder, Source, export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards
 from nearkin.export.lance import Lance, open_lance
-from nearkin.pipeline import BatchEncoder, encode_shards
+from nearkin.pipeline.encode import encode_shards
 
 K = 10
 

@@ -22,8 +22,8 @@ from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep import METHODS, Bench, Code, Race, Trial
-from nearkin.pipeline.sweep.choose import Choice, choose
+from nearkin.pipeline.sweep_race import METHODS, Race
+from nearkin.pipeline.sweep_trials import Bench, Choice, Code, Trial, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target

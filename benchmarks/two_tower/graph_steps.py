@@ -15,7 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from nearkin.embedding.all_pairs.prefetch import AHEAD, prefetch_row
+from nearkin.embedding.all_pairs.products import AHEAD, prefetch_row
 from nearkin.records import Interactions
 
 _jit = njit(cache=True, fastmath=True, error_model="numpy")

@@ -26,6 +26,7 @@ _HOME = {  # public name -> the module that defines it
     "Interactions": "nearkin.records",
     "OrdinalEmbedding": "nearkin.embedding.ordinal",
     "ProductQuantizer": "nearkin.quantization.product",
+    "join_processes": "nearkin._distributed",
     "Rotation": "nearkin.quantization.engine_rotation",
     "TwoTower": "nearkin.embedding.two_tower",
     "read_interactions": "nearkin.data.interactions",
@@ -33,7 +34,7 @@ _HOME = {  # public name -> the module that defines it
     "read_vectors": "nearkin.data.vectors",
 }
 _PACKAGES = (
-    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "plots"),
     *("quantization", "report", "solvers", "web"),
 )
 
@@ -47,12 +48,12 @@ if TYPE_CHECKING:
     from nearkin import linalg as linalg
     from nearkin import metrics as metrics
     from nearkin import orthogonal as orthogonal
-    from nearkin import pipeline as pipeline
     from nearkin import plots as plots
     from nearkin import quantization as quantization
     from nearkin import report as report
     from nearkin import solvers as solvers
     from nearkin import web as web
+    from nearkin._distributed import join_processes as join_processes
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors

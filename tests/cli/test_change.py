@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
+from nearkin import pipeline
 from tests.cli.conftest import load, run, run_json
 
 
@@ -36,7 +37,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert nearest() == ["b", "a", "c"]
     assert run_json("remove", folder, "a", "b", "c")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
-    assert nk.pipeline.check_folder(folder, lambda *_: None)["verified"]
+    assert pipeline.check.check_folder(folder, lambda *_: None)["verified"]
 
 
 def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) -> None:
@@ -51,14 +52,14 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
 def test_the_left_side_follows(tmp_path: Path) -> None:
     """Rows that move take the seen pairs with them: nobody is offered what they have."""
     pairs = nk.data.planted_interactions(50, 120, random_state=0).interactions
-    nk.pipeline.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, holdout=0)
+    pipeline.train.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, holdout=0)
     index = nk.Index.load(tmp_path / "idx")
     own = index.ids if index.ids is not None else np.arange(len(index))
-    np.save(tmp_path / "row.npy", nk.pipeline.open_given(tmp_path / "idx").file.read()[:2])
+    np.save(tmp_path / "row.npy", pipeline.inputs.open_given(tmp_path / "idx").file.read()[:2])
     (tmp_path / "ids.txt").write_text("\n".join(map(str, own[:2])))
     run_json("update", tmp_path / "idx", tmp_path / "row.npy", "--ids", tmp_path / "ids.txt")
     run_json("remove", tmp_path / "idx", str(own[5]))
-    _, answers = nk.pipeline.recommend_folder(tmp_path / "idx", k=120)
+    _, answers = pipeline.recommend.recommend_folder(tmp_path / "idx", k=120)
     assert answers is not None
     who, scores, ids = answers
     offered = {(u, i) for u, row, s in zip(who, ids, scores, strict=True) for i in row[np.isfinite(s)]}

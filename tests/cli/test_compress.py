@@ -28,7 +28,7 @@ def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:
 def test_the_table_is_for_people(files: Path, tmp_path: Path) -> None:
     result = run("compress", f"{files}/data.npz:base", "--bytes", 2, "--centroids", 16, "--out", tmp_path / "idx")
     assert result.exit_code == 0
-    assert "2 bytes a vector" in result.stdout
+    assert "2 bytes per vector" in result.stdout
     assert "distortion" in result.stdout
 
 

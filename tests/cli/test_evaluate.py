@@ -9,9 +9,10 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 import nearkin as nk
+from nearkin import pipeline
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.pipeline.evaluate.neighbours import exact_neighbors, rows_as_queries
+from nearkin.pipeline.evaluate import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, run, run_json
 
 
@@ -191,16 +192,15 @@ def test_an_index_that_changed_while_it_was_judged_keeps_no_evaluation(tmp_path,
     """The figures of the old rows would have stood beside the new ones."""
     X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
     nk.Index.build(X).save(tmp_path / "idx")
-    from nearkin.pipeline.evaluate import evaluate as job
 
-    def judged_while_changed(*args):
+    def judged_while_changed(*args, **options):
         nk.Index.build(X[:20]).save(tmp_path / "idx")
-        return search(*args)
+        return search(*args, **options)
 
-    search = job.search_in_batches
-    monkeypatch.setattr(job, "search_in_batches", judged_while_changed)
+    search = nk.Index.search
+    monkeypatch.setattr(nk.Index, "search", judged_while_changed)
     with pytest.raises(ValueError, match="was changed while it was judged"):
-        nk.pipeline.evaluate_folder(tmp_path / "idx", X[:3])
+        pipeline.evaluate.evaluate_folder(tmp_path / "idx", X[:3])
     assert not (tmp_path / "idx" / "evaluation.json").exists()
 
 

@@ -10,6 +10,7 @@ import typer
 
 import nearkin as nk
 from nearkin.cli.app import app
+from nearkin.pipeline.run import bytes_on_disk
 from tests.cli.conftest import load, run, run_json
 
 COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -25,8 +26,8 @@ def test_the_sizes_are_of_codes_and_of_the_folder(files: Path, tmp_path: Path) -
     assert record["bytes_on_disk"] == on_disk > raw
     assert record["compression"] == raw / 600 / 4
     text = " ".join(run(*args, "--out", idx).stdout.split())
-    on_disk = nk.pipeline.folder.bytes_on_disk(idx)  # seconds are other digits
-    assert "4 bytes a vector, 8 times fewer than its 32 as float32" in text
+    on_disk = bytes_on_disk(idx)  # seconds are other digits
+    assert "4 bytes per vector, 8 times fewer than its 32 as float32" in text
     assert f"in all, {on_disk / raw:.3g} times larger than the 19.2 kB" in text
     page = tmp_path / "page.html"
     run_json("report", idx, "--out", page)
@@ -69,7 +70,7 @@ def test_one_code_is_not_called_the_cheapest(files: Path, tmp_path: Path) -> Non
     """D6: and one point is no curve."""
     args = ("sweep", f"{files}/data.npz:base", "--methods", "int8", "--recall", 0.5, "--out", tmp_path / "page.html")
     shown = run(*args).stdout
-    assert "The only code that was tried by codes alone: 8 bytes a vector" in shown
+    assert "The only code that was tried, by codes alone: 8 bytes a vector" in shown
     assert "Cheapest" not in shown
     assert "<svg" not in (tmp_path / "page.html").read_text()
     several = run(*args[:3], "int8,procrustes", *args[4:]).stdout

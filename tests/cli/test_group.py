@@ -16,7 +16,7 @@ def test_an_unexpected_error_is_one_line_that_says_what_to_report(tmp_path, monk
     def fail(*args, **options):
         raise KeyError("lost")
 
-    monkeypatch.setattr(nk.pipeline, "folder_page", fail)
+    monkeypatch.setattr("nearkin.pipeline.pages.folder_page", fail)
     result = run("report", tmp_path)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
@@ -67,7 +67,7 @@ def test_a_rank_that_is_told_to_stop_during_an_import_blames_no_module(tmp_path,
         except PeerError:
             raise ImportError("cannot import name 'x' from 'y'")  # noqa: B904
 
-    monkeypatch.setattr(nk.pipeline, "folder_page", fail)
+    monkeypatch.setattr("nearkin.pipeline.pages.folder_page", fail)
     result = run("report", tmp_path)
     assert result.exit_code == 2
     assert result.stderr == "nearkin: rank 1 was told to stop: rank 0 is gone\n"
@@ -78,18 +78,6 @@ def test_the_demo_does_not_replace_a_page_of_the_users(tmp_path):
     result = run("demo", "--out", tmp_path)
     assert result.exit_code == 2
     assert (tmp_path / "report.html").read_text() == "mine"
-
-
-@pytest.mark.parametrize("option", [(), ("--formulas-as-text",)])
-def test_ids_that_a_spreadsheet_would_compute(tmp_path, option):
-    X = np.eye(3, dtype=np.float32)
-    nk.Index.build(X, ids=["=1+1", "@x", "plain"]).save(tmp_path / "idx")
-    np.save(tmp_path / "Q.npy", X)
-    result = run("search", tmp_path / "idx", tmp_path / "Q.npy", "-k", 1, "--out", tmp_path / "hits.csv", *option)
-    assert result.exit_code == 0, result.output
-    found = [line.split(",")[2] for line in (tmp_path / "hits.csv").read_text().splitlines()[1:]]
-    mark = "'" if option else ""
-    assert found == [f"{mark}=1+1", f"{mark}@x", "plain"]
 
 
 def test_quiet_and_verbose_go_anywhere(tmp_path: Path) -> None:

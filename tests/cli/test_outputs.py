@@ -143,5 +143,5 @@ def test_a_report_of_the_users_own_stays(given: Path, tmp_path: Path) -> None:
     (idx / "report.html").write_text("<html>mine</html>")
     result = run("report", idx)
     assert result.exit_code == 2
-    assert "was not written by this kind of command" in result.stderr
+    assert "was not written by nearkin" in result.stderr
     assert (idx / "report.html").read_text() == "<html>mine</html>"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearkin.cli.rotate import in_words
+from nearkin.cli.export import in_words
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
         result = run("train", table, "--bytes", 2, "--dim", 4, "--holdout", 0, "--out", out)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].endswith(
-        f"{out} is written whole, but its report is not (No space left on device); make it by: nearkin report {out}"
+        f"{out} is complete, but its report is not written (No space left on device); write it by: nearkin report {out}"
     )
     assert run("check", out).exit_code == run("report", out).exit_code == 0
     assert (out / "report.html").is_file()
@@ -84,7 +84,7 @@ def test_a_full_disk_at_the_report_says_that_the_index_stands(table: Path, monke
 def test_bad_input_is_one_line(table: Path, trained: tuple[Path, dict]) -> None:
     out, _ = trained
     for arguments, said in (
-        (("search", out, "--left-id", "nobody"), "left id 'nobody' is not among the 150 left ids"),
+        (("search", out, "--left-id", "nobody"), "left id 'nobody' is not among the 150 known ids"),
         (("search", out), "give either QUERIES"),
         (("train", table, "--bytes", 3, "--dim", 8, "--out", out), "bytes is 3, of two parts each, since 120"),
         (

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nearkin.embedding.all_pairs.pair_losses import LOSSES, check_convex
+from nearkin.embedding.all_pairs.loss import LOSSES, check_convex
 
 H = 1e-5
 

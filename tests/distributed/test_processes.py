@@ -13,7 +13,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline import Steps, compress_file
+from nearkin.pipeline.compress import compress_file
+from nearkin.pipeline.run import Steps
 from tests.distributed import jobs
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline import add_rows, remove_rows, update_rows
+from nearkin.pipeline.change import add_rows, remove_rows, update_rows
 
 WRITERS, ROUNDS, D = 3, 3, 4
 

@@ -7,38 +7,48 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearkin.pipeline import check_folder, demo_page, run_demo, save_demo
-from nearkin.pipeline.demo import METHODS, Demo
+from nearkin.pipeline.check import check_folder
+from nearkin.pipeline.demo import METHODS, DemoTrial, read_demo, save_demo
+from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="module")
-def demo() -> Demo:
-    return run_demo(0, n_bytes=(2, 4))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A demo of two sizes."""
+    out = tmp_path_factory.mktemp("demo") / "demo"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
+        save_demo(out)
+    return out
 
 
-def test_every_method_at_every_size(demo: Demo) -> None:
-    assert len(demo.trials) == 1 + 2 * len(METHODS)
-    assert demo.trials[0].recall == 1
-    assert all(trial.compression == 256 / trial.n_bytes for trial in demo.trials)
+@pytest.fixture(scope="module")
+def trials(folder: Path) -> dict[tuple[str, int], DemoTrial]:
+    return {(trial.method, trial.n_bytes): trial for trial in read_demo(folder)}
+
+
+def test_every_method_at_every_size(trials: dict[tuple[str, int], DemoTrial]) -> None:
+    assert len(trials) == 1 + 2 * len(METHODS)
+    assert trials["exact search", 256].recall == 1
+    assert all(trial.compression == 256 / trial.n_bytes for trial in trials.values())
+    for name in METHODS.values():
+        assert trials[name, 4].recall > trials[name, 2].recall
 
 
 @pytest.mark.parametrize("n_bytes", [2, 4])
-def test_a_learned_rotation_keeps_more_neighbours_than_none(demo: Demo, n_bytes: int) -> None:
-    plain = demo.trial("PQ", n_bytes)
+def test_a_learned_rotation_keeps_more_neighbours_than_none(
+    trials: dict[tuple[str, int], DemoTrial], n_bytes: int
+) -> None:
+    plain = trials["PQ", n_bytes]
     for name in ("OPQ", "Givens greedy"):
-        turned = demo.trial(name, n_bytes)
-        assert turned.recall > plain.recall, f"recall of {name} {turned.recall}, of PQ {plain.recall}"
-        assert turned.distortion < plain.distortion, f"{name} {turned.distortion}, PQ {plain.distortion}"
+        rotated = trials[name, n_bytes]
+        assert rotated.recall > plain.recall, f"recall of {name} {rotated.recall}, of PQ {plain.recall}"
+        assert rotated.distortion < plain.distortion, f"{name} {rotated.distortion}, PQ {plain.distortion}"
 
 
-def test_more_bytes_are_better(demo: Demo) -> None:
-    for name in METHODS.values():
-        assert demo.trial(name, 4).recall > demo.trial(name, 2).recall
-
-
-def test_the_page_stands_alone(demo: Demo) -> None:
-    page = demo_page(demo).html()
+def test_the_page_is_the_report_of_the_folder(folder: Path) -> None:
+    page = folder_page(folder).html()
     assert page.count("<svg") == 4
     assert page.count("<img") == 10 * (1 + 2 * 10)  # ten queries, ten exact and ten coded neighbours each
     links = re.findall(r'(?:src|href)="([^"]*)"', page)

@@ -1,33 +1,141 @@
-"""The list of commands."""
+"""The list of commands, and their exit codes: 0, 2 with one line on stderr for bad input, 130 for Ctrl-C."""
 
-from typing import Annotated
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import nearkin
-from nearkin._distributed import current
+from nearkin import pipeline
+from nearkin._distributed import PeerError, current, join_processes, leave
+from nearkin._guard import interrupts_in_finalizers
 from nearkin.cli.ask import ask
-from nearkin.cli.change import add, remove, update
-from nearkin.cli.check import check
-from nearkin.cli.compress import compress
-from nearkin.cli.demo import demo
+from nearkin.cli.change import add, check, remove, update
+from nearkin.cli.compress import compress, encode
 from nearkin.cli.doctor import doctor
 from nearkin.cli.embed import embed
-from nearkin.cli.encode import encode
-from nearkin.cli.evaluate import evaluate
+from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.explore import explore
-from nearkin.cli.export import export
-from nearkin.cli.group import Command, CommandGroup
-from nearkin.cli.recommend import recommend
-from nearkin.cli.report import report
-from nearkin.cli.rotate import rotate
-from nearkin.cli.screen import VOICE, Voice
-from nearkin.cli.search import search
-from nearkin.cli.similar import similar
-from nearkin.cli.sweep import sweep
+from nearkin.cli.export import export, rotate
+from nearkin.cli.report import demo, report
+from nearkin.cli.screen import LOG, Log, printable
+from nearkin.cli.search import recommend, search, similar
 from nearkin.cli.train import train
 
+COMMANDS = (
+    *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
+    *(add, remove, update, rotate, encode, export, check, doctor),
+)
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
+BAD_INPUT, INTERRUPTED = 2, 130
+_EVERYWHERE = ("--quiet", "--verbose")
+_OPTIONS = {"n_bits": "--bits", "n_lists": "--coarse", "n_centroids": "--centroids"}  # of parameters in messages
+
+
+class Command(TyperCommand):
+    """A command, which checks the place of its output file before it works."""
+
+    def invoke(self, ctx: typer.Context) -> object:
+        out = next((option for option in self.params if option.name == "out" and option.metavar == "FILE"), None)
+        if out is not None and (path := ctx.params["out"]) is not None:
+            given = [value for name, value in ctx.params.items() if name != "out"]
+            words = [word for value in given for word in (value if isinstance(value, list) else [value])]
+            resumes = "resume" in ctx.params  # `ask` checks itself whether the file is of an earlier run
+            pipeline.outputs.check_output(path, [word for word in words if isinstance(word, str)], foreign=resumes)
+        return super().invoke(ctx)
+
+
+class CommandGroup(TyperGroup):
+    """The commands in the order in which they were added; turns errors into exit codes."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> NoReturn:
+        """Run a command and leave the process with its exit code.
+
+        Every error becomes one line and code 2. For an error that users cannot cause (anything but ValueError,
+        TypeError, OSError, a missing extra, no memory) the line asks for a report. NEARKIN_DEBUG=1 shows the traceback.
+        """
+        extra["standalone_mode"] = False
+        given = list(sys.argv[1:] if args is None else args)
+        front = [word for word in given if word in _EVERYWHERE]  # options of all commands, at any place
+        args = front + [word for word in given if word not in _EVERYWHERE]
+        together = False
+        try:
+            # under torchrun join_processes gives the processes of a run; without it one
+            with interrupts_in_finalizers(), join_processes() as processes:
+                together = processes.size > 1
+                code = super().main(args, *others, **extra)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except BrokenPipeError:  # `nearkin ... | head`: the reader has closed the pipe
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except Exception as error:
+            if os.environ.get("NEARKIN_DEBUG") or os.environ.get("NEARKIN_TRACEBACK"):
+                raise
+            code = _explain(_cause(error))
+        if code == INTERRUPTED:
+            typer.echo("nearkin: interrupted", err=True)
+        code = code if isinstance(code, int) else 0
+        if together:
+            leave(code)
+        sys.exit(code)
+
+
+def _cause(error: Exception) -> BaseException:
+    """The PeerError behind an error, if there is one: raised during an import, it makes the import fail."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PeerError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return error
+
+
+def _explain(error: BaseException) -> int:
+    """Print the line for an error; returns the exit code."""
+    usage = getattr(error, "format_message", None)  # of the parser's own errors, from whichever package
+    if getattr(error, "repeated", False):  # rank 0 prints it
+        return BAD_INPUT
+    if usage is not None:
+        ctx = getattr(error, "ctx", None)
+        text = _one_line(usage()) + (f" (see {ctx.command_path} --help)" if ctx is not None else "")
+    elif isinstance(error, ValueError | TypeError | OSError | ImportError | MemoryError):
+        text = _one_line(as_options(str(error)) or type(error).__name__)
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+        text = (
+            f"unexpected {type(error).__name__}{place}: {_one_line(str(error))[:300]} (a fault in nearkin: please "
+            "report this line, the command, and what it prints with NEARKIN_DEBUG=1)"
+        )
+    typer.echo(f"nearkin: {text}", err=True)
+    return BAD_INPUT
+
+
+def as_options(text: str) -> str:
+    """A message of the library with options of the command line in place of parameters of its classes.
+
+    >>> as_options("n_bits is 32; type n_bits=11 or use RandomHyperplanes")
+    '--bits is 32; type --bits 11 or use --method lsh'
+    """
+    text = text.replace("RandomHyperplanes", "--method lsh")
+    for parameter, option in _OPTIONS.items():
+        text = re.sub(rf"\b{parameter}=(?=\d)", f"{option} ", text)
+        text = re.sub(rf"\b{parameter}(?= is |$)", option, text)
+    return text
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
 
 app = typer.Typer(
     name="nearkin",
@@ -52,7 +160,7 @@ def root(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Any command: no progress, errors only.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Any command: where there is no terminal, a line for every step.")
+        bool, typer.Option("--verbose", help="Any command: without a terminal, a line for every step.")
     ] = False,
 ) -> None:
     """Learn what is near, store it small, find it fast.
@@ -81,18 +189,14 @@ def root(
     del version
     if quiet and verbose:
         raise ValueError("--quiet and --verbose contradict each other; give one of them")
-    vars(VOICE).update(vars(Voice(quiet, verbose, f"nearkin {ctx.invoked_subcommand}")))
+    vars(LOG).update(vars(Log(quiet, verbose, f"nearkin {ctx.invoked_subcommand}")))
     if current().size > 1 and ctx.invoked_subcommand not in TOGETHER:
         raise ValueError(f"{ctx.invoked_subcommand} runs in one process; start it without torchrun")
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
 
-_COMMANDS = (
-    *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, rotate, encode, export, check, doctor),
-)
-for command in _COMMANDS:
+for command in COMMANDS:
     app.command(cls=Command)(command)
 
 

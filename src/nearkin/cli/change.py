@@ -1,56 +1,45 @@
-"""`nearkin add`, `remove`, `update`: rows into and out of a saved index."""
+"""`nearkin add`, `remove`, `update`, `check`: the rows and the files of a saved index."""
 
 from typing import Annotated, Any
 
 import typer
 
 import nearkin as nk
+from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import Folder, Json, Side, Threads
-from nearkin.cli.screen import Screen, read_line
+from nearkin.cli.options import Ids, Index, Json, Side, Threads, Vectors
+from nearkin.cli.screen import Screen, pairs, read_line
 
-Vectors = Annotated[
-    str, typer.Argument(help="The vectors: a file as `nearkin compress` takes it, or a folder of vectors.")
-]
+DAMAGED = 2
 
 
 def add(
-    index: Folder,
-    vectors: Vectors,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="One id a row, where the index has ids.  [default: those that VECTORS holds]"
-        ),
-    ] = None,
-    side: Side = None,
-    threads: Threads = None,
-    as_json: Json = False,
+    index: Index, vectors: Vectors, ids: Ids = None, side: Side = None, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Add rows to an index. The folder is the old index or the new one at every moment.
 
-    The rows are coded as the others are; nothing is learned again. The old evaluation is not kept.
+    The rows are encoded as the others were; nothing is learned again. The old evaluation is not kept.
 
     Examples:
 
     - nearkin add idx new.npy
     - nearkin add idx new.parquet --ids new_ids.txt
     """
-    del threads  # its callback has set them
+    del threads  # set by its callback
     screen = Screen(as_json)
-    given = nk.pipeline.open_given(vectors, side)
-    names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
-    made = nk.pipeline.add_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
-    _finish(screen, made, given.file.about)
+    given = pipeline.inputs.open_given(vectors, side)
+    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
+    steps = pipeline.run.Steps(screen.watch)
+    _finish(screen, pipeline.change.add_rows(index, given.file, names, steps=steps), given.file.about)
 
 
 def remove(
-    index: Folder,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of the rows to take out.", metavar="ID")] = None,
+    index: Index,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of the rows to remove.", metavar="ID")] = None,
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE", help="A file of ids, one a row.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take rows out of an index, by their ids. An unknown id is an error, and nothing changes.
+    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
 
@@ -63,23 +52,13 @@ def remove(
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
-    _finish(screen, nk.pipeline.remove_rows(index, names, steps=nk.pipeline.Steps(screen.watch)))
+    _finish(screen, pipeline.change.remove_rows(index, names, steps=pipeline.run.Steps(screen.watch)))
 
 
 def update(
-    index: Folder,
-    vectors: Vectors,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="The ids whose rows these are, one a row.  [default: those that VECTORS holds]"
-        ),
-    ] = None,
-    side: Side = None,
-    threads: Threads = None,
-    as_json: Json = False,
+    index: Index, vectors: Vectors, ids: Ids = None, side: Side = None, threads: Threads = None, as_json: Json = False
 ) -> None:
-    """Put new vectors in the place of those of some ids. An unknown id is an error, and nothing changes.
+    """Replace the vectors of some ids by new ones. An unknown id is an error, and nothing changes.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
 
@@ -87,16 +66,45 @@ def update(
 
     - nearkin update idx changed.npy --ids changed_ids.txt
     """
-    del threads  # its callback has set them
+    del threads  # set by its callback
     screen = Screen(as_json)
-    given = nk.pipeline.open_given(vectors, side)
-    names = given.ids if ids is None else nk.pipeline.read_ids(ids, len(given.file))
+    given = pipeline.inputs.open_given(vectors, side)
+    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     if names is None:
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
-    made = nk.pipeline.update_rows(index, given.file, names, steps=nk.pipeline.Steps(screen.watch))
-    _finish(screen, made, given.file.about)
+    steps = pipeline.run.Steps(screen.watch)
+    _finish(screen, pipeline.change.update_rows(index, given.file, names, steps=steps), given.file.about)
 
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))
+
+
+def check(
+    folder: Annotated[str, typer.Argument(help="A folder that nearkin saved: of any kind.", metavar="FOLDER")],
+    as_json: Json = False,
+) -> None:
+    """Print the kind of a saved folder, and whether it is complete and unchanged.
+
+    Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 2 for a
+    damaged or missing file. Folders of format version 1 have no manifest and are not verified; save them again
+    (`nk.Index.load("idx").save("idx")`).
+
+    Example:
+
+    - nearkin check idx
+    """
+    screen = Screen(as_json)
+    with pipeline.run.Steps(screen.watch).step("check") as callback:
+        found = pipeline.check.check_folder(folder, callback)
+    shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
+    verdict = "whole" if found["verified"] else "no manifest: not verified"
+    shown["state"] = f"damaged, {len(found['damaged'])} files" if found["damaged"] else verdict
+    if found["others"]:
+        shown["not nearkin's"] = ", ".join(found["others"])
+    screen.finish(found, pairs(folder, shown))
+    for line in found["damaged"]:
+        screen.say(f"nearkin: {line}")
+    if found["damaged"]:
+        raise typer.Exit(DAMAGED)

@@ -1,4 +1,4 @@
-"""`nearkin compress`: vectors to a saved index of codes."""
+"""`nearkin compress` and `nearkin encode`: vectors to a saved index, and files of vectors to files of codes."""
 
 import shlex
 from typing import Annotated
@@ -6,24 +6,15 @@ from typing import Annotated
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Json, Seed, Side, Threads
-from nearkin.cli.screen import Screen, pairs, read_line, show
+from nearkin import pipeline
+from nearkin._fields import Fields
+from nearkin.cli.options import Ids, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
+from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show
 
 
 def compress(
-    vectors: Annotated[
-        str,
-        typer.Argument(
-            help="The vectors to index: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt. "
-            'They may exceed memory, and lie in several files: "parts/*.npy", in quotes. Or a folder of `nearkin '
-            "embed`: its vectors and ids.",
-            metavar="VECTORS",
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write the index to; an index there is replaced."),
-    ],
+    vectors: Vectors,
+    out: OutFolder,
     method: Annotated[
         str,
         typer.Option(
@@ -31,7 +22,7 @@ def compress(
             "-m",
             metavar="NAME",
             help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley, "
-            "residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); "
+            "residual, product-residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); "
             "or bits by hashing: lsh, itq, one, oge, ...",
         ),
     ] = "procrustes",
@@ -45,52 +36,37 @@ def compress(
     coarse: Annotated[
         int | None,
         typer.Option(
-            help="Coarse cells of an inverted file: search looks into a few of them only. About 4 times the square "
+            help="Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square "
             "root of the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.",
             min=1,
         ),
     ] = None,
     train: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Other vectors to learn from, so that the indexed ones stay unseen."),
+        typer.Option(metavar="FILE", help="Other vectors to learn from, so that the indexed ones are unseen."),
     ] = None,
     queries: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Queries as they will be asked, where they are unlike the vectors: the rotation, or with --method "
-            "best the code, is chosen by the neighbours that it keeps for them. Without them, rows are held out and "
-            "stand in; --method best of pairs of `nearkin embed` takes their left rows.",
+            help="Queries, if they are unlike the vectors: the rotation, or with --method best the code, is chosen by "
+            "the neighbours that it keeps for them. Without them, rows are held out as queries; --method best of "
+            "pairs of `nearkin embed` uses their left rows.",
         ),
     ] = None,
     train_rows: Annotated[
         int | None,
         typer.Option(help="Rows to learn from, drawn at random.  [default: 65536]", min=1, show_default=False),
     ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2; ip for pairs of `nearkin embed`]",
-            show_default=False,
-        ),
-    ] = None,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="One id a row (.npy, .txt, .csv, .parquet; file.csv:column).  [default: the ids that VECTORS holds, "
-            "else row numbers]",
-            show_default=False,
-        ),
-    ] = None,
+    metric: Metric = None,
+    ids: Ids = None,
     side: Side = None,
     keep_vectors: Annotated[
-        bool, typer.Option("--keep-vectors", help="Keep exact vectors beside the codes, for search --oversample.")
+        bool, typer.Option("--keep-vectors", help="Keep exact vectors next to the codes, for search --oversample.")
     ] = False,
     checkpoint: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER", help="Folder from which an interrupted run goes on; removed at the end."),
+        typer.Option(metavar="FOLDER", help="Folder from which an interrupted run resumes; removed at the end."),
     ] = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -100,7 +76,8 @@ def compress(
 
     Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
-    its index.faiss, plain FAISS can open.
+    its index.faiss, plain FAISS can open. The printed share of ten neighbours kept is what the `nearkin evaluate` in
+    the last line prints.
 
     Examples:
 
@@ -113,52 +90,77 @@ def compress(
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
     """
     screen = Screen(as_json)
-    pipeline = nk.pipeline
-    size = pipeline.CodeSize(n_bytes, bits, centroids, coarse)
-    chosen = pipeline.find_method(method)
+    size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
+    chosen = pipeline.methods.find_method(method)
     quantizer = chosen.make(size, seed)
-    given = pipeline.open_given(vectors, side)
+    given = pipeline.inputs.open_given(vectors, side)
     chosen.check(size, given.file.shape[1])
     if metric is None and given.metric in chosen.metrics:
         metric = given.metric
-    asked = None if queries is None else pipeline.open_queries(queries).vectors
-    left = given.asking(metric)
-    if asked is None and method == "best" and left is not None:
-        asked, queries = left, f"the left rows of {vectors}"
-    made = pipeline.compress_file(
+    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
+    left = given.queries(metric)
+    if Q is None and method == "best" and left is not None:
+        Q, queries = left, f"the left rows of {vectors}"
+    made = pipeline.compress.compress_file(
         given.file,
         quantizer,
         out,
         train=None if train is None else nk.data.open_vectors(train),
-        queries=asked,
+        queries=Q,
         judged_by=left,
         train_rows=train_rows,
-        metric=pipeline.choose_metric(chosen, metric),
-        ids=given.ids if ids is None else pipeline.read_ids(ids, len(given.file)),
+        metric=pipeline.methods.choose_metric(chosen, metric),
+        ids=given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file)),
         keep_vectors=keep_vectors,
         random_state=seed,
-        steps=pipeline.Steps(screen.watch),
+        steps=pipeline.run.Steps(screen.watch),
         about={"method": method, "seed": seed, "threads": threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
     )
-    shown = pairs(f"{out}: {method}", _for_people(made))
-    asking = vectors if left is not None else queries
-    judge = " ".join(["nearkin evaluate", shlex.quote(out), *([shlex.quote(asking)] if asking else [])])
-    following = f"Next: {judge} --base {shlex.quote(vectors)} -k 10, or nearkin search {shlex.quote(out)} QUERIES -k 10"
-    screen.finish(made, shown, read_line(given.file.about), following)
+    names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
+    following = f"Next: nearkin evaluate {shlex.join(names)}, or nearkin search {shlex.quote(out)} QUERIES -k 10"
+    screen.finish(made, pairs(f"{out}: {method}", _for_people(made)), read_line(given.file.about), following)
 
 
-def _for_people(record: dict) -> dict[str, object]:
-    seconds = record["seconds"]
-    said: dict[str, object] = {"the code that won": record["code"]} if record["method"] == "best" else {}
+def _for_people(record: Fields) -> dict[str, object]:
+    shown: dict[str, object] = {"the code that won": record["code"]} if record["method"] == "best" else {}
     if record["queries"] is not None:
-        said["chosen by"] = record["queries"]
-    said |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
-    said |= nk.pipeline.size_in_words(record, record["bytes_on_disk"])
+        shown["chosen by"] = record["queries"]
+    shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
+    shown |= pipeline.run.size_in_words(record, record["bytes_on_disk"])
     if record["distortion"] is not None:
         share = record["variance_kept"]
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"
-        said["distortion"] = f"{show(record['distortion'])}{kept}"
+        shown["distortion"] = f"{show(record['distortion'])}{kept}"
     for name in (name for name in record if "-recall@" in name):
-        said[name] = f"{record[name]:.4f} ({record['judged_by']})"
-    return said | {"seconds": ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)}
+        shown[name] = f"{record[name]:.4f} ({record['judged_by']})"
+    return shown | {"seconds": seconds_in_words(record["seconds"])}
+
+
+def encode(
+    shards: Annotated[
+        list[str], typer.Argument(help='Files or patterns, .npy or .parquet: "parts/*.parquet".', metavar="SHARDS...")
+    ],
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="FOLDER", help="The index, or saved quantizer, that encodes.")
+    ],
+    out: OutFolder,
+    workers: Annotated[int, typer.Option(help="Processes, of one thread each; 0 works in this one.", min=0)] = 1,
+    replace: Annotated[bool, typer.Option("--replace", help="Encode again if `out` holds other codes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Encode files of vectors, in any number, with a quantizer that is already learned.
+
+    After an interruption the same command resumes: finished shards are verified and skipped.
+
+    Examples:
+
+    - nearkin encode "parts/*.parquet" --model idx --out codes --workers 8
+    - nearkin encode part-0.npy part-1.npy --model idx --out codes
+    """
+    screen = Screen(as_json)
+    steps = pipeline.run.Steps(screen.watch)
+    with steps.step("encode") as callback:
+        made = pipeline.encode.encode_shards(shards, model, out, workers=workers, replace=replace, callback=callback)
+    made |= {"seconds": steps.seconds["encode"], "workers": workers}
+    screen.finish(made, pairs(f"Codes in {out}", made))

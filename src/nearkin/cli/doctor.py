@@ -25,7 +25,7 @@ EXTRAS = {  # extra -> (its modules, what needs them)
     "qdrant": (("qdrant_client",), "export --to qdrant"),
     "milvus": (("pymilvus",), "export --to milvus"),
     "opensearch": (("opensearchpy",), "export --to opensearch"),
-    "ray": (("ray", "pandas", "pyarrow"), "nk.pipeline.BatchEncoder in Ray Data"),
+    "ray": (("ray", "pandas", "pyarrow"), "nk.export.BatchEncoder in Ray Data"),
     "rl": (("gymnasium",), "examples/evolution_strategies.py"),
 }
 

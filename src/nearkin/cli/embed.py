@@ -1,14 +1,31 @@
-"""`nearkin embed`: signals of similarity to vectors, whichever of the two signals a table holds."""
+"""`nearkin embed`: vectors from a table of pairs or of comparisons."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 import nearkin as nk
-from nearkin._fields import Record
-from nearkin.cli.options import Delimiter, Header, Json, Left, Right, Seed, Split, Threads, Timestamp, Weight
+from nearkin import pipeline
+from nearkin._fields import Fields, Record
+from nearkin.cli.options import (
+    Delimiter,
+    Header,
+    Json,
+    Left,
+    OutFolder,
+    Right,
+    Seed,
+    Split,
+    Threads,
+    Timestamp,
+    Weight,
+)
 from nearkin.cli.screen import Screen, pairs, read_line, table
+
+KINDS = ("pairs", "comparisons", "auto")
+FOR_PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start")
+FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 
 
 def embed(
@@ -20,7 +37,7 @@ def embed(
             metavar="SIGNALS",
         ),
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write the vectors to.")],
+    out: OutFolder,
     left: Left = None,
     right: Right = None,
     weight: Weight = None,
@@ -42,8 +59,7 @@ def embed(
     raters: Annotated[
         str | None,
         typer.Option(
-            help="Comparisons: equal, or estimated: weigh each rater's answers by how reliable they prove.  "
-            "[default: equal]",
+            help="Comparisons: equal, or estimated: weigh each rater's answers by their reliability.  [default: equal]",
             show_default=False,
         ),
     ] = None,
@@ -73,10 +89,8 @@ def embed(
             show_default=False,
         ),
     ] = None,
-    solver: Annotated[str, typer.Option(help="How to optimize; auto is the fastest that is safe.")] = "auto",
-    kind: Annotated[
-        str, typer.Option(help="pairs, comparisons, or auto: what the columns say, if they say it.")
-    ] = "auto",
+    solver: Annotated[str, typer.Option(help="The optimizer; auto is the fastest that is safe.")] = "auto",
+    kind: Annotated[str, typer.Option(help="pairs, comparisons, or auto: decided by the columns.")] = "auto",
     next_queries: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
@@ -85,12 +99,12 @@ def embed(
         str | None,
         typer.Option(
             metavar="EMB",
-            help="Pairs: go on from this folder with SIGNALS as new pairs, in a fraction of the time; --out may be it.",
+            help="Pairs: train this folder's model further with SIGNALS as new pairs, in a fraction of the time; --out "
+            "may be the same folder.",
         ),
     ] = None,
     tables: Annotated[
-        str | None,
-        typer.Option(metavar="FORMAT", help="Write the vectors as tables too, beside the model: csv or parquet."),
+        str | None, typer.Option(metavar="FORMAT", help="Write the vectors as tables too: csv or parquet.")
     ] = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -99,7 +113,7 @@ def embed(
     """Learn vectors from pairs or from comparisons.
 
     Pairs (who took what) give vectors for both sides; comparisons (is A more like B or like C?) give a map of the
-    objects. A share of the signals is held out first, to say how good the vectors are.
+    objects. A share of the signals is held out first, to measure how good the vectors are.
 
     Examples:
 
@@ -110,79 +124,83 @@ def embed(
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
     - nearkin embed answers.csv --next-queries 20 --out map
     """
-    del threads  # its callback has set them
-    screen = Screen(as_json)
+    del threads  # set by its callback
+    screen, size = Screen(as_json), _size(dim)
+    columns = {
+        "left": left, "right": right, "weight": weight, "timestamp": timestamp, "anchor": anchor, "near": near,
+        "far": far, "response": response, "form": form, "raters": raters, "header": header, "delimiter": delimiter,
+        "left_features": left_features, "right_features": right_features, "split": split, "start": start,
+    }  # fmt: skip
+    given: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
+    of_pairs = _are_pairs(signals, kind, given, loss)
+    _check_options(of_pairs, given, size, next_queries)
     with screen.watch("embed") as callback:
-        record = nk.pipeline.embed_signals(
-            signals,
-            out,
-            kind=kind,
-            dim=_size(dim),
-            loss=loss,
-            solver=solver,
-            seed=seed,
-            next_queries=next_queries,
-            callback=callback,
-            left=left,
-            right=right,
-            weight=weight,
-            timestamp=timestamp,
-            anchor=anchor,
-            near=near,
-            far=far,
-            response=response,
-            form=form,
-            raters=raters,
-            header=header,
-            delimiter=delimiter,
-            left_features=left_features,
-            right_features=right_features,
-            split=split,
-            start=start,
-            tables=tables,
-        )
-    notes = [read_line(record.get("understood"))]
-    notes += [f"Note: {note}" for note in record.get("notes", [])]
-    shown, judged = (_of_pairs if record["signals"] == "pairs" else _of_comparisons)(record)
-    report = f"nearkin report {out}"
-    following = (
-        f"nearkin recommend {out} --all --out recs.csv" if record["signals"] == "pairs" else f"open {out}/map.png"
-    )
-    screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or {report}")
+        given |= {"out": out, "dim": size, "loss": loss, "solver": solver, "seed": seed, "tables": tables}
+        if of_pairs:
+            record = pipeline.embed_pairs.embed_pairs(signals, callback=callback, **given)
+        else:
+            record = pipeline.embed_comparisons.embed_comparisons(
+                signals, next_queries=next_queries, callback=callback, **given
+            )
+    record = {"signals": "pairs" if of_pairs else "comparisons", **record}
+    notes = [read_line(record.get("understood")), *(f"Note: {note}" for note in record.get("notes", []))]
+    shown, judged = (_pairs_for_people if of_pairs else _comparisons_for_people)(record)
+    following = f"nearkin recommend {out} --all --out recs.csv" if of_pairs else f"open {out}/map.png"
+    screen.finish(record, pairs(out, shown), *judged, *notes, f"Next: {following}, or nearkin report {out}")
 
 
-def _of_pairs(record: Record) -> tuple[Record, list[Table]]:
-    """Facts and the table of measures, in the words of the file."""
-    left, right = record["words"]["left"], record["words"]["right"]
-    shown = {
-        left: record["left"],
-        right: record["right"],
-        "pairs": record["pairs"],
-        "learned from": record["learned_from"],
-        **{name: record[name] for name in ("dim", "loss", "solver", "omega", "regularization", "steps", "seconds")},
-    }
-    quality = record["quality"]
+def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool:
+    """Whether the table holds pairs: by --kind, else by the loss, by an option, or by the columns."""
+    if kind not in KINDS:
+        raise ValueError(f"--kind is {kind!r}; it must be pairs, comparisons or auto")
+    if kind != "auto":
+        return kind == "pairs"
+    if loss is not None:
+        return loss not in nk.embedding.ordinal.losses.LOSSES
+    if set(given) & set(FOR_COMPARISONS):
+        return False
+    if {"left", "right", "start"} & set(given):
+        return True
+    return nk.data.kind_of(signals, header=given.get("header"), delimiter=given.get("delimiter")) == "pairs"
+
+
+def _check_options(of_pairs: bool, given: Fields, size: int | str | None, next_queries: int) -> None:
+    """ValueError for an option of the other kind of signals."""
+    kind, other = ("comparisons", "pairs") if of_pairs else ("pairs", "comparisons")
+    wrong = sorted(set(FOR_COMPARISONS if of_pairs else FOR_PAIRS) & set(given))
+    if wrong:
+        raise ValueError(f"--{wrong[0].replace('_', '-')} is for {kind}; the table is read as {other} (--kind {other})")
+    if of_pairs and next_queries:
+        raise ValueError("--next-queries is for comparisons; pairs have no questions")
+    if of_pairs and size == "auto":
+        raise ValueError("--dim auto is for comparisons; give a number for pairs, for example --dim 64")
+
+
+def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
+    """Facts and the table of measures."""
+    names, quality = record["words"], record["quality"]
+    shown = {names["left"]: record["left"], names["right"]: record["right"]}
+    for name in ("pairs", "learned_from", "dim", "loss", "solver", "omega", "regularization", "steps", "seconds"):
+        shown[name] = record[name]
     if not quality:
         return shown, []
     measures = list(next(iter(quality.values())))
     rows = [[name, *(values[measure] for measure in measures)] for name, values in quality.items()]
-    judged = nk.pipeline.held_out_in_words(record["held_out"], left)
+    judged = pipeline.holdout.held_out_in_words(record["held_out"], names["left"])
     return shown, [table(f"Held out of training, split {record['split']}: {judged}", ["", *measures], rows)]
 
 
-def _of_comparisons(record: Record) -> tuple[Record, list[Table]]:
-    plain = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
-    shown = {name.replace("_", " "): value for name, value in plain.items() if name != "understood"}
+def _comparisons_for_people(record: Record) -> tuple[Record, list[Table]]:
+    """Facts, and the raters of most and least weight."""
+    shown = {name: value for name, value in record.items() if not isinstance(value, dict | list) and value is not None}
+    shown.pop("understood", None)
     weights = record.get("rater_reliability")
-    return shown, [] if weights is None else [_of_raters(weights)]
-
-
-def _of_raters(weights: dict[str, float]) -> Table:
-    """The raters that weigh most and least."""
+    if weights is None:
+        return shown, []
     ordered = sorted(weights.items(), key=lambda item: -item[1])
-    shown = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
-    title = "Raters" + ("" if shown == ordered else f" (10 highest and lowest of {len(ordered)})")
-    return table(title, ["rater", "weight of each answer"], [list(row) for row in shown])
+    rows = ordered if len(ordered) <= 20 else [*ordered[:10], *ordered[-10:]]
+    title = "Raters" + ("" if rows == ordered else f" (10 highest and lowest of {len(ordered)})")
+    return shown, [table(title, ["rater", "weight of each answer"], [list(row) for row in rows])]
 
 
 def _size(dim: str | None) -> int | str | None:

@@ -1,17 +1,18 @@
-"""`nearkin evaluate`: how good an index's answers are."""
+"""`nearkin evaluate` and `nearkin sweep`: how good the answers of an index are, and which code is good enough."""
 
 from typing import Annotated
 
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import QUERIES, Folder, Json, Oversample, Threads
-from nearkin.cli.screen import Screen, pairs, table
+from nearkin import pipeline
+from nearkin.cli.options import Index, Json, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Threads, Vectors
+from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
 def evaluate(
-    index: Folder,
-    queries: Annotated[str | None, QUERIES] = None,
+    index: Index,
+    queries: Queries = None,
     truth: Annotated[
         str | None,
         typer.Option(
@@ -21,9 +22,7 @@ def evaluate(
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="The vectors that were indexed; the truth is then found by exact search in them."
-        ),
+        typer.Option(metavar="FILE", help="The vectors that were indexed: the exact neighbours are searched in them."),
     ] = None,
     labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="A label for every indexed row, in order (file.csv:column).")
@@ -31,14 +30,14 @@ def evaluate(
     query_labels: Annotated[
         str | None, typer.Option(metavar="FILE", help="A label for every query (with --labels).")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Neighbours to search for.", min=1)] = 100,
+    k: Neighbours = 100,
     oversample: Oversample = None,
     n_probe: Annotated[
         str | None,
         typer.Option(
             "--n-probe",
             metavar="COUNTS",
-            help="Coarse cells to look into; several, as 1,4,16,64, give the curve of recall and speed.",
+            help="Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.",
         ),
     ] = None,
     study: Annotated[
@@ -55,9 +54,9 @@ def evaluate(
     """Judge an index: recall against exact neighbours, mAP by label, distortion.
 
     "1-recall@k" is how often the nearest neighbour is among the first k found; "k-recall@k" the share of the k nearest
-    that is. All of them are of one search, for the number of neighbours that -k says, with the options that
-    `nearkin search` has. Without QUERIES rows of --base are asked, and none counts as its own neighbour. The result is
-    kept in the index's folder as evaluation.json, for `nearkin report`.
+    that is. All of them are of one search, for the number of neighbours that -k gives, with the options that
+    `nearkin search` has. Without QUERIES rows of --base are the queries, and none counts as its own neighbour. The
+    result is kept in the index's folder as evaluation.json, for `nearkin report`.
 
     Examples:
 
@@ -70,36 +69,35 @@ def evaluate(
     - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy --study
     """
     screen = Screen(as_json)
-    pipeline = nk.pipeline
-    Q = None if queries is None else pipeline.open_queries(queries).vectors
-    record = pipeline.evaluate_folder(
+    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
+    n_queries = None if Q is None else len(Q)
+    record = pipeline.evaluate.evaluate_folder(
         index,
         Q,
         truth=None if truth is None else nk.data.read_neighbors(truth),
-        base=None if base is None else pipeline.open_given(base).file,
-        labels=None if labels is None else nk.data.read_column(labels, pipeline.rows_in(index)),
-        query_labels=None if query_labels is None else nk.data.read_column(query_labels, None if Q is None else len(Q)),
+        base=None if base is None else pipeline.inputs.open_given(base).file,
+        labels=None if labels is None else nk.data.read_column(labels, pipeline.run.rows_in(index)),
+        query_labels=None if query_labels is None else nk.data.read_column(query_labels, n_queries),
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),
         study=study,
-        steps=pipeline.Steps(screen.watch),
+        steps=pipeline.run.Steps(screen.watch),
         about={"query_file": queries, "threads": threads},
     )
-    shown = {name: value for name, value in record.items() if type(value) in (int, float)}
+    numbers = {name: value for name, value in record.items() if type(value) in (int, float) and "recall@" not in name}
     asked = f"{record['queries']:,} " + ("rows, each without itself" if Q is None else "queries")
-    tables = [pairs(f"{index}: {asked}", {n: v for n, v in shown.items() if "recall@" not in n})]
+    tables = [pairs(f"{index}: {asked}", numbers)]
     if "searches" in record:
-        columns, rows = nk.pipeline.search_rows(record["searches"])
-        turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column a search fits the screen
+        columns, rows = pipeline.evaluate.search_rows(record["searches"])
+        turned = [list(cells) for cells in zip(columns, *rows, strict=True)]  # a column per search fits the screen
         tables.append(table(f"Recall of a search for {record['k']}", turned[0], turned[1:]))
     if "probing" in record:
         columns = list(record["probing"][0])
-        tables.append(table("Coarse cells looked into", columns, [list(row.values()) for row in record["probing"]]))
-    judged = "searches" in record or "mAP" in " ".join(shown)
-    screen.finish(
-        record, *tables, "" if judged else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
-    )
+        tables.append(table("Searched coarse cells", columns, [list(row.values()) for row in record["probing"]]))
+    judged = "searches" in record or any(name.startswith("mAP") for name in record)
+    advice = "" if judged else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
+    screen.finish(record, *tables, advice)
 
 
 def _counts(text: str | None) -> list[int]:
@@ -107,3 +105,88 @@ def _counts(text: str | None) -> list[int]:
     if not all(part.strip().isdecimal() and int(part) for part in parts):
         raise ValueError(f"--n-probe is {text!r}; it must be a number from 1 on, or several: 1,4,16")
     return [int(part) for part in parts]
+
+
+def sweep(
+    vectors: Vectors,
+    queries: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Real queries.  [default: the left rows of pairs, else rows held out]"),
+    ] = None,
+    recall: Annotated[
+        float, typer.Option(help="Share of each query's k nearest neighbours to keep.", min=0.01, max=0.999)
+    ] = 0.95,
+    k: Neighbours = 10,
+    metric: Metric = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Methods to try, separated by commas, of those of compress.  [default: procrustes, residual, "
+            "product-residual, int4, int6, int8, float16]",
+            show_default=False,
+        ),
+    ] = None,
+    per_second: Annotated[
+        float,
+        typer.Option(
+            help="Queries per second that an answer must reach on this machine; also tries inverted lists below 20,000 "
+            "rows.  [default: any]",
+            min=0,
+            show_default=False,
+        ),
+    ] = 0.0,
+    minutes: Annotated[float, typer.Option(help="Time limit.", min=0.01)] = 5.0,
+    seconds: Annotated[float | None, typer.Option(help="The same in seconds.", min=0.1, hidden=True)] = None,
+    out: OutPage = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Find the code of fewest bytes that keeps enough neighbours, and print the command that makes it.
+
+    Codes of doubling sizes are learned from few rows; full trainings then close in on the shortest sufficient size. Two
+    answers are printed: by the codes alone, and with the exact vectors kept on disk, which rank the best candidates
+    again (search --oversample). From 20,000 rows on inverted lists are tried too. If another choice is clearly faster
+    than the cheapest, it is printed as well. Below each answer are the command that makes the index and the one that
+    judges it, with the same recall.
+
+    In the table, "codes" is the recall by codes alone, "at least" its bound with 97.5 % confidence for queries like
+    these, "x4" and "x16" the recall of 4 and 16 times k candidates ranked again by exact vectors. A code counts only if
+    "at least" is above the target: more queries give a finer answer.
+
+    Examples:
+
+    - nearkin sweep X.npy --queries Q.npy --recall 0.95
+    - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
+    - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
+    - nearkin sweep X.parquet --metric cosine --methods procrustes,int8 --minutes 1
+    """
+    screen = Screen(as_json)
+    given = pipeline.inputs.open_given(vectors)
+    if queries is None and given.queries(metric or given.metric) is not None:
+        queries = vectors
+    found = pipeline.sweep.sweep(
+        given.file,
+        None if queries is None else pipeline.inputs.open_queries(queries).vectors,
+        target=recall,
+        k=k,
+        metric=metric or given.metric or "l2",
+        methods=pipeline.sweep.METHODS if methods is None else tuple(name.strip() for name in methods.split(",")),
+        rate=per_second,
+        seconds=60 * minutes if seconds is None else seconds,
+        random_state=seed,
+        steps=pipeline.run.Steps(screen.watch),
+    )
+    record = found.record(vectors, queries) | {"threads": threads, "seed": seed}
+    if out is not None:
+        pipeline.sweep_page.sweep_page(found, vectors, queries).write(out)
+    for sentence in found.diagnosis.sentences():
+        screen.say(sentence)
+    lines = [
+        line
+        for text, commands in found.answers(vectors, queries)
+        for line in (text, *(f"  {command}" for command in commands))
+    ]
+    shown = table(f"recall {k}@{k}: {found.judged_by()}", *found.rows())
+    screen.finish(record, shown, read_line(given.file.about), *lines, *found.notes())

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from nearkin.cli.options import Folder, Json
+from nearkin.cli.options import Index, Json
 from nearkin.cli.screen import Screen
 from nearkin.web import load
 
 
 def explore(
-    index: Folder,
+    index: Index,
     vectors: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The vectors it was made of, for an index without --keep-vectors."),

@@ -1,16 +1,19 @@
-"""`nearkin export`: a saved index into an engine that scales."""
+"""`nearkin export` and `nearkin rotate`: an index, or vectors, for other engines."""
 
 from typing import Annotated
 
 import typer
 
 import nearkin as nk
-from nearkin.cli.options import Folder, Json
+from nearkin import pipeline
+from nearkin.cli.options import Index, Json, Neighbours, Seed, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs
+
+_NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
 
 def export(
-    index: Folder,
+    index: Index,
     to: Annotated[
         str,
         typer.Option(metavar="TARGET", help="faiss-shards, lance, pgvector, qdrant, milvus or opensearch."),
@@ -30,7 +33,7 @@ def export(
         ),
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="Where the server answers (qdrant, milvus, opensearch).", show_default=False)
+        str | None, typer.Option(help="Address of the server (qdrant, milvus, opensearch).", show_default=False)
     ] = None,
     name: Annotated[
         str | None,
@@ -41,7 +44,7 @@ def export(
         typer.Option(
             "--as",
             metavar="TYPE",
-            help="What a table holds (pgvector): bit, vector or halfvec.  [default: bit for bits, else vector]",
+            help="Column type of a table (pgvector): bit, vector or halfvec.  [default: bit for bits, else vector]",
             show_default=False,
         ),
     ] = None,
@@ -50,7 +53,7 @@ def export(
         str | None,
         typer.Option(metavar="FILE", help="Queries of the self-check.  [default: 100 near the rows]"),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Neighbours of each query that the self-check compares.", min=1)] = 10,
+    k: Neighbours = 10,
     recall_target: Annotated[
         float | None,
         typer.Option(
@@ -64,8 +67,8 @@ def export(
 ) -> None:
     """Move a finished index into an engine that shards and replicates.
 
-    Ends with a self-check: the engine answers 100 queries, and what it names must be what `nearkin search` names.
-    Only then is the export published; below the target nothing is, and the exit code is 1.
+    Ends with a self-check: the engine searches for 100 queries, and must find the neighbours of `nearkin search`. Only
+    then is the export published. Below the target nothing is published, and the exit code is 1.
 
     Examples:
 
@@ -79,17 +82,104 @@ def export(
     target = nk.export.make_target(
         to, out=out, shards=shards, dsn=dsn, url=url, name=name, form=form, replace=replace or None
     )
-    asked = None if queries is None else nk.read_vectors(queries)
+    Q = None if queries is None else nk.read_vectors(queries)
+    steps = pipeline.run.Steps(screen.watch)
+    with steps.step("load"):
+        loaded = nk.index.Index.load(index)
     try:
-        made = nk.pipeline.export_folder(
-            index, target, queries=asked, k=k, recall_target=recall_target, steps=nk.pipeline.Steps(screen.watch)
-        )
+        with steps.step("export") as callback:
+            made = nk.export.export_index(
+                loaded, target, queries=Q, k=k, recall_target=recall_target, callback=callback
+            )
     except nk.export.RecallTooLowError as error:
         screen.say(f"nearkin: {error}")
         raise typer.Exit(1) from error
-    shown = {name.replace("_", " "): value for name, value in made.items() if name not in _NOT_SHOWN}
-    shown["seconds"] = sum(made["seconds"].values())
+    made = {"index": index, **made, "seconds": steps.seconds}
+    shown = {name: value for name, value in made.items() if name not in _NOT_SHOWN}
+    shown["seconds"] = sum(steps.seconds.values())
     screen.finish(made, pairs(f"{index} to {to}", shown), made["self_check"])
 
 
-_NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
+def rotate(
+    vectors: Vectors,
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="FILE", help="File for the rotated vectors: .npy or .parquet.")
+    ],
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="ENGINE",
+            help="pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4, "
+            "or faiss:FACTORY, such as faiss:SQ4.",
+        ),
+    ] = None,
+    folder: Annotated[
+        str | None,
+        typer.Option("--with", metavar="FOLDER", help="Rotate queries by the rotation kept in this folder."),
+    ] = None,
+    queries: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="At least 20 queries, if they are unlike the vectors: the rotation is chosen by the neighbours that "
+            "it keeps for them. Without them, rows are held out as queries.",
+        ),
+    ] = None,
+    center: Annotated[
+        bool,
+        typer.Option(
+            "--center",
+            help="Subtract the mean of the vectors first, from queries too. Distances do not change; inner products "
+            "and angles do. Sign bits gain most by it.",
+        ),
+    ] = False,
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Rotate vectors so that another engine's codes keep more of their neighbours.
+
+    The rotation is learned for the engine's codes and judged on rows held out. Distances do not change; if no rotation
+    is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation: queries
+    must be rotated by it too (--with). For an engine that rotates vectors itself the command stops and says so.
+
+    Examples:
+
+    - nearkin rotate X.npy --for pgvector-bit --out X_rot.parquet
+    - nearkin rotate X.npy --for pgvector-bit --center --queries Q.npy --out X_rot.parquet
+    - nearkin rotate Q.npy --with X_rot.rotation --out Q_rot.npy
+    - nearkin rotate X.npy --for faiss:SQ4 --out X_rot.npy
+    """
+    screen = Screen(as_json)
+    if (engine is None) == (folder is None):
+        raise ValueError("say what to rotate the vectors for: --for ENGINE, or --with FOLDER for queries")
+    if folder is not None and (queries is not None or center):
+        raise ValueError(
+            f"{'--center' if center else '--queries'} is for learning a rotation, and --with takes one that was "
+            "learned; leave one of them out"
+        )
+    file = pipeline.inputs.open_given(vectors).file
+    steps = pipeline.run.Steps(screen.watch)
+    if engine is None:
+        made = pipeline.rotate.rotate_with(file, folder or "", out, steps=steps)
+        screen.finish(made, f"{made['vectors']:,} vectors rotated: {out}")
+        return
+    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
+    made = pipeline.rotate.rotate_file(file, engine, out, queries=Q, center=center, random_state=seed, steps=steps)
+    made |= {"queries": queries, "center": center, "threads": threads}
+    recall = ", ".join(f"{in_words(name)} {share:.3f}" for name, share in made["recall"].items())
+    shown = {
+        "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
+        "rotation": in_words(made["chosen"]),
+        "10 nearest kept by codes alone": recall,
+        "gain on other queries": made["gain"],
+    }
+    screen.finish(made, pairs(out, shown), f"Queries: nearkin rotate Q.npy --with {made['rotation']} --out Q_rot.npy")
+
+
+def in_words(name: str) -> str:
+    """The name of a rotation, or of one learned from it, for people."""
+    known = {"none": "no rotation", "pca": "principal axes", "random": "a random one", "hadamard": "Hadamard's"}
+    start = name.removeprefix("learned from ")
+    return name.removesuffix(start) + known.get(start, start)

@@ -1,4 +1,4 @@
-"""The options that commands share."""
+"""The options and arguments that commands share, each declared once."""
 
 import os
 from typing import Annotated
@@ -7,16 +7,22 @@ import typer
 
 
 def limit_threads(threads: int | None) -> int | None:
-    """Hold every numerical library to `threads`: those loaded already, and those that load later."""
+    """Limit every numerical library to `threads`: those that are loaded already, and those that load later."""
     if threads is not None:
         for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
             os.environ[f"{name}_NUM_THREADS"] = str(threads)
-        from threadpoolctl import threadpool_limits  # slow to import, needed by this option only
+        from threadpoolctl import threadpool_limits  # slow to import, and needed by this option only
 
         threadpool_limits(threads)
     return threads
 
 
+_VECTORS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt"
+_QUERIES = typer.Argument(help=f"Query vectors: {_VECTORS}.", metavar="QUERIES")
+_FOLDER = typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write; an earlier output there is replaced.")
+_PAGE = typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")
+
+# On any command
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON record on stdout and nothing else there.", show_default=False)
 ]
@@ -25,11 +31,46 @@ Threads = Annotated[
     int | None,
     typer.Option(help="Threads to use.  [default: all cores]", min=1, callback=limit_threads, show_default=False),
 ]
-Folder = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
-QUERIES = typer.Argument(
-    help="Query vectors: .npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt.", metavar="QUERIES"
-)
-Queries = Annotated[str, QUERIES]
+OutFolder = Annotated[str, _FOLDER]
+OutPage = Annotated[str | None, _PAGE]
+OutAnswers = Annotated[
+    str | None,
+    typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+]
+
+# Saved folders
+Index = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]
+Embedding = Annotated[
+    str, typer.Argument(help="The folder that `nearkin embed --out` or `nearkin train --out` wrote.", metavar="EMB")
+]
+Side = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIDE",
+        help="Of a folder of `nearkin embed`: left or right of its pairs.  [default: right; left of QUERIES]",
+        show_default=False,
+    ),
+]
+
+# Vectors and searches
+Vectors = Annotated[
+    str,
+    typer.Argument(
+        help=f"The vectors: {_VECTORS}. They may exceed memory, and lie in several files: "
+        '"parts/*.npy", in quotes. Or a folder of `nearkin embed`: its vectors and ids.',
+        metavar="VECTORS",
+    ),
+]
+Queries = Annotated[str | None, _QUERIES]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="l2, ip (inner product) or cosine; bits use hamming.  [default: l2; ip for pairs of `nearkin embed`]",
+        show_default=False,
+    ),
+]
+Neighbours = Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)]
 Oversample = Annotated[
     int | None,
     typer.Option(
@@ -38,24 +79,21 @@ Oversample = Annotated[
         min=1,
     ),
 ]
-Header = Annotated[
-    bool | None,
+Ids = Annotated[
+    str | None,
     typer.Option(
-        "--header/--no-header", help="Whether the first line names columns.  [default: look]", show_default=False
+        metavar="FILE",
+        help="One id a row (.npy, .txt, .csv, .parquet; file.csv:column).  [default: the ids that VECTORS holds, else "
+        "row numbers]",
+        show_default=False,
     ),
 ]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="comma, semicolon, tab, bar, space or the character.  [default: look]", show_default=False),
-]
-Timestamp = Annotated[str | None, typer.Option(help="Pairs: the column of times: numbers or ISO dates.")]
-Left = Annotated[
-    str | None, typer.Option(help="Pairs: the column of the left side, the one that asks, for example user.")
-]
-Right = Annotated[
-    str | None, typer.Option(help="Pairs: the column of the right side, the one that is found, for example item.")
-]
+
+# Tables of pairs
+Left = Annotated[str | None, typer.Option(help="Pairs: the column of the left side, for example user.")]
+Right = Annotated[str | None, typer.Option(help="Pairs: the column of the right side, for example item.")]
 Weight = Annotated[str | None, typer.Option(help="Pairs: the column of weights, for example rating.")]
+Timestamp = Annotated[str | None, typer.Option(help="Pairs: the column of times: numbers or ISO dates.")]
 Split = Annotated[
     str | None,
     typer.Option(
@@ -64,32 +102,23 @@ Split = Annotated[
         show_default=False,
     ),
 ]
-Embedding = Annotated[
-    str, typer.Argument(help="The folder that `nearkin embed --out` or `nearkin train --out` wrote.", metavar="EMB")
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line names columns.  [default: decided by its content]",
+        show_default=False,
+    ),
 ]
-Hits = Annotated[
+Delimiter = Annotated[
     str | None,
-    typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+    typer.Option(
+        help="comma, semicolon, tab, bar, space or the character.  [default: found by counting]", show_default=False
+    ),
 ]
 History = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE",
-        help="For newcomers, whom training has not seen: a table of their pairs, in the columns of the first one.",
-    ),
-]
-FormulasAsText = Annotated[
-    bool,
-    typer.Option(
-        "--formulas-as-text",
-        help="In .csv and .tsv, a ' before ids that a spreadsheet would compute (=, +, -, @).",
-    ),
-]
-Side = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIDE",
-        help="Of a folder of `nearkin embed`: left or right of its pairs.  [default: right; left of QUERIES]",
-        show_default=False,
+        metavar="FILE", help="A table of pairs of new entities, in the columns of the first table: answers for them."
     ),
 ]

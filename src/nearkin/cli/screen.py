@@ -1,4 +1,4 @@
-"""What a command shows: progress on stderr while it works, then a table, or one JSON record, on stdout."""
+"""What a command prints: progress on stderr while it works, then a table, or one JSON record, on stdout."""
 
 import json
 import os
@@ -18,45 +18,45 @@ from rich.table import Table
 from nearkin._distributed import current
 from nearkin._fields import Fields
 
-_OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown beside the bar,
-_BESIDE = ("distortion", "metric")  # and these
-_WORTH_A_LINE = 2.0  # seconds after which a log has a first line about a step, unless --verbose asks for all
-_NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are set right
+_OBJECTIVES = ("objective", "loss", "value", "error")  # the first one in a record is shown next to the bar,
+_MORE = ("distortion", "metric")  # and these
+_QUICK = 2.0  # seconds; shorter steps have no line in the log, except with --verbose
+_NUMBER = set("0123456789.,+-×%")  # cells of these characters alone are aligned right
 
 
 @dataclass
-class Voice:
-    """How much a command says while it works: set once, from --quiet and --verbose, before it begins."""
+class Log:
+    """How much a command prints while it works: set once, from --quiet and --verbose, before it begins."""
 
     quiet: bool = False
     verbose: bool = False
     command: str = "nearkin"
     began: float | None = None  # when the first step of a run without a terminal began
-    spoken: bool = False  # whether a line was written
+    written: bool = False  # whether a line was written
 
-    def every(self) -> float:
-        """Seconds between two lines about one step, where there is no terminal to draw a bar on."""
+    def interval(self) -> float:
+        """Seconds between two lines about one step, without a terminal."""
         return 5.0 if self.verbose else 60.0
 
 
-VOICE = Voice()
+LOG = Log()
 
 
 class Screen:
-    """Console of one command; with `as_json` stdout carries the record alone."""
+    """Console of one command; with `as_json` stdout holds the record alone."""
 
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
-        self._quiet = current().rank > 0  # of several processes the first one speaks
-        self._silent = self._quiet or VOICE.quiet
-        self._out = Console(file=sys.stdout, quiet=self._quiet)
-        self._err = Console(file=sys.stderr, quiet=self._quiet)
+        self._is_peer = current().rank > 0  # of several processes only the first one prints
+        self._silent = self._is_peer or LOG.quiet
+        self._out = Console(file=sys.stdout, quiet=self._is_peer)
+        self._err = Console(file=sys.stderr, quiet=self._is_peer)
 
     @contextmanager
     def watch(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
         """Show a bar with the time left while the block runs; yields callback(steps done, record with "total").
 
-        Where there is no terminal, a line when the block ends says how long it took.
+        Without a terminal, a line after the block gives its seconds.
         """
         if not self._err.is_terminal:
             with self._log(title) as log:
@@ -82,57 +82,56 @@ class Screen:
 
     @contextmanager
     def _log(self, title: str) -> Iterator[Callable[[int, Fields], None]]:
-        """Lines with the time of day: when the run began, one for each step that takes time, some within long ones."""
+        """Lines with the time of day: for the start of the run, for each long step, and within longer ones."""
         start = time.monotonic()
-        due = start + _WORTH_A_LINE
-        VOICE.began = VOICE.began or start
+        due = start + _QUICK
+        LOG.began = LOG.began or start
 
         def callback(step: int, record: Fields) -> None:
             nonlocal due
             if time.monotonic() >= due:
-                due = time.monotonic() + VOICE.every()
+                due = time.monotonic() + LOG.interval()
                 share = f"{step / record['total']:.0%}  " if record.get("total") else ""
                 self._line(f"{title}: {share}{_note(record)}".rstrip())
 
         yield callback
         taken = time.monotonic() - start
-        if VOICE.verbose or taken >= _WORTH_A_LINE:
+        if LOG.verbose or taken >= _QUICK:
             self._line(f"{title}: {taken:.1f} s")
 
     def _line(self, text: str) -> None:
-        """One line of the log, after one that says when the run began."""
+        """Write a line of the log; before the first one, a line with the start of the run."""
         if self._silent:
             return
-        if not VOICE.spoken:
-            VOICE.spoken = True
-            ago = time.monotonic() - (VOICE.began or time.monotonic())
-            self.say(f"{_clock(time.time() - ago)} {VOICE.command} began")
+        if not LOG.written:
+            LOG.written = True
+            ago = time.monotonic() - (LOG.began or time.monotonic())
+            self.say(f"{_clock(time.time() - ago)} {LOG.command} began")
         self.say(f"{_clock(time.time())} {text}")
 
     def say(self, text: str) -> None:
-        """A line for people, on stderr."""
+        """Print a line on stderr."""
         self._err.print(printable(text), highlight=False, soft_wrap=True, markup=False)
 
     def finish(self, record: Fields, *tables: Table | str) -> None:
-        """Print the record as JSON, or the tables (and lines) for people; the record names the threads used."""
-        if VOICE.spoken and VOICE.began is not None:
-            self._line(f"done in {time.monotonic() - VOICE.began:.1f} s")
+        """Print the record as JSON, or the tables and lines; the record names the number of threads."""
+        if LOG.written and LOG.began is not None:
+            self._line(f"done in {time.monotonic() - LOG.began:.1f} s")
         if record.get("threads") is None:
             record = {**record, "threads": threads_used()}
-        if self.as_json and not self._quiet:
+        if self.as_json and not self._is_peer:
             sys.stdout.write(json.dumps(record, default=_plain, allow_nan=False) + "\n")
-            sys.stdout.flush()  # a server's first record must not wait for its end
+            sys.stdout.flush()  # the first record of a server must not wait for its end
         if self.as_json:
             return
         for part in filter(None, tables):
-            is_text = isinstance(part, str)  # the cells of a table are escaped where they are made
-            self._out.print(
-                printable(part) if is_text else part, highlight=False, markup=not is_text, soft_wrap=is_text
-            )
+            is_text = isinstance(part, str)  # the cells of a table are escaped already
+            text = printable(part) if is_text else part
+            self._out.print(text, highlight=False, markup=not is_text, soft_wrap=is_text)
 
 
 def read_line(about: object) -> str:
-    """What a reader understood of a table, as commands print it; nothing where there was nothing to understand."""
+    """How a table was understood, as commands print it; an empty line for other inputs."""
     return f"Read {about}" if about else ""
 
 
@@ -141,10 +140,10 @@ def _clock(seconds: float) -> str:
 
 
 def threads_used() -> int:
-    """How many threads numerical libraries take: what the environment or --threads says, else the cores we may use."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
+    """Threads of numerical libraries: from the environment or --threads, else the cores of this process."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -182,12 +181,12 @@ def pairs(title: str, values: Fields) -> Table:
         min_width=min(len(title), 78),
     )
     for name, value in values.items():
-        made.add_row(f"[dim]{_literal(name)}", _literal(show(value)))
+        made.add_row(f"[dim]{_literal(name.replace('_', ' '))}", _literal(show(value)))
     return made
 
 
 def show(value: Any) -> str:
-    """A value as people read it: 12,345 and 0.1235."""
+    """A value for people: 12,345 and 0.1235."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
@@ -197,25 +196,30 @@ def show(value: Any) -> str:
     return str(value)
 
 
+def seconds_in_words(seconds: Fields) -> str:
+    """The steps of a run that took time."""
+    return ", ".join(f"{name} {value:.1f}" for name, value in seconds.items() if value >= 0.05)
+
+
 def printable(text: str) -> str:
-    """Text in which what steers a terminal (escapes, line breaks inside ids) is written out: \\x1b, \\n."""
+    """Text with control characters (terminal escapes, line breaks inside ids) written out: \\x1b, \\n."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _literal(text: str) -> str:
-    """Text that rich shows as it is: an id may look like its markup."""
+    """Text without markup for rich, whose syntax an id may contain."""
     return escape(printable(text))
 
 
 def _note(record: Fields) -> str:
-    """What the work says of itself; else the objective, the distortion and the held-out metric that it has."""
+    """The note of a record; else its objective, distortion and held-out metric."""
     if isinstance(record.get("note"), str):
         return record["note"]
     objective = [name for name in _OBJECTIVES if isinstance(record.get(name), int | float)][:1]
-    others = [name for name in _BESIDE if isinstance(record.get(name), int | float)]
+    others = [name for name in _MORE if isinstance(record.get(name), int | float)]
     return "  ".join(f"{name} {show(float(record[name]))}" for name in objective + others)
 
 
 def _plain(value: object) -> object:
-    """NumPy numbers and arrays, and paths, as JSON has them."""
+    """NumPy numbers and arrays, and paths, as JSON values."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

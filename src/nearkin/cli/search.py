@@ -1,36 +1,50 @@
-"""`nearkin search`: the nearest indexed vectors of every query."""
+"""`nearkin search`, `recommend` and `similar`: answers of a saved folder."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import nearkin as nk
+from nearkin import pipeline
 from nearkin._fields import Record
 from nearkin._words import counted
-from nearkin.cli.options import QUERIES, Folder, FormulasAsText, Json, Oversample, Side, Threads
-from nearkin.cli.screen import Screen, read_line, table
+from nearkin.cli.options import (
+    Embedding,
+    History,
+    Index,
+    Json,
+    Neighbours,
+    OutAnswers,
+    Oversample,
+    Queries,
+    Side,
+    Threads,
+)
+from nearkin.cli.screen import Screen, read_line, show, table
 
-_SHOWN = 5  # queries in the table when no file takes the hits
+if TYPE_CHECKING:
+    from nearkin.pipeline.recommend import Answers
+
+_SHOWN = 5  # queries, and answers of each, in a table when no file takes them
 
 
 def search(
-    index: Folder,
-    queries: Annotated[str | None, QUERIES] = None,
-    k: Annotated[int, typer.Option("-k", help="Neighbours of each query.", min=1)] = 10,
+    index: Index,
+    queries: Queries = None,
+    k: Neighbours = 10,
     left_id: Annotated[
         list[str] | None,
-        typer.Option(help="Ask for this left entity of `nearkin train`, instead of QUERIES; may be repeated."),
+        typer.Option(help="An id of the left side of `nearkin train`, instead of QUERIES; may be repeated."),
     ] = None,
     with_seen: Annotated[
-        bool, typer.Option("--with-seen", help="With --left-id: answer pairs of the training table too.")
+        bool, typer.Option("--with-seen", help="With --left-id: pairs of the training table may be answers too.")
     ] = False,
     side: Side = None,
     query_ids: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="One id a query, for the hits.  [default: the ids that QUERIES holds, else row numbers]",
+            help="One id a query, for the answers.  [default: the ids that QUERIES holds, else row numbers]",
             show_default=False,
         ),
     ] = None,
@@ -39,22 +53,19 @@ def search(
         int | None,
         typer.Option(
             "--n-probe",
-            help="Coarse cells to look into: more find more, and take longer.  [default: a sixteenth, at least 8]",
+            help="Coarse cells to search: more find more, and take longer.  [default: a sixteenth, at least 8]",
             min=1,
             show_default=False,
         ),
     ] = None,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the hits: .parquet, .csv, .tsv or .npz.")
-    ] = None,
-    formulas_as_text: FormulasAsText = False,
+    out: OutAnswers = None,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Find the nearest indexed vectors of every query.
 
     Without --out, the first queries' neighbours are shown (with --json, all of them). A folder of `nearkin embed` is
-    searched exactly, by inner product for pairs, by distance for coordinates; as QUERIES it asks with its left side.
+    searched exactly, by inner product for pairs, by distance for coordinates; as QUERIES its left side is used.
 
     Examples:
 
@@ -68,40 +79,151 @@ def search(
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if out is not None:
-        nk.pipeline.check_hits_path(out)
-    steps = nk.pipeline.Steps(screen.watch)
+        pipeline.outputs.check_answers_path(out)
+    steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
-        opened = nk.pipeline.open_index(index)
+        opened = pipeline.inputs.open_index(index)
         if n_probe is not None:
             opened.n_probe = n_probe
-        asked = None if queries is None else nk.pipeline.open_queries(queries, side, query_ids)
+        given = None if queries is None else pipeline.inputs.open_queries(queries, side, query_ids)
     with steps.step("search") as callback:
-        if asked is None:
-            names = left_id or []
-            scores, ids = nk.pipeline.search_left(index, names, k, with_seen=with_seen, index=opened)
+        if given is None:
+            names, about = left_id or [], ""
+            scores, ids = pipeline.train.search_left(index, names, k, with_seen=with_seen, index=opened)
         else:
-            names = asked.ids.tolist()
-            scores, ids = nk.pipeline.search_in_batches(opened, asked.vectors, k, oversample, callback)
+            names, about = given.ids.tolist(), read_line(given.about)
+            scores, ids = opened.search(given.vectors, k, oversample=oversample, callback=callback)
     seconds = steps.seconds["search"]
-    understood = "" if asked is None else read_line(asked.about)
     record: Record = {
         "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
-    all_of_them = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
+    size = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
     if out is not None:
-        nk.pipeline.write_hits(out, scores, ids, names, formulas_as_text=formulas_as_text)
-        screen.finish(record, f"{all_of_them}: {out} ({seconds:.2f} s)", understood)
+        with pipeline.outputs.writing_answers(out) as write:
+            write(names, scores, ids)
+        screen.finish(record, f"{size}: {out} ({seconds:.2f} s)", about)
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
     columns = ["query", *(f"#{place}" for place in range(1, min(ids.shape[1], _SHOWN) + 1))]
     if as_json:
         hits = zip(names, ids, scores, strict=True)
         record["hits"] = [{"query": name, "ids": i.tolist(), "scores": _finite(s)} for name, i, s in hits]
-    more = "" if len(names) <= _SHOWN and ids.shape[1] <= _SHOWN else f"{all_of_them}; --out FILE keeps all."
-    screen.finish(record, table("Nearest ids", columns, rows), more, understood)
+    more = "" if len(names) <= _SHOWN and ids.shape[1] <= _SHOWN else f"{size}; --out FILE keeps all."
+    screen.finish(record, table("Nearest ids", columns, rows), more, about)
 
 
 def _finite(scores: Iterable[float]) -> list[float | None]:
-    """Scores as JSON has them: the empty places of a query that found fewer than k become null."""
+    """Scores for JSON: null for the empty places of a query that found fewer than k."""
     return [float(score) if abs(score) < float("inf") else None for score in scores]
+
+
+def recommend(
+    folder: Embedding,
+    left_ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids to recommend to, as in the table of pairs.", metavar="ID")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Recommend to everybody.")] = False,
+    left_file: Annotated[
+        str | None, typer.Option("--left-ids", metavar="FILE", help="Recommend to the ids in this file, one a row.")
+    ] = None,
+    history: History = None,
+    k: Neighbours = 10,
+    candidates: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Recommend these ids only (in stock, in season), one a row.")
+    ] = None,
+    with_seen: Annotated[bool, typer.Option("--with-seen", help="Pairs of the table may be answers too.")] = False,
+    index: Annotated[
+        str | None,
+        typer.Option(metavar="INDEX", help="Rank by an index of `nearkin compress EMB --metric ip` instead."),
+    ] = None,
+    out: OutAnswers = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Recommend: the best matches for one, some or all, without known pairs.
+
+    For a folder of `nearkin embed` made of pairs, or of `nearkin train`. Ids and columns are those of the table of
+    pairs.
+
+    Examples:
+
+    - nearkin recommend emb --all --out recs.parquet
+    - nearkin recommend emb u17 u18 -k 5
+    - nearkin recommend emb --left-ids vips.txt --candidates in_stock.csv --out recs.csv
+    - nearkin recommend emb --history new_users.csv --out recs.csv
+    """
+    del threads  # set by its callback
+    screen, read_ids = Screen(as_json), pipeline.inputs.read_ids
+    if sum(map(bool, (left_ids, everybody, left_file, history))) != 1:
+        raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
+    names = pipeline.inputs.side_names(folder)
+    newcomers = None if history is None else pipeline.inputs.read_history(history, names)
+    record, answers = pipeline.recommend.recommend_folder(
+        folder,
+        out=out,
+        left_ids=left_ids or None if left_file is None else read_ids(left_file, header=names.left),
+        history=newcomers,
+        k=k,
+        candidates=None if candidates is None else read_ids(candidates, header=names.right),
+        with_seen=with_seen,
+        index=index,
+        steps=pipeline.run.Steps(screen.watch),
+    )
+    _present(screen, record, answers, read_line(newcomers and newcomers.source))
+
+
+def similar(
+    folder: Embedding,
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids to find similar ones of, as in the table.", metavar="ID")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Find similar ones of every id.")] = False,
+    k: Neighbours = 10,
+    side: Side = None,
+    history: History = None,
+    out: OutAnswers = None,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Find the most similar ones of some ids, or of all of them.
+
+    Pairs: the right side by cosine ("who took this also takes"); --side left finds similar people. Comparisons: the
+    objects at the smallest distance.
+
+    Examples:
+
+    - nearkin similar emb i42
+    - nearkin similar emb --all -k 20 --out similar.parquet
+    - nearkin similar emb --history new_items.csv
+    - nearkin similar map lisbon
+    """
+    del threads  # set by its callback
+    screen = Screen(as_json)
+    if bool(ids) + everything + (history is not None) != 1:
+        raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
+    newcomers = None
+    if history is not None:
+        newcomers = pipeline.inputs.read_history(history, pipeline.inputs.side_names(folder))
+    record, answers = pipeline.recommend.similar_folder(
+        folder, out=out, ids=ids or None, k=k, side=side, history=newcomers, steps=pipeline.run.Steps(screen.watch)
+    )
+    _present(screen, record, answers, read_line(newcomers and newcomers.source))
+
+
+def _present(screen: Screen, record: Record, answers: "Answers | None", about: str) -> None:
+    """All answers as JSON, the first ones as a table, or the file that holds them."""
+    count = f"{record['queries']:,} × {record['k']}"
+    if answers is None:
+        speed = f"{show(record['per_second'])} per second"
+        screen.finish(record, f"{count}: {record['out']} ({', '.join(record['columns'])}; {speed})", about)
+        return
+    entries = pipeline.recommend.as_records(answers, record["columns"])
+    if screen.as_json:
+        screen.finish(record | {"answers": entries})
+        return
+    name, width = record["columns"][0], min(answers[2].shape[1], _SHOWN)
+    rows = [[str(entry[name]), *(entry["ids"] + [""] * width)[:width]] for entry in entries[:_SHOWN]]
+    made = table("Best first", [name, *(f"#{place}" for place in range(1, width + 1))], rows)
+    more = "" if len(entries) <= _SHOWN and record["k"] <= _SHOWN else f"{count} in all; --out FILE keeps them."
+    screen.finish(record, made, more, about)

@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazily(
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
         "sparse_ease": "nearkin.embedding.baselines",
-        "CustomPairLoss": "nearkin.embedding.all_pairs.pair_losses",
+        "CustomPairLoss": "nearkin.embedding.all_pairs.loss",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
         "ask_function": "nearkin.embedding.ordinal",
         "Adam": "nearkin.embedding.two_tower",
@@ -42,7 +42,7 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
-    from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.all_pairs.loss import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.all_pairs.softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn

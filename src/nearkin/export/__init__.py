@@ -1,5 +1,6 @@
 """The finished index into engines that scale."""
 
+from nearkin.export.batch_encoder import BatchEncoder as BatchEncoder
 from nearkin.export.export import export_index as export_index
 from nearkin.export.registry import TARGETS as TARGETS
 from nearkin.export.registry import make_target as make_target

@@ -1,4 +1,4 @@
-"""Rows into and out of a saved index; what lies beside it goes along, and the folder is the old one or the new.
+"""Add, remove and update rows of a saved index with all its files: the folder is always the old one or the new one.
 
 Several processes may change one folder: each waits for the one before, so that no change is lost.
 """
@@ -16,44 +16,36 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
-from nearkin.pipeline.folder import RUN, read_record, write_record
-from nearkin.pipeline.left_side import LEFT, move_seen
-from nearkin.pipeline.steps import Steps
+from nearkin.pipeline.inputs import LEFT, ids_of
+from nearkin.pipeline.run import RUN, Steps, read_record, write_record
+from nearkin.pipeline.train import move_left
 
 
 def add_rows(
     folder: str | os.PathLike, file: VectorFile, ids: np.ndarray | None = None, *, steps: Steps | None = None
 ) -> Record:
-    """Add the rows of a file, under `ids` where the index has names of its own; returns the record to print."""
-
-    def change(index: nk.Index, callback: Callback) -> None:
-        index.add(file.read(), ids=ids, callback=callback)
-
+    """Add the rows of a file, with `ids` if the index has ids; returns the record to print."""
     file.check_finite(metric=read_config(folder, "index")["metric"])
-    return _changed(folder, change, steps or Steps(), "add")
+    return _changed(folder, "add", lambda index, callback: index.add(file.read(), ids=ids, callback=callback), steps)
 
 
 def remove_rows(folder: str | os.PathLike, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
-    """Take out the rows of ids, given as they are or as text; ValueError, and nothing changes, for an unknown one."""
-
-    def change(index: nk.Index, callback: Callback) -> None:
-        index.remove(as_own(ids, index.ids))
-
-    return _changed(folder, change, steps or Steps(), "remove")
+    """Remove the rows of ids, which may be text; ValueError, and no change, for an unknown one."""
+    return _changed(folder, "remove", lambda index, callback: index.remove(as_own(ids, index.ids)), steps)
 
 
 def update_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
-    """Put the rows of a file in the place of those of ids; ValueError, and nothing changes, for an unknown one."""
+    """Replace the rows of ids by those of a file; ValueError, and no change, for an unknown id."""
+    file.check_finite(metric=read_config(folder, "index")["metric"])
 
-    def change(index: nk.Index, callback: Callback) -> None:
+    def update(index: nk.Index, callback: Callback) -> None:
         index.update(as_own(ids, index.ids), file.read(), callback=callback)
 
-    file.check_finite(metric=read_config(folder, "index")["metric"])
-    return _changed(folder, change, steps or Steps(), "update")
+    return _changed(folder, "update", update, steps)
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
-    """Ids as the type that the index's ids have: numbers given as text are read."""
+    """Ids in the type of the index's ids `own`; numbers may be given as text."""
     given = np.asarray(ids)
     if given.dtype.kind == "U" and (own is None or own.dtype.kind != "U"):
         wrong = [text for text in given.tolist() if not text.lstrip("-").isdecimal()]
@@ -64,32 +56,30 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
 
 
 def _changed(
-    folder: str | os.PathLike, change: Callable[[nk.Index, Callback], None], steps: Steps, step: str
+    folder: str | os.PathLike, step: str, change: Callable[[nk.Index, Callback], object], steps: Steps | None
 ) -> Record:
-    """Load, change and save, alone; an evaluation of the old rows is not kept."""
-    path = Path(folder)
+    """Load, change and save, with the folder locked. The evaluation of the old rows is left out."""
+    path, steps = Path(folder), steps or Steps()
     read_config(path, "index")
-    with ExitStack() as alone:
+    with ExitStack() as locked:
         with steps.step("wait"):
-            alone.enter_context(changing(path))
-        before, after = _replaced(path, change, steps, step)
-    return {"folder": str(folder), "vectors_before": before, "vectors": after, "seconds": steps.seconds}
+            locked.enter_context(changing(path))
+        with steps.step("load"):
+            index = nk.Index.load(path)
+            before = ids_of(index)
+        with steps.step(step) as callback:
+            change(index, callback)
+        with steps.step("save"):
+            _save(index, path, before)
+    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "seconds": steps.seconds}
 
 
-def _replaced(path: Path, change: Callable[[nk.Index, Callback], None], steps: Steps, step: str) -> tuple[int, int]:
-    """Numbers of rows before and after."""
-    with steps.step("load"):
-        index = nk.Index.load(path)
-        before = np.arange(len(index)) if index.ids is None else index.ids
-    with steps.step(step) as callback:
-        change(index, callback)
-    with steps.step("save"):
-        run = read_record(path, RUN)
-        after = np.arange(len(index)) if index.ids is None else index.ids
-        with replacing_folder(path) as fresh:
-            index.save(fresh)
-            if run is not None:
-                write_record(fresh / RUN, run | {"vectors": len(index)})
-            if (path / LEFT).is_file():
-                move_seen(path / LEFT, fresh / LEFT, positions(after, len(after), before))
-    return len(before), len(index)
+def _save(index: nk.Index, path: Path, before: np.ndarray) -> None:
+    """Save the index with its run.json and, if there is one, its left side; `before` are the ids of the old rows."""
+    run = read_record(path, RUN)
+    with replacing_folder(path) as fresh:
+        index.save(fresh)
+        if run is not None:
+            write_record(fresh / RUN, run | {"vectors": len(index)})
+        if (path / LEFT).is_file():
+            move_left(path, fresh, positions(ids_of(index), len(index), before))

@@ -1,4 +1,4 @@
-"""The whole of `nearkin check`: is a saved folder what was saved?"""
+"""`nearkin check`: whether a saved folder holds what was saved."""
 
 import os
 from pathlib import Path
@@ -7,16 +7,16 @@ from nearkin._storage import one_version, read_config, read_manifest
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
 from nearkin.index.saved import read_parts
-from nearkin.pipeline.encode.manifest import MANIFEST, Manifest, file_sha256
+from nearkin.pipeline.encode import MANIFEST, EncodedShards, is_whole
 
 
 def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Record:
     """Compare every file of a folder that nearkin saved with its manifest.
 
-    Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` holds a
-    line for each file that is missing or changed, `others` the files that nearkin did not put there. A folder of an
-    earlier nearkin has no manifest: its record has verified False. FileNotFoundError or ValueError for what is no
-    folder of nearkin's. `callback(files done, {"total": n})` follows.
+    Returns {"folder", "kind", "format_version", "files", "bytes", "verified", "damaged", "others"}: `damaged` has a
+    line for each file that is missing or changed, `others` are files that nearkin did not write. Folders of early
+    versions have no manifest: "verified" is False. FileNotFoundError or ValueError for a folder that nearkin did not
+    save. `callback(files done, {"total": n})` is called after each file.
     """
     folder = Path(folder)
     if (folder / MANIFEST).is_file() and not (folder / "config.json").is_file():
@@ -34,12 +34,10 @@ def _check(folder: Path, callback: Callback) -> Record:
             raise
         damaged.append(str(error))
     manifest = read_manifest(folder)
-    record = {"folder": str(folder), "kind": config.get("kind"), "format_version": config.get("format_version")}
     if manifest is None:
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-        return record | {
-            "files": len(sizes), "bytes": sum(sizes), "verified": False, "damaged": damaged, "others": []
-        }  # fmt: skip
+        version = config.get("format_version")
+        return _record(folder, config.get("kind"), version, len(sizes), sum(sizes), damaged, verified=False)
     found = []
     for done, name in enumerate(manifest.files, 1):
         try:
@@ -48,38 +46,41 @@ def _check(folder: Path, callback: Callback) -> Record:
             found.append(str(error))
         callback(done, {"total": len(manifest.files)})
     if manifest.kind == "index" and not found:
-        try:  # files may be whole and still of two indexes
+        try:  # the files may be whole and of two different indexes
             read_parts(folder)
         except ValueError as error:
             found.append(str(error))
-    return record | {
-        "kind": manifest.kind,
-        "files": len(manifest.files),
-        "bytes": sum(entry.bytes for entry in manifest.files.values()),
-        "verified": True,
-        "damaged": found or damaged,
-        "others": [] if manifest.growing else manifest.strangers(),
-    }
+    size = sum(entry.bytes for entry in manifest.files.values())
+    version = config.get("format_version")
+    others = [] if manifest.growing else manifest.strangers()
+    return _record(folder, manifest.kind, version, len(manifest.files), size, found or damaged, others)
 
 
 def _check_codes(folder: Path, callback: Callback) -> Record:
-    """The same for what `nearkin encode` wrote."""
-    shards = list(Manifest.read(folder).shards.values())
+    """The record of a folder of `nearkin encode`."""
+    entries = list(EncodedShards.read(folder).entries.values())
     damaged = []
-    for done, entry in enumerate(shards, 1):
-        path = folder / entry["file"]
-        if not path.is_file():
-            damaged.append(f"{path} is missing; run `nearkin encode` again")
-        elif path.stat().st_size != entry["bytes"] or file_sha256(path) != entry["sha256"]:
-            damaged.append(f"{path} has other bytes than {MANIFEST} says; run `nearkin encode` again")
-        callback(done, {"total": len(shards)})
+    for done, entry in enumerate(entries, 1):
+        if not is_whole(folder, entry):
+            path = folder / entry["file"]
+            how = f"has other bytes than {MANIFEST} says" if path.is_file() else "is missing"
+            damaged.append(f"{path} {how}; run `nearkin encode` again")
+        callback(done, {"total": len(entries)})
+    return _record(folder, "codes", 1, len(entries), sum(entry["bytes"] for entry in entries), damaged)
+
+
+def _record(
+    folder: Path,
+    kind: str | None,
+    version: int | None,
+    files: int,
+    size: int,
+    damaged: list[str],
+    others: list[str] | None = None,
+    *,
+    verified: bool = True,
+) -> Record:
     return {
-        "folder": str(folder),
-        "kind": "codes",
-        "format_version": 1,
-        "files": len(shards),
-        "bytes": sum(entry["bytes"] for entry in shards),
-        "verified": True,
-        "damaged": damaged,
-        "others": [],
-    }
+        "folder": str(folder), "kind": kind, "format_version": version, "files": files, "bytes": size,
+        "verified": verified, "damaged": damaged, "others": others or [],
+    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The methods that turn vectors into codes, by the names that the command line and reports use."""
+"""The methods that turn vectors into codes, by their names on the command line."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,19 +12,60 @@ from nearkin._words import counted
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
+_BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
+_DEFAULT_BITS = 128
+_ROTATIONS = {  # name -> the quantizer's rotation; summary
+    "none": (None, "product quantization without a rotation (PQ)"),
+    "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
+    "givens-random": ("givens-random", "rotation by Givens steps on random pairs of axes"),
+    "givens-greedy": ("givens-greedy", "Givens steps on the pairs that gain most, greedily matched"),
+    "givens-2opt": ("givens-2opt", "greedy matching improved by pair exchanges"),
+    "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
+    "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
+}
+SCALARS = {  # name -> bits per column, at any size asked for; summary
+    "int4": (4, "every column rounded to 4 bits"),
+    "int6": (6, "every column rounded to 6 bits"),
+    "int8": (8, "every column rounded to 8 bits"),
+    "float16": (16, "every column as a half-precision float"),
+}
+_CODEBOOKS = (4, 3, 2)  # per part of a product residual code: more keep more neighbours, and search is slower
+_LONGEST = 16  # bytes of a residual code; longer product residual codes keep as much in less time
+
+
+@dataclass(frozen=True)
+class CodeSize:
+    """The size of a code as the user gave it; each method reads what it needs."""
+
+    n_bytes: int | None = None
+    n_bits: int | None = None
+    n_centroids: int = 256
+    n_coarse: int | None = None
+
+    def bytes(self) -> int:
+        """The bytes given, or those of the bits."""
+        if self.n_bits is not None and self.n_bytes is not None and self.n_bits != 8 * self.n_bytes:
+            raise ValueError(f"bits is {self.n_bits} and bytes is {self.n_bytes}; give one of them")
+        return self.n_bytes if self.n_bytes is not None else (self.n_bits or _DEFAULT_BITS) // 8
+
+    def no_coarse(self, method: str) -> None:
+        """ValueError if coarse cells were given for a method without them."""
+        if self.n_coarse is not None:
+            raise ValueError(f"coarse cells are for product quantization; leave coarse out with {method}")
+
 
 @dataclass(frozen=True)
 class Method:
-    """How to make an unfitted quantizer of a given code size; `sizes(d)`: bytes that a code of d columns may have."""
+    """Makes an unfitted quantizer of a given code size; `sizes(d)`: bytes that a code of d columns can have."""
 
     name: str
     summary: str
-    make: Callable[["CodeSize", Seed], Any]  # (size, random_state) -> estimator
-    metrics: tuple[str, ...]  # what its codes can be searched by, the usual one first
+    make: Callable[[CodeSize, Seed], Any]  # (size, random_state) -> estimator
+    metrics: tuple[str, ...]  # of the search, the default first
     sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
 
-    def check(self, size: "CodeSize", d: int) -> None:
-        """ValueError for a product code of more codes than there are columns, in the words of the command line."""
+    def check(self, size: CodeSize, d: int) -> None:
+        """ValueError for a product code of more codes than columns."""
         if self.name not in _ROTATIONS or size.n_bytes is None:
             return
         codes = subspaces(size.n_bytes, size.n_centroids)
@@ -35,75 +76,51 @@ class Method:
             )
 
 
-@dataclass(frozen=True)
-class CodeSize:
-    """What the user asked a code to be; methods read what concerns them."""
-
-    n_bytes: int | None = None
-    n_bits: int | None = None
-    n_centroids: int = 256
-    n_coarse: int | None = None
-
-
 def _product(rotation: str | None) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
         if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
-        _check_one_size(size)
-        n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
-        n_subspaces = subspaces(n_bytes, size.n_centroids)
+        n_subspaces, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
         return nk.ProductQuantizer(
-            n_subspaces, size.n_centroids, rotation=rotation, n_lists=size.n_coarse or 0, random_state=random_state
+            n_subspaces, size.n_centroids, rotation=rotation, n_lists=n_lists, random_state=random_state
         )
 
     return make
 
 
 def _residual(size: CodeSize, random_state: Seed) -> Any:
-    return nk.quantization.ResidualQuantizer(
-        _codebooks(size), size.n_centroids, n_lists=size.n_coarse or 0, random_state=random_state
-    )
+    codebooks, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
+    return nk.quantization.ResidualQuantizer(codebooks, size.n_centroids, n_lists=n_lists, random_state=random_state)
 
 
 def _product_residual(size: CodeSize, random_state: Seed) -> Any:
-    """Four codebooks a part, the most that divide the bytes: more keep more neighbours, and search is slower."""
-    codebooks = _codebooks(size)
-    each = _each(codebooks)
+    codebooks, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
+    each = _codebooks_per_part(codebooks)
     if each is None:
         raise ValueError(
-            f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _EACH))} codebooks: "
-            f"give {codebooks + 1} bytes, or take --method residual, which has any size"
+            f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _CODEBOOKS))} "
+            f"codebooks: give {codebooks + 1} bytes, or take --method residual, which has any size"
         )
     return nk.quantization.ProductResidualQuantizer(
-        codebooks // each, each, size.n_centroids, n_lists=size.n_coarse or 0, random_state=random_state
+        codebooks // each, each, size.n_centroids, n_lists=n_lists, random_state=random_state
     )
 
 
-def _each(codebooks: int) -> int | None:
-    """Codebooks of a part; None where they cannot be dealt out to parts."""
-    return next((count for count in _EACH if codebooks % count == 0), None)
-
-
-def _codebooks(size: CodeSize) -> int:
-    _check_one_size(size)
-    n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
-    return subspaces(n_bytes, size.n_centroids)
+def _codebooks_per_part(codebooks: int) -> int | None:
+    """The most codebooks per part that divide all of them; None if no number does."""
+    return next((count for count in _CODEBOOKS if codebooks % count == 0), None)
 
 
 def _best(size: CodeSize, random_state: Seed) -> BestCode:
-    if size.n_coarse is not None:
-        raise ValueError("coarse cells are for product quantization; leave coarse out with method best")
-    _check_one_size(size)
-    n_bytes = size.n_bytes if size.n_bytes is not None else (size.n_bits or 128) // 8
-    return BestCode(check_integer(n_bytes, "bytes", low=1), random_state=random_state)
+    size.no_coarse("method best")
+    return BestCode(check_integer(size.bytes(), "bytes", low=1), random_state=random_state)
 
 
 def _hash(public_name: str) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
-        if size.n_coarse is not None:
-            raise ValueError("coarse cells are for product quantization; leave coarse out with a hashing method")
-        _check_one_size(size)
-        n_bits = size.n_bits if size.n_bits is not None else 8 * (size.n_bytes or 16)
+        size.no_coarse("a hashing method")
+        n_bytes = size.bytes()
+        n_bits = 8 * n_bytes if size.n_bits is None else size.n_bits
         return getattr(nk, public_name)(n_bits=n_bits, random_state=random_state)
 
     return make
@@ -111,8 +128,7 @@ def _hash(public_name: str) -> Callable[[CodeSize, Seed], Any]:
 
 def _scalar(n_bits: int) -> Callable[[CodeSize, Seed], Any]:
     def make(size: CodeSize, random_state: Seed) -> Any:
-        if size.n_coarse is not None:
-            raise ValueError("coarse cells are for product quantization; leave coarse out with a scalar code")
+        size.no_coarse("a scalar code")
         if size.n_bytes is not None or size.n_bits is not None:
             raise ValueError(
                 f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
@@ -123,13 +139,8 @@ def _scalar(n_bits: int) -> Callable[[CodeSize, Seed], Any]:
     return make
 
 
-def _check_one_size(size: CodeSize) -> None:
-    if size.n_bits is not None and size.n_bytes is not None and size.n_bits != 8 * size.n_bytes:
-        raise ValueError(f"bits is {size.n_bits} and bytes is {size.n_bytes}; give one of them")
-
-
 def subspaces(n_bytes: int, n_centroids: int) -> int:
-    """How many subspaces fill `n_bytes` when each is coded by one of `n_centroids`; ValueError if none does exactly.
+    """Number of codes, each one of `n_centroids`, that fill `n_bytes`; ValueError if no whole number does.
 
     >>> subspaces(8, 256), subspaces(8, 16)
     (8, 16)
@@ -144,56 +155,29 @@ def subspaces(n_bytes: int, n_centroids: int) -> int:
     return 8 * n_bytes // bits
 
 
-_BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
-_ROTATIONS = {
-    "none": (None, "product quantization as it is (PQ)"),
-    "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
-    "givens-random": ("givens-random", "rotation by Givens steps on random pairs of axes"),
-    "givens-greedy": ("givens-greedy", "Givens steps on the pairs that gain most, greedily matched"),
-    "givens-2opt": ("givens-2opt", "greedy matching improved by pair exchanges"),
-    "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
-    "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
-}
-
-
-_EACH = (4, 3, 2)  # codebooks of a part of a product residual code
-_LONGEST = (
-    16  # bytes of a residual code that are worth trying: beyond, product residual codes keep as much, in less time
-)
-
-SCALARS = {  # name -> bits a column, whatever size is asked for; and what it does
-    "int4": (4, "every column rounded to 4 bits"),
-    "int6": (6, "every column rounded to 6 bits"),
-    "int8": (8, "every column rounded to 8 bits"),
-    "float16": (16, "every column as a half-precision float"),
-}
-
-
 def methods() -> dict[str, Method]:
-    """All methods of this installation, by name, product quantization first."""
-    products = {name: Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()}
-    hashes = {
-        entry.method: Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()
-    }
-    scalars = {
-        name: Method(name, text, _scalar(bits), _BYTES, _bytes_of(bits)) for name, (bits, text) in SCALARS.items()
-    }
-    raced = {"best": Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES)}
-    raced["residual"] = Method(
-        "residual",
-        "codes of what the codes before left over (slow search)",
-        _residual,
-        _BYTES,
-        lambda d: range(1, _LONGEST + 1),
-    )
-    raced["product-residual"] = Method(
-        "product-residual",
-        "residual codes in each part of rotated rows (between product and residual codes)",
-        _product_residual,
-        _BYTES,
-        lambda d: [n for n in range(_EACH[0], _EACH[0] * d + 1) if (each := _each(n)) and n // each <= d],
-    )
-    return products | scalars | raced | hashes
+    """All methods by name, product quantization first."""
+    found = [Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()]
+    found += [Method(name, text, _scalar(bits), _BYTES, _bytes_of(bits)) for name, (bits, text) in SCALARS.items()]
+    found += [
+        Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES),
+        Method(
+            "residual",
+            "sums of centroids, each coding the error of those before (slow search)",
+            _residual,
+            _BYTES,
+            lambda d: range(1, _LONGEST + 1),
+        ),
+        Method(
+            "product-residual",
+            "residual codes in each part of rotated rows (between product and residual codes)",
+            _product_residual,
+            _BYTES,
+            lambda d: [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d],
+        ),
+    ]
+    found += [Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()]
+    return {method.name: method for method in found}
 
 
 def _bytes_of(bits: int) -> Callable[[int], Sequence[int]]:
@@ -207,7 +191,7 @@ def find_method(name: str) -> Method:
 
 
 def choose_metric(method: Method, metric: str | None) -> str:
-    """The metric asked for, or the method's usual one; ValueError for one that its codes cannot be searched by."""
+    """The metric given, or the method's default; ValueError for one that its codes cannot be searched by."""
     if metric is None:
         return method.metrics[0]
     if metric not in method.metrics:

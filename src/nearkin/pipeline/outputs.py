@@ -1,63 +1,73 @@
-"""The rule for files that commands write: none replaces an input or a file that nearkin did not write.
+"""Files that commands write: the check of their place, and the tables of answers.
 
-A file is known by what it holds: a report by its footer, a table of hits by its columns, turned vectors by the length
-of their header. Folders have the same rule in `nearkin._storage.check_target`, by their manifest.
+No output replaces an input or a file that nearkin did not write. A file of ours is recognised by its content: a report
+by its footer, answers by their columns, rotated vectors by the length of their header. The same rule for folders is
+`nearkin._storage.check_target`, which reads their manifest.
 """
 
 import csv
 import glob
 import os
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from nearkin._storage import replacing
+from nearkin._types import ArrayLike
 from nearkin.data.formats.parquet import import_pyarrow
 
-HEADER = 256  # bytes before the numbers of an .npy file of ours; NumPy's own headers of two dimensions have 128
-MARK = b"nearkin"  # in the metadata of a .parquet file of ours
-PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
-ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
+ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
+COLUMNS = ("query", "rank", "id", "score")
+MARK = b"nearkin"  # key in the metadata of our .parquet files
+HEADER = 256  # bytes of the header of our .npy files; NumPy's own headers of two dimensions have 128
+_NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
+_PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
+_ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
 _SCORES = ("score", "cosine", "distance")
 
+Write = Callable[[ArrayLike, np.ndarray, np.ndarray], None]
+"""Takes a block of answers: queries (b,), scores (b, k), ids (b, k)."""
 
-def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, ours: bool = False) -> Path:
-    """Return `out` as a path; ValueError if writing there would replace an input or a file that is not nearkin's.
 
-    An empty file may be replaced. `inputs` are names as commands take them: FILE, FILE:KEY, or a pattern. `ours`: the
-    caller looks itself whether the file is nearkin's.
+def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, foreign: bool = False) -> Path:
+    """Return `out` as a path; ValueError if writing there would replace an input or a file that nearkin did not write.
+
+    An empty file may be replaced. `inputs` are names as commands take them: FILE, FILE:KEY or a pattern. `foreign`: the
+    command itself checks what it replaces.
     """
     out = Path(out)
     if not out.is_file():
         return out
     for name in inputs:
-        for file in _files(os.fspath(name)):
-            if os.path.exists(file) and os.path.samefile(file, out):
-                raise ValueError(f"{out} is an input of this command and would be replaced; give another --out")
-    if not ours and out.stat().st_size and not written_by_nearkin(out):
-        raise ValueError(
-            f"{out} was not written by this kind of command and would be replaced; give another --out, or remove it"
-        )
+        if any(os.path.exists(file) and os.path.samefile(file, out) for file in _files(os.fspath(name))):
+            raise ValueError(f"{out} is an input of this command and would be replaced; give another --out")
+    if not foreign and out.stat().st_size and not written_by_nearkin(out):
+        raise ValueError(f"{out} was not written by nearkin and would be replaced; give another --out, or remove it")
     return out
 
 
 def _files(name: str) -> list[str]:
     """The files that an argument may name."""
-    alone = name.rpartition(":")[0]
-    return [name, *([alone] if alone else []), *(glob.glob(name, recursive=True) if glob.has_magic(name) else [])]
+    return [name, name.rpartition(":")[0] or name, *(glob.glob(name, recursive=True) if glob.has_magic(name) else [])]
 
 
 def written_by_nearkin(file: Path) -> bool:
-    """Whether a file holds what a command writes under a name with this ending."""
-    known = _KNOWN.get(file.suffix.lower())
+    """Whether a file has the content that a command writes under a name with this ending."""
+    is_ours = _IS_OURS.get(file.suffix.lower())
     try:
-        return known is not None and known(file)
+        return is_ours is not None and is_ours(file)
     except (OSError, ValueError, csv.Error, zipfile.BadZipFile):
         return False
 
 
 def _is_page(file: Path) -> bool:
     content = file.read_bytes()
-    return any(mark in content for mark in PAGES)
+    return any(mark in content for mark in _PAGES)
 
 
 def _is_table(file: Path) -> bool:
@@ -68,12 +78,12 @@ def _is_table(file: Path) -> bool:
 
 def _is_archive(file: Path) -> bool:
     with zipfile.ZipFile(file) as archive:
-        return set(archive.namelist()) == ARRAYS
+        return set(archive.namelist()) == _ARRAYS
 
 
 def _is_array(file: Path) -> bool:
     with file.open("rb") as stream:
-        return stream.read(len(_START)) == _START
+        return stream.read(len(_NPY)) == _NPY
 
 
 def _is_parquet(file: Path) -> bool:
@@ -81,14 +91,88 @@ def _is_parquet(file: Path) -> bool:
     return MARK in (parquet.read_schema(file).metadata or {})
 
 
-_START = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
-_KNOWN: dict[str, Callable[[Path], bool]] = {
-    ".html": _is_page, ".htm": _is_page, ".csv": _is_table, ".tsv": _is_table, ".npz": _is_archive, ".npy": _is_array,
-    ".parquet": _is_parquet,
+_IS_OURS: dict[str, Callable[[Path], bool]] = {
+    **dict.fromkeys((".html", ".htm"), _is_page), **dict.fromkeys((".csv", ".tsv"), _is_table),
+    ".npz": _is_archive, ".npy": _is_array, ".parquet": _is_parquet,
 }  # fmt: skip
 
 
 def array_header(shape: tuple[int, int]) -> bytes:
-    """The header of an .npy file of float32 numbers that is known as ours: longer than NumPy's, and as valid."""
+    """The header of an .npy file of float32 that is recognised as ours: valid, and longer than NumPy's."""
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
-    return _START + text.encode().ljust(HEADER - len(_START) - 1) + b"\n"
+    return _NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n"
+
+
+def check_answers_path(path: str | os.PathLike) -> Path:
+    """Return the path if answers can be written there; ValueError for another ending or a folder."""
+    path = Path(path)
+    if path.suffix.lower() not in ANSWER_ENDINGS:
+        raise ValueError(f"{path} has an unknown ending; give one of {', '.join(ANSWER_ENDINGS)}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file")
+    if path.suffix.lower() == ".parquet":
+        import_pyarrow()
+    return path
+
+
+@contextmanager
+def writing_answers(path: str | os.PathLike, columns: Sequence[str] = COLUMNS) -> Iterator[Write]:
+    """Yield a function that writes blocks of answers to a file by its ending; the file is written whole or not at all.
+
+    Tables (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty
+    places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`.
+    """
+    path = check_answers_path(path)
+    with replacing(path) as fresh, _WRITERS[path.suffix.lower()](fresh, columns) as write:
+        yield write
+
+
+@contextmanager
+def _arrays(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    parts: list[tuple[Any, ...]] = []
+    yield lambda *block: parts.append(block)
+    queries, scores, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
+    with path.open("wb") as file:
+        np.savez(file, ids=ids, scores=scores, queries=queries)
+
+
+@contextmanager
+def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Write]:
+    pa, parquet = import_pyarrow()
+    opened: list[Any] = []
+
+    def write(*block: Any) -> None:
+        table = pa.table(_long_form(columns, *block), metadata={MARK: b"answers"})
+        if not opened:  # the first block says the types of the columns
+            opened.append(parquet.ParquetWriter(path, table.schema))
+        opened[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in opened:
+            writer.close()
+
+
+@contextmanager
+def _delimited(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[Write]:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(columns)
+
+        def write(*block: Any) -> None:
+            long = _long_form(columns, *block).values()
+            writer.writerows(zip(*(column.tolist() for column in long), strict=True))
+
+        yield write
+
+
+_WRITERS = {".npz": _arrays, ".parquet": _parquet, ".csv": _delimited, ".tsv": partial(_delimited, delimiter="\t")}
+
+
+def _long_form(names: Sequence[str], queries: ArrayLike, scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:
+    """Answers (n, k) as columns with a row per query and place."""
+    n, k = ids.shape
+    found = np.isfinite(scores).ravel()
+    columns = (np.repeat(queries, k), np.tile(np.arange(1, k + 1), n), ids.ravel(), scores.ravel())
+    return {name: column[found] for name, column in zip(names, columns, strict=True)}

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from nearkin.embedding.all_pairs import AllPairsLoss, products
-from nearkin.embedding.all_pairs.pair_losses import LOSSES, CustomPairLoss
+from nearkin.embedding.all_pairs.loss import LOSSES, CustomPairLoss
 from nearkin.records import Interactions
 from tests.reference.all_pairs import dense_gauss_newton, dense_loss
 

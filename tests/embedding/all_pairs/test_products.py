@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from nearkin._distributed import Group
 from nearkin.embedding.all_pairs import products as pair_products
-from nearkin.embedding.all_pairs.prefetch import is_far
-from nearkin.embedding.all_pairs.products import PairProducts, torch_dots, torch_times
+from nearkin.embedding.all_pairs.products import PairProducts, is_far, torch_dots, torch_times
 from nearkin.records import Interactions
 
 
@@ -41,3 +41,23 @@ def test_the_kernels_of_a_gpu_agree_on_the_cpu(problem: tuple) -> None:
     places = [torch.from_numpy(array).long() for array in (pairs.indptr, pairs.indices)]
     torch.testing.assert_close(torch_dots(*places, P, Q), products.dots(P, Q))
     torch.testing.assert_close(torch_times(*places, values, Q), products.times_right(values, Q))
+
+
+@pytest.mark.parametrize("counts", [[0] * 12, [3] * 12, [9, 0, 0, 0, 0, 0]], ids=str)
+def test_processes_share_rows_by_pairs_and_a_row_counts_as_one(counts: list[int]) -> None:
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    matrix = sp.csr_matrix((np.ones(indptr[-1]), np.arange(indptr[-1]), indptr), (len(counts), max(indptr[-1], 1)))
+    products = PairProducts(indptr, matrix.indices, Interactions.from_matrix(sp.eye(3, format="csr")).columns)
+    shares = [products.share(Ranked(rank, 3)) for rank in range(3)]
+    assert [part.start for part in shares] == [0, *(part.stop for part in shares[:-1])]
+    assert shares[-1].stop == len(counts)
+    work = [sum(counts[part]) + len(counts[part]) for part in shares]
+    assert max(work) <= (sum(counts) + len(counts)) / 3 + max(counts) + 1, work
+    assert work[0] < sum(work), "one process would do all"
+
+
+class Ranked(Group):
+    """A process of several, of which only rank and size count."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from nearkin.embedding.all_pairs import AllPairsLoss, kernels, row_solves
+from nearkin.embedding.all_pairs import AllPairsLoss, row_solves
 from nearkin.embedding.all_pairs.row_solves import FEW_COLUMNS, descend_left, descend_right, improve_left, solve_left
 from nearkin.solvers.linesearch import Found, armijo
 
@@ -87,7 +87,7 @@ def test_the_search_is_given_the_slope_of_what_it_walks_along(
 
 def test_work_vectors_are_six_and_lie_apart() -> None:
     """In Python, where an index beyond the array is an error; compiled code reads on in silence."""
-    vectors = kernels._vectors.py_func(5, np.zeros(1, np.float32))
+    vectors = row_solves._vectors.py_func(5, np.zeros(1, np.float32))
     for number, vector in enumerate(vectors):
         vector[:] = number
     assert [vector.tolist() for vector in vectors] == [[float(number)] * 5 for number in range(6)]

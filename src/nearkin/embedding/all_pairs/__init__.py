@@ -1,8 +1,6 @@
 """The loss over all m x n pairs at the cost of m + n, for any embeddings: used without towers, and by them."""
 
-from nearkin.embedding.all_pairs.constants import Constants as Constants
-from nearkin.embedding.all_pairs.loss import CHUNK as CHUNK
 from nearkin.embedding.all_pairs.loss import AllPairsLoss as AllPairsLoss
 from nearkin.embedding.all_pairs.loss import AllPairsPoint as AllPairsPoint
+from nearkin.embedding.all_pairs.loss import CustomPairLoss as CustomPairLoss
 from nearkin.embedding.all_pairs.loss import gram as gram
-from nearkin.embedding.all_pairs.pair_losses import CustomPairLoss as CustomPairLoss

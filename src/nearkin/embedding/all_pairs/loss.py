@@ -1,22 +1,269 @@
 """The loss over all m x n pairs at the cost of m + n: value, gradient and Gauss-Newton product (ESL, section 3)."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
+from torch.nn.functional import softplus
 
-from nearkin._check import check_real
+from nearkin._check import check_finite, check_real
 from nearkin._distributed import ALONE, Group, current
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.constants import Constants, Prior, make_constants
-from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss, check_convex, pair_loss
 from nearkin.embedding.all_pairs.products import PairProducts, gathered, observed_pairs
 from nearkin.records import Interactions
 
-CHUNK = 8192  # rows of a Gramian, or pairs, worked on at a time: what lies between stays in the cache
+CHUNK = 8192  # rows of a Gramian, or pairs, per step, so that intermediate results stay in the cache
+
+Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
+"""What imputes the labels of unobserved pairs: one number, or factors Pt (m, k') and Qt (n, k')."""
+
+
+# ---- the loss of one observed pair -----------------------------------------------------------------------------------
+
+
+class AbstractPairLoss(ABC):
+    """l(y, z), twice differentiable and convex in the prediction z; all three work entry by entry on (nnz,) tensors."""
+
+    @abstractmethod
+    def value(self, y: Tensor, z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def first(self, y: Tensor, z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def second(self, y: Tensor, z: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Squared(AbstractPairLoss):
+    """l = (y - z)^2 / 2."""
+
+    def value(self, y: Tensor, z: Tensor) -> Tensor:
+        return (y - z).square_().mul_(0.5)
+
+    def first(self, y: Tensor, z: Tensor) -> Tensor:
+        return z - y
+
+    def second(self, y: Tensor, z: Tensor) -> Tensor:
+        return torch.ones_like(z)
+
+
+@dataclass(frozen=True)
+class Logistic(AbstractPairLoss):
+    """l = log(1 + exp(-s z)), where s = 1 for y > 0 and -1 otherwise."""
+
+    def value(self, y: Tensor, z: Tensor) -> Tensor:
+        return softplus(-_sign(y) * z)
+
+    def first(self, y: Tensor, z: Tensor) -> Tensor:
+        s = _sign(y)
+        return -s * torch.sigmoid(-s * z)
+
+    def second(self, y: Tensor, z: Tensor) -> Tensor:
+        return torch.sigmoid(z) * torch.sigmoid(-z)
+
+
+@dataclass(frozen=True)
+class SquaredHinge(AbstractPairLoss):
+    """l = max(0, 1 - s z)^2 / 2, where s = 1 for y > 0 and -1 otherwise."""
+
+    def value(self, y: Tensor, z: Tensor) -> Tensor:
+        return (1 - _sign(y) * z).clamp_(min=0).square_().mul_(0.5)
+
+    def first(self, y: Tensor, z: Tensor) -> Tensor:
+        s = _sign(y)
+        return -s * (1 - s * z).clamp_(min=0)
+
+    def second(self, y: Tensor, z: Tensor) -> Tensor:
+        return (_sign(y) * z < 1).to(z.dtype)
+
+
+@dataclass(frozen=True)
+class CustomPairLoss(AbstractPairLoss):
+    """A user's loss from three functions of (y, z), each entry by entry; it must be convex, see `check_convex`."""
+
+    value_function: Callable[[Tensor, Tensor], Tensor]
+    first_function: Callable[[Tensor, Tensor], Tensor]
+    second_function: Callable[[Tensor, Tensor], Tensor]
+
+    def value(self, y: Tensor, z: Tensor) -> Tensor:
+        return self.value_function(y, z)
+
+    def first(self, y: Tensor, z: Tensor) -> Tensor:
+        return self.first_function(y, z)
+
+    def second(self, y: Tensor, z: Tensor) -> Tensor:
+        return self.second_function(y, z)
+
+
+LOSSES: dict[str, AbstractPairLoss] = {"squared": Squared(), "logistic": Logistic(), "squared-hinge": SquaredHinge()}
+
+
+def pair_loss(loss: str | AbstractPairLoss) -> AbstractPairLoss:
+    """The loss of that name, or `loss` itself if it is one; ValueError or TypeError otherwise."""
+    if isinstance(loss, AbstractPairLoss):
+        return loss
+    if not isinstance(loss, str):
+        raise TypeError(
+            f"loss is of type {type(loss).__name__}; it must be one of {', '.join(map(repr, LOSSES))} "
+            "or a CustomPairLoss(value, first, second)"
+        )
+    if loss not in LOSSES:
+        raise ValueError(f"loss is {loss!r}; it must be one of {', '.join(map(repr, LOSSES))} or a CustomPairLoss")
+    return LOSSES[loss]
+
+
+def check_convex(loss: AbstractPairLoss, labels: Tensor) -> None:
+    """ValueError unless l'' >= 0 for the labels' range and predictions on [-L, L], L = 4 (1 + max |label|).
+
+    The Gauss-Newton matrix is positive semi-definite only for convex losses.
+    """
+    if not len(labels):
+        return
+    reach = 4 * (1 + float(labels.abs().max()))
+    z = torch.linspace(-reach, reach, 257, dtype=torch.float64)
+    for y in torch.unique(torch.quantile(labels.double()[:100_000], torch.linspace(0, 1, 5, dtype=torch.float64))):
+        second = loss.second(y.expand_as(z), z)
+        if not bool((second >= 0).all()):
+            at = float(z[torch.argmin(second)])
+            raise ValueError(
+                f"loss is not convex: its second derivative at label {float(y):g} and prediction {at:g} is "
+                f"{float(second.min()):g}; it must be at least 0 everywhere, use 'squared' or 'logistic'"
+            )
+
+
+def _sign(y: Tensor) -> Tensor:
+    return torch.where(y > 0, 1.0, -1.0).to(y.dtype)
+
+
+# ---- what does not change while the loss is minimized ---------------------------------------------------------------
+
+
+class Constants(NamedTuple):
+    """Labels, weights, costs, penalties and imputed factors; a vector of equal entries is kept as a scalar."""
+
+    labels: Tensor  # (nnz,) or () Y_ij
+    weights: Tensor  # (nnz,) or () w_ij
+    pair_cost: Tensor  # (nnz,) or () omega a_i b_j
+    imputed: Tensor  # (nnz,) or () Yt_ij of the observed pairs
+    a: Tensor  # (m, 1)
+    b: Tensor  # (n, 1)
+    ridge_left: Tensor  # (m, 1) lambda r_i
+    ridge_right: Tensor  # (n, 1) lambda s_j
+    prior_left: Tensor  # (m, k'), k' = 0 if nothing is imputed
+    prior_right: Tensor  # (n, k')
+
+    def of_pairs(self, places: Tensor | slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Labels, weights, costs and imputed labels of some pairs; scalars stay scalars."""
+        labels, weights, cost, imputed = (v[places] if v.ndim else v for v in self[:4])
+        return labels, weights, cost, imputed
+
+    def part(self, pairs: slice, rows: slice) -> "Constants":
+        """The constants of some left rows and of their pairs."""
+        left = self.ridge_left[rows], self.ridge_right, self.prior_left[rows], self.prior_right
+        return Constants(*self.of_pairs(pairs), self.a[rows], self.b, *left)
+
+    def transposed(self, order: Tensor) -> "Constants":
+        """The constants with the sides exchanged; `order` is the order of the pairs then."""
+        turned = self.ridge_right, self.ridge_left, self.prior_right, self.prior_left
+        return Constants(*self.of_pairs(order), self.b, self.a, *turned)
+
+
+def make_constants(
+    pairs: PairProducts,
+    *,
+    omega: float,
+    labels: ArrayLike,
+    weights: ArrayLike | None,
+    costs: tuple[ArrayLike | None, ArrayLike | None],
+    prior: Prior,
+    strength: float,
+    ridge: tuple[ArrayLike, ArrayLike] | None,
+) -> Constants:
+    """The constants in float64; float32 arrays of the pairs stay float32, at half the memory without loss.
+
+    ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit.
+    """
+    (m, n), nnz = pairs.shape, len(pairs.indices)
+    a, b = (vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
+    r, s = (1.0, 1.0) if ridge is None else ridge
+    prior_left, prior_right = _factors(prior, m, n)
+    return Constants(
+        labels=_of_pairs(labels, "labels", nnz, low=None),
+        weights=_of_pairs(1.0 if weights is None else weights, "weights", nnz),
+        pair_cost=_pair_cost(pairs, omega, a, b),
+        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
+        a=a[:, None],
+        b=b[:, None],
+        ridge_left=strength * vector(r, "ridge[0]", m)[:, None],
+        ridge_right=strength * vector(s, "ridge[1]", n)[:, None],
+        prior_left=prior_left,
+        prior_right=prior_right,
+    )
+
+
+def vector(values: ArrayLike, name: str, size: int, low: float | None = 0, *, narrow: bool = False) -> Tensor:
+    """`values`, one number or (size,), as a finite float64 tensor (size,) of entries not below `low`.
+
+    `narrow` keeps float32 arrays in float32.
+    """
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    array = array.astype(np.float32 if narrow and array.dtype == np.float32 else np.float64)
+    if array.shape not in ((), (size,)):
+        raise ValueError(f"{name} has shape {array.shape}; it must be one number or ({size},)")
+    check_finite(array.reshape(-1), name)
+    if low is not None and (array < low).any():
+        raise ValueError(f"{name} has {int((array < low).sum())} entries below {low}; each must be at least {low}")
+    return torch.from_numpy(array).expand(size).contiguous()
+
+
+def _of_pairs(values: ArrayLike, name: str, size: int, low: float | None = 0) -> Tensor:
+    """A `vector` of the pairs; one number for all of them stays a scalar."""
+    return _short(vector(values, name, 1 if np.ndim(values) == 0 else size, low, narrow=True))
+
+
+def _pair_cost(pairs: PairProducts, omega: float, a: Tensor, b: Tensor) -> Tensor:
+    """omega a_i b_j of the pairs, (nnz,) or one number."""
+    a, b = _short(a), _short(b)
+    if a.ndim:
+        a = torch.repeat_interleave(a, torch.from_numpy(np.diff(pairs.indptr)))
+    return _short(omega * a * (b[torch.from_numpy(pairs.indices).long()] if b.ndim else b))
+
+
+def _short(values: Tensor) -> Tensor:
+    """One number where all entries are equal."""
+    if values.ndim == 0 or not len(values) or not bool((values == values[0]).all()):
+        return values
+    return values[0].clone()
+
+
+def _factors(prior: Prior, m: int, n: int) -> tuple[Tensor, Tensor]:
+    """Pt (m, k') and Qt (n, k'), in float64 unless both are of float32: k' = 0 for no prior, 1 for one number."""
+    if prior is None:
+        return torch.zeros((m, 0), dtype=torch.float64), torch.zeros((n, 0), dtype=torch.float64)
+    if isinstance(prior, int | float):
+        number = check_real(prior, "prior")
+        return torch.full((m, 1), number, dtype=torch.float64), torch.ones((n, 1), dtype=torch.float64)
+    left, right = (torch.as_tensor(part) for part in prior)
+    if not left.dtype == right.dtype == torch.float32:
+        left, right = left.double(), right.double()
+    if left.ndim != 2 or right.ndim != 2 or left.shape != (m, right.shape[1]) or right.shape[0] != n:
+        raise ValueError(
+            f"prior has shapes {tuple(left.shape)} and {tuple(right.shape)}; it must be (Pt ({m}, k'), Qt ({n}, k')) "
+            "or one number"
+        )
+    return left, right
+
+
+# ---- the loss over all pairs ----------------------------------------------------------------------------------------
 
 
 class AllPairsLoss:
@@ -37,7 +284,7 @@ class AllPairsLoss:
     regularization : lambda, at least 0
     ridge : (r (m,), s (n,)), what lambda is multiplied by in each row; default 1
 
-    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64, whatever the dtype of P and Q. Calling the loss
+    Everything costs O(nnz k + (m + n) k^2); the k x k sums are float64 for every dtype of P and Q. Calling the loss
     gives a differentiable scalar: `loss(left(u), right(v)).backward()` reaches any towers.
 
     >>> import numpy as np, scipy.sparse as sp, torch
@@ -97,19 +344,19 @@ class AllPairsLoss:
         """The Gauss-Newton matrix in (P, Q) times the direction (W (m, k), H (n, k)): an (m, k) and an (n, k) part.
 
         With Z_ij = w_i.q_j + p_i.h_j it is the sum over all pairs of l''_ij Z_ij (q_j, p_i), where l''_ij is w l'' on
-        the observed pairs and omega a_i b_j on the others: positive semi-definite, although what is left on the
+        the observed pairs and omega a_i b_j on the others: positive semi-definite, although the curvature left on the
         observed pairs after completing the sum, w l'' - omega a_i b_j, may be negative (ESL, section 3.4 and on).
         """
         return self.at(P, Q).gauss_newton_product(W, H)
 
     def at(self, P: Tensor, Q: Tensor) -> "AllPairsPoint":
-        """The loss at one point: what value, gradient and products share is computed once."""
+        """The loss at one point; intermediate results are shared by value, gradient and products."""
         check_embedding(P, "P", self.shape[0], None)
         check_embedding(Q, "Q", self.shape[1], P)
         return AllPairsPoint(self.pairs, self.loss, self.omega, self.constants(P), P.detach(), Q.detach(), self.group)
 
     def __call__(self, P: Tensor, Q: Tensor) -> Tensor:
-        """L(P, Q) as a scalar that autograd differentiates; the processes that joined share the work."""
+        """L(P, Q) as a scalar that autograd differentiates; joined processes share the work."""
         return self.differentiable(P, Q, current())
 
     def differentiable(self, P: Tensor, Q: Tensor, group: Group) -> Tensor:
@@ -118,16 +365,13 @@ class AllPairsLoss:
 
     def transposed(self) -> "AllPairsLoss":
         """The same loss with the sides exchanged: value(P, Q) = transposed().value(Q, P)."""
-        turned = copy(self)
-        turned.pairs, turned._cast, turned._part = self.pairs.transposed(), {}, None
-        turned.rows, turned._exact = slice(0, turned.shape[0]), self._exact.transposed(self.pairs.order)
-        return turned
+        return self._on(self.pairs.transposed(), self._exact.transposed(self.pairs.order))
 
     def part(self, group: Group) -> "AllPairsLoss":
-        """The loss as one process of a group works at it: on the pairs of its `rows`, a share of the left ones.
+        """The part of one process of a group: the pairs of its `rows`, a share of the left rows.
 
-        It takes P of the rows and the whole Q. Value and right gradient are those of the whole on every process, the
-        left gradient that of the rows.
+        Its P has these rows, its Q all. Value and right gradient are of the whole loss on every process, the left
+        gradient is of the rows.
         """
         if group.size > 1 and self.group.size == 1 and self._part is None:
             rows = self.pairs.share(group)
@@ -138,19 +382,20 @@ class AllPairsLoss:
     def of_lefts(self, rows: slice) -> "AllPairsLoss":
         """The loss of some left rows and their pairs; it takes P of these rows."""
         pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
-        part = copy(self)
-        part.pairs, part._cast, part._part = self.pairs.part(rows), {}, None
-        part.rows, part._exact = slice(0, part.shape[0]), self._exact.part(pairs, rows)
-        return part
+        return self._on(self.pairs.part(rows), self._exact.part(pairs, rows))
 
     def of_rights(self, rows: slice) -> "AllPairsLoss":
-        """`transposed().of_lefts(rows)`, of which no more than these rows is ever made."""
+        """`transposed().of_lefts(rows)`, without making the other rows."""
         pairs = slice(*self.pairs.columns.indptr[[rows.start, rows.stop]])
-        part = copy(self)
-        part.pairs, part._cast, part._part = self.pairs.transposed_part(rows), {}, None
-        part.rows = slice(0, part.shape[0])
-        part._exact = self._exact.transposed(self.pairs.order[pairs]).part(slice(None), rows)
-        return part
+        turned = self._exact.transposed(self.pairs.order[pairs])
+        return self._on(self.pairs.transposed_part(rows), turned.part(slice(None), rows))
+
+    def _on(self, pairs: PairProducts, constants: Constants) -> "AllPairsLoss":
+        """The same loss with other pairs."""
+        other = copy(self)
+        other.pairs, other._exact, other._cast, other._part = pairs, constants, {}, None
+        other.rows = slice(0, other.shape[0])
+        return other
 
     def constants(self, like: Tensor) -> Constants:
         """The constants in the dtype and on the device of `like`."""
@@ -161,9 +406,9 @@ class AllPairsLoss:
 
 
 class AllPairsPoint:
-    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed when first asked for.
+    """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed on first use.
 
-    In a group P and the pairs are a process's own, Q is whole, and what sums over left rows is merged.
+    In a group P and the pairs are those of one process, Q is whole, and sums over left rows are merged.
     """
 
     def __init__(
@@ -292,7 +537,7 @@ class _Differentiable(torch.autograd.Function):
 def completed_losses(
     loss: AbstractPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor
 ) -> Tensor:
-    """l+ of observed pairs at their scores: w l(Y, z) - omega a b (z - Yt)^2 / 2, what they add to the sum over all.
+    """l+ of observed pairs at their scores: w l(Y, z) - omega a b (z - Yt)^2 / 2, their addition to the sum over all.
 
     `constants` are those of the pairs, as `Constants.of_pairs` gives them.
     """
@@ -303,7 +548,7 @@ def completed_losses(
 
 
 def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:
-    """X^T diag(weights) Y in float64; chunks of rows are widened one at a time, so no wide copy of X exists."""
+    """X^T diag(weights) Y in float64; chunks of rows are widened one at a time, to save a float64 copy of X."""
     total = torch.zeros((X.shape[1], Y.shape[1]), dtype=torch.float64, device=X.device)
     for x, y, w in zip(X.split(CHUNK), Y.split(CHUNK), weights.split(CHUNK), strict=True):
         total.addmm_((x.double() * w.double()).T, y.double())

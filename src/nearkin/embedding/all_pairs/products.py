@@ -1,4 +1,8 @@
-"""Products with a sparse matrix on the observed pairs: numba on the CPU, torch's sparse kernels on a GPU."""
+"""Products with a sparse matrix on the observed pairs: numba on the CPU, torch's sparse kernels on a GPU.
+
+The compiled loops process the pairs in CSR order and read each q_j in place: no array of size (nnz, k) exists. All take
+the rows [start, stop), release the interpreter's lock and write only these rows, so threads share nothing.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -8,16 +12,27 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 import torch
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 from torch import Tensor
 
+from nearkin._compile import cached_njit
 from nearkin._distributed import Group
 from nearkin._pairs import MatrixLike
-from nearkin.embedding.all_pairs import kernels
 from nearkin.records import ColumnOrder, Interactions
 
 _Places = tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor]  # by row and by column (indptr, indices), order
 
-SMALL = 200_000  # fewer entries than this are done before threads have started
+SMALL = 200_000  # pairs; fewer are done before threads have started
+AHEAD = 12  # pairs between the prefetch of a row and its use; 8 to 16 took the same time
+FAR_AHEAD = 64  # single numbers, which are used faster than rows
+_LINE = 64  # bytes of a cache line
+_CACHE = 1 << 19  # bytes of a core's private cache: smaller matrices are not prefetched
+
+compiled = cached_njit(nogil=True, fastmath=True, error_model="numpy")
 
 
 class PairProducts:
@@ -39,7 +54,7 @@ class PairProducts:
         return PairProducts(self.columns.indptr, self.columns.rows, ColumnOrder(self.indptr, self.indices, back))
 
     def share(self, group: Group) -> slice:
-        """The rows that fall to a process, with about as many pairs as the others'."""
+        """The rows of one process, with about as many pairs as the others'."""
         weights = self.indptr + np.arange(len(self.indptr))  # a row counts as one pair, so empty rows are shared too
         cuts = np.searchsorted(weights, np.linspace(0, weights[-1], group.size + 1))
         return slice(int(cuts[group.rank]), int(cuts[group.rank + 1]))
@@ -57,7 +72,7 @@ class PairProducts:
         if not on_host(P):
             return torch_dots(*self._there(P)[0], P, Q)
         out = torch.empty(len(self.indices), dtype=P.dtype)
-        self._by_rows(kernels.pair_dots, _array(P), _array(Q), out.numpy())
+        self._by_rows(pair_dots, _array(P), _array(Q), out.numpy())
         return out
 
     def cross_dots(self, P: Tensor, Q: Tensor, W: Tensor, H: Tensor) -> Tensor:
@@ -65,7 +80,7 @@ class PairProducts:
         if not on_host(P):
             return torch_dots(*self._there(P)[0], torch.cat([W, P], 1), torch.cat([Q, H], 1))
         out = torch.empty(len(self.indices), dtype=P.dtype)
-        self._by_rows(kernels.pair_cross_dots, _array(P), _array(Q), _array(W), _array(H), out.numpy())
+        self._by_rows(pair_cross_dots, _array(P), _array(Q), _array(W), _array(H), out.numpy())
         return out
 
     def times_right(self, values: Tensor, Q: Tensor) -> Tensor:
@@ -73,7 +88,7 @@ class PairProducts:
         if not on_host(Q):
             return torch_times(*self._there(Q)[0], values, Q)
         out = torch.empty((self.shape[0], Q.shape[1]), dtype=Q.dtype)
-        self._by_rows(kernels.gather_rows, _array(values), _array(Q), out.numpy())
+        self._by_rows(gather_rows, _array(values), _array(Q), out.numpy())
         return out
 
     def times_left(self, values: Tensor, P: Tensor) -> Tensor:
@@ -84,8 +99,8 @@ class PairProducts:
             return torch_times(*by_column, values[order], P)
         out = torch.empty((self.shape[1], P.shape[1]), dtype=P.dtype)
         by_column = torch.empty(len(columns.order), dtype=values.dtype)
-        by_blocks(kernels.reorder, columns.indptr, columns.order, _array(values), by_column.numpy())
-        by_blocks(kernels.gather_rows, columns.indptr, columns.rows, by_column.numpy(), _array(P), out.numpy())
+        by_blocks(reorder, columns.indptr, columns.order, _array(values), by_column.numpy())
+        by_blocks(gather_rows, columns.indptr, columns.rows, by_column.numpy(), _array(P), out.numpy())
         return out
 
     def _there(self, like: Tensor) -> "_Places":
@@ -154,7 +169,7 @@ def by_blocks(kernel: Callable, indptr: np.ndarray, *arguments: object) -> None:
 
 
 def on_host(X: Tensor) -> bool:
-    """Whether the compiled kernels can read X; elsewhere torch's sparse products do the same."""
+    """Whether the compiled loops can read X; other devices use torch's sparse products."""
     return X.device.type == "cpu"
 
 
@@ -182,3 +197,111 @@ def _csr(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
 
 def _array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
+
+
+# ---- compiled loops --------------------------------------------------------------------------------------------------
+
+
+@njit(inline="always")
+def is_far(X):
+    """Whether X is larger than a core's private cache."""
+    return X.size * X.itemsize > _CACHE
+
+
+@njit(inline="always")
+def prefetch_row(X, i):
+    """Load the row X[i] into the cache; X is (n, k) in row order, 0 <= i < n.
+
+    Without it every pair waits for memory when Q is larger than the cache: at 64,000 rows of 64 float32 a pair took
+    3 times as long as at 4,000 rows, with it 1.5 times (2026-11, `python -m benchmarks two_tower --scaling`).
+    """
+    for c in range(0, X.shape[1], _LINE // X.itemsize):
+        prefetch(X, (np.intp(i), np.intp(c)))  # pyright: ignore[reportCallIssue]
+
+
+@intrinsic
+def prefetch(typing_context, array, place):
+    """LLVM's prefetch of the cache line of array[place], a tuple of intp: for reading, into all cache levels."""
+
+    def generate(context, builder, signature, arguments):
+        kind = signature.args[0]
+        position = cgutils.unpack_tuple(builder, arguments[1])
+        entry = cgutils.get_item_pointer(
+            context, builder, kind, make_array(kind)(context, builder, arguments[0]), position
+        )
+        pointer, number = cgutils.voidptr_t, ir.IntType(32)
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch", [pointer], ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        )
+        builder.call(hint, [builder.bitcast(entry, pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, place), generate
+
+
+@compiled
+def pair_dots(start, stop, indptr, indices, P, Q, out):
+    """out[e] = p_i . q_j for the pairs e = (i, j) of the rows: the sampled dense-dense product."""
+    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
+    for i in range(start, stop):
+        p = P[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            if far:
+                prefetch_row(Q, indices[min(e + AHEAD, last)])
+            q = Q[indices[e]]
+            total = P.dtype.type(0)
+            for c in range(k):
+                total += p[c] * q[c]
+            out[e] = total
+
+
+@compiled
+def pair_cross_dots(start, stop, indptr, indices, P, Q, W, H, out):
+    """out[e] = w_i . q_j + p_i . h_j, the directional derivative of the scores."""
+    k, last, far = P.shape[1], indptr[stop] - 1, is_far(Q)
+    for i in range(start, stop):
+        p, w = P[i], W[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            if far:
+                ahead = indices[min(e + AHEAD, last)]
+                prefetch_row(Q, ahead)
+                prefetch_row(H, ahead)
+            q, h = Q[indices[e]], H[indices[e]]
+            total = P.dtype.type(0)
+            for c in range(k):
+                total += w[c] * q[c] + p[c] * h[c]
+            out[e] = total
+
+
+@compiled
+def reorder(start, stop, indptr, order, values, out):
+    """out[e] = values[order[e]] for the pairs of the rows; within `gather_rows` these reads took twice as long."""
+    last = indptr[stop] - 1
+    for e in range(indptr[start], indptr[stop]):
+        prefetch(values, (order[min(e + FAR_AHEAD, last)],))  # pyright: ignore[reportCallIssue]
+        out[e] = values[order[e]]
+
+
+@compiled
+def gather_rows(start, stop, indptr, indices, values, Q, out):
+    """out[i] = sum over the pairs e = (i, j) of values[e] q_j: the sparse-dense product, four pairs at a time."""
+    k, last, far = Q.shape[1], indptr[stop] - 1, is_far(Q)
+    for i in range(start, stop):
+        row = out[i]
+        for c in range(k):
+            row[c] = 0
+        e, end = indptr[i], indptr[i + 1]
+        while e + 4 <= end:
+            if far:
+                for ahead in range(e + AHEAD, e + AHEAD + 4):
+                    prefetch_row(Q, indices[min(ahead, last)])
+            q0, q1, q2, q3 = Q[indices[e]], Q[indices[e + 1]], Q[indices[e + 2]], Q[indices[e + 3]]
+            v0, v1, v2, v3 = values[e], values[e + 1], values[e + 2], values[e + 3]
+            for c in range(k):
+                row[c] += v0 * q0[c] + v1 * q1[c] + v2 * q2[c] + v3 * q3[c]
+            e += 4
+        while e < end:
+            q, v = Q[indices[e]], values[e]
+            for c in range(k):
+                row[c] += v * q[c]
+            e += 1

@@ -1,4 +1,4 @@
-"""Better rows of one side while the other side is fixed: each row is a small least-squares problem of its own."""
+"""Better rows of one side while the other side is fixed: each row is a small, separate least-squares problem."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,13 @@ import torch
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
-from nearkin.embedding.all_pairs import kernels
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint, gram
-from nearkin.embedding.all_pairs.pair_losses import Squared
-from nearkin.embedding.all_pairs.products import by_blocks, gathered
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint, Squared, gram
+from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.solvers.linesearch import armijo
 
-FEW_COLUMNS = 64  # so many are solved exactly as fast as by conjugate gradients
-CG_STEPS = 16
-ROWS = 8192  # that are descended at a time
+FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
+CG_STEPS = 16  # to .001 of the way to the minimum for larger k
+ROWS = 8192  # rows solved at a time: bounds the memory of `descend_left`
 
 
 def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
@@ -26,8 +24,8 @@ def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -
 def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
     """(m, k) `solve_left`, to one part in a thousand of the way from P where k is large, at a cost linear in k.
 
-    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is turned back, a block
-    of rows at a time, so that nothing but P and Q is as large as they are.
+    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is undone afterwards, a
+    block of rows at a time, so that no other array is as large as P and Q.
     """
     if P.shape[1] <= FEW_COLUMNS:
         return solve_left(loss, P, Q, group)
@@ -46,7 +44,7 @@ def descend_right(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE
 def _descended(
     X: Tensor, Y: Tensor, basis: tuple[Tensor, Tensor], part: Callable[[slice], AllPairsLoss], rows: slice, group: Group
 ) -> Tensor:
-    """X after conjugate gradients on some of its rows, and what other processes made of theirs; Y is fixed."""
+    """X after conjugate gradients on its rows, each process on a share of them; Y is fixed."""
     (spectrum, turn), found, Y = basis, X[rows].clone(), Y @ basis[1]
     for first in range(rows.start, rows.stop, ROWS):
         block = slice(first, min(first + ROWS, rows.stop))
@@ -56,9 +54,9 @@ def _descended(
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
-    """Spectrum (k,), float64, and eigenvectors (k, k) of omega Q^T B Q: scores do not change when P and Q turn by them.
+    """Spectrum (k,), float64, and eigenvectors (k, k) of omega Q^T B Q; rotating P and Q by them changes no score.
 
-    There a row's matrix is diagonal but for its observed pairs.
+    In this basis a row's matrix is diagonal except for its observed pairs.
     """
     return _eigenvectors(loss.omega * loss.at(P[loss.rows], Q).right_gram, P, loss.group)
 
@@ -81,10 +79,9 @@ def improve_left(
 ) -> tuple[AllPairsPoint, Tensor]:
     """A Newton step on every row of P (m, k): the point before it, of the rows of `loss`, and all rows after it.
 
-    With `spectrum`, of tables that were turned into the `eigenbasis`, by `cg_steps` preconditioned steps of conjugate
-    gradients at a cost of O(nnz_i k) a row; with `block_size` exactly, in blocks of that many columns, as in iALS++
-    (Rendle et al. 2021). `mean` (rows, k) is what rows shrink towards in place of 0. A loss that is not quadratic gets
-    an Armijo search.
+    With `spectrum`, of tables rotated into the `eigenbasis`, by `cg_steps` preconditioned steps of conjugate gradients
+    at a cost of O(nnz_i k) a row; with `block_size` exactly, in blocks of columns, as in iALS++ (Rendle et al. 2021).
+    Rows shrink towards `mean` (rows, k), by default 0. A loss that is not quadratic gets an Armijo search.
     """
     before = point = loss.at(P[loss.rows], Q)
     if spectrum is None:
@@ -101,7 +98,7 @@ def improve_left(
 def _improved(
     loss: AllPairsLoss, point: AllPairsPoint, solve: Callable, columns: Tensor | slice, mean: Tensor | None
 ) -> Tensor:
-    """P after a Newton step on some of its columns; full for a quadratic, else as far as Armijo's rule goes."""
+    """P after a Newton step on some of its columns; full for a quadratic, else cut by Armijo's rule."""
     gradient = point.left_gradient()
     if mean is not None:
         gradient -= point.constants.ridge_left * mean
@@ -126,7 +123,7 @@ def _improved(
 def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:
     def solve(point: AllPairsPoint, gradient: Tensor, columns: slice) -> Tensor:
         del columns  # all of them
-        return _by_rows(kernels.solve_rows_cg, point, point.Q, spectrum, gradient, steps)
+        return _by_rows(solve_rows_cg, point, point.Q, spectrum, gradient, steps)
 
     return solve
 
@@ -134,14 +131,119 @@ def _by_conjugate_gradients(spectrum: Tensor, steps: int) -> Callable:
 def _exactly(point: AllPairsPoint, gradient: Tensor, columns: Tensor) -> Tensor:
     Q = point.Q[:, columns].contiguous()
     gram = (point.omega * point.right_gram[columns][:, columns]).to(Q)
-    return _by_rows(kernels.solve_rows_exactly, point, Q, gram, gradient[:, columns].contiguous())
+    return _by_rows(solve_rows_exactly, point, Q, gram, gradient[:, columns].contiguous())
 
 
 def _by_rows(kernel: Callable, point: AllPairsPoint, Q: Tensor, gram: Tensor, gradient: Tensor, *extra: int) -> Tensor:
-    """Directions of all rows by one of `kernels`."""
+    """Directions of all rows by one of the compiled solvers."""
     c, out = point.constants, torch.empty_like(gradient)
     arrays = (point.curvature, Q, gram, c.a.reshape(-1), c.ridge_left.reshape(-1), gradient, out)
     by_blocks(
         kernel, point.pairs.indptr, point.pairs.indices, *(array.contiguous().numpy() for array in arrays), *extra
     )
     return out
+
+
+@compiled
+def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ridge, gradient, out, steps):
+    """Solve (cost_i diag(spectrum) + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by preconditioned CG.
+
+    The Gramian is diagonal because the caller has rotated P and Q into its eigenbasis, so a product costs O(nnz_i k)
+    instead of O(k^2), and the exact diagonal of the matrix is the preconditioner.
+    """
+    k = Q.shape[1]
+    one = Q.dtype.type(1)
+    x, r, s, p, Hp, inverse = _vectors(k, Q)
+    for i in range(start, stop):
+        for c in range(k):
+            inverse[c] = cost[i] * spectrum[c] + ridge[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            q, h = Q[indices[e]], curvature[e]
+            for c in range(k):
+                inverse[c] += h * q[c] * q[c]
+        rs = Q.dtype.type(0)
+        for c in range(k):
+            inverse[c] = one / inverse[c] if inverse[c] > 0 else one
+            x[c], r[c] = 0, -gradient[i, c]
+            p[c] = inverse[c] * r[c]
+            rs += r[c] * p[c]
+        for _ in range(steps):
+            if rs <= 1e-20:
+                break
+            for c in range(k):
+                Hp[c] = (cost[i] * spectrum[c] + ridge[i]) * p[c]
+            for e in range(indptr[i], indptr[i + 1]):
+                q = Q[indices[e]]
+                t = Q.dtype.type(0)
+                for c in range(k):
+                    t += q[c] * p[c]
+                t *= curvature[e]
+                for c in range(k):
+                    Hp[c] += t * q[c]
+            pHp = Q.dtype.type(0)
+            for c in range(k):
+                pHp += p[c] * Hp[c]
+            if pHp <= 0:
+                break
+            alpha, new = rs / pHp, Q.dtype.type(0)
+            for c in range(k):
+                x[c] += alpha * p[c]
+                r[c] -= alpha * Hp[c]
+                s[c] = inverse[c] * r[c]
+                new += r[c] * s[c]
+            for c in range(k):
+                p[c] = s[c] + (new / rs) * p[c]
+            rs = new
+        for c in range(k):
+            out[i, c] = x[c]
+
+
+@compiled
+def solve_rows_exactly(start, stop, indptr, indices, curvature, Q, gram, cost, ridge, gradient, out):
+    """Solve (cost_i gram + ridge_i I + sum_e curvature_e q_j q_j^T) d_i = -gradient_i by Cholesky's method, k small."""
+    k = Q.shape[1]
+    A = np.empty((k, k), Q.dtype)
+    for i in range(start, stop):
+        for c in range(k):
+            for d in range(c + 1):
+                A[c, d] = cost[i] * gram[c, d]
+            A[c, c] += ridge[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            q, h = Q[indices[e]], curvature[e]
+            for c in range(k):
+                t, row = h * q[c], A[c]
+                for d in range(c + 1):
+                    row[d] += t * q[d]
+        _cholesky_solve(A, gradient[i], out[i])
+
+
+@compiled
+def _cholesky_solve(A, gradient, x):
+    """x = -A^-1 gradient, A given by its lower triangle and overwritten; a pivot that vanishes leaves its entry 0."""
+    k = len(x)
+    for c in range(k):
+        for d in range(c):
+            t = A[c, d]
+            for b in range(d):
+                t -= A[c, b] * A[d, b]
+            A[c, d] = t * A[d, d]  # the diagonal holds the inverse pivots
+        t = A[c, c]
+        for b in range(c):
+            t -= A[c, b] * A[c, b]
+        A[c, c] = 1 / np.sqrt(t) if t > 0 else 0
+        t = -gradient[c]
+        for b in range(c):
+            t -= A[c, b] * x[b]
+        x[c] = t * A[c, c]
+    for c in range(k - 1, -1, -1):
+        t = x[c]
+        for b in range(c + 1, k):
+            t -= A[b, c] * x[b]
+        x[c] = t * A[c, c]
+
+
+@compiled
+def _vectors(k, like):
+    """Six work vectors of the dtype of `like`, made once for all rows."""
+    x = np.empty((6, k), like.dtype)
+    return x[0], x[1], x[2], x[3], x[4], x[5]

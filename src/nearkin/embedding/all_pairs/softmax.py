@@ -10,18 +10,17 @@ from torch import Tensor
 from nearkin._check import check_real
 from nearkin._pairs import MatrixLike
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.constants import vector
-from nearkin.embedding.all_pairs.loss import check_embedding
+from nearkin.embedding.all_pairs.loss import check_embedding, vector
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.records import Interactions
 
-_Product: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # of the pairs, with their weights, and the rows of a side
-_Step: TypeAlias = tuple[_Product, Tensor]  # with the sums of weights of the rows that it makes
+_Product: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # of weights of the pairs and rows of a side
+_Step: TypeAlias = tuple[_Product, Tensor]  # and the sums of weights of the rows that it makes
 BLOCK = 1024  # rows whose scores with the other side are held at a time
 
 
 class LeftSlope(NamedTuple):
-    """What one pass over the left rows finds."""
+    """The results of one pass over the left rows."""
 
     slope: Tensor  # (m, k) temperature * dL/dP
     log_masses: Tensor  # (m,) log sum_j b_j exp(p_i.q_j / temperature)
@@ -37,20 +36,19 @@ class SoftmaxLoss:
 
     y = (1 - g) w + g w D_right^-1 w^T D_left^-1 w,  D the sums of w over rows and columns,
 
-    which gives the share g of a row's weight to where two more steps on the graph of pairs lead: the linear filter of
-    GF-CF (Shen et al. 2021) as soft labels, never written down. The rows' sums stay w_i.
+    which moves the share g of a row's weight by two more steps on the graph of pairs: the linear filter of GF-CF (Shen
+    et al. 2021) as soft labels, applied as two sparse products. The rows' sums stay w_i.
 
     The positive part is linear in P and in Q, so it costs two sparse products; each row's mass log sum_j is summed
-    once a row, not once a pair. Over all rights a pass costs O(m n k). `among` names the rights, or lefts, that stand
-    for all others of their side: then it costs O((m + n) k) for a fixed number of them, and value and gradient are
-    estimates.
+    once a row, not once a pair. Over all rights a pass costs O(m n k). With a sample of rights, or lefts, in `among` it
+    costs O((m + n) k) for a fixed sample size, and value and gradient are estimates.
 
     Parameters
     ----------
     observed : Interactions or sparse (m, n) matrix; its stored entries are the observed pairs
     temperature : t, greater than 0; 0.1 to 0.3 suit rows of length 1
     weights : w_ij (nnz,) in row order; default 1
-    b : (n,) what a right counts in the sums; default 1, and 0 leaves it out
+    b : (n,) weight of a right in the sums; default 1, and 0 leaves it out
     bias : (n,) c_j, added to a right's scores; default 0
     walk : g, from 0 to 1
 
@@ -116,19 +114,19 @@ class SoftmaxLoss:
         shares = self.left_weights[among].log().to(P.device) + scale - log_masses[among]
         push = summed(Q, P[among], self.temperature, shares.to(P))
         b = (self.b * self.bias.exp()).to(P)[:, None]
-        push = torch.where(b > 0, push.mul_(b), 0)  # one that is in no sum may score beyond all masses
+        push = torch.where(b > 0, push.mul_(b), 0)  # a right outside all sums may overflow
         return push.sub_(self._to_rights(P))
 
     def walked_rights(self, Q: Tensor) -> Tensor:
-        """(n, k) what a pair with each right draws its left towards: y Q = w @ walked_rights(Q)."""
+        """(n, k) where a pair with each right pulls its left: y Q = w @ walked_rights(Q)."""
         return self._walked(Q, (self.pairs.times_right, self.left_weights), (self.pairs.times_left, self._observed))
 
     def walked_lefts(self, P: Tensor) -> Tensor:
-        """(m, k) what a pair with each left draws its right towards: y^T P = w^T @ walked_lefts(P)."""
+        """(m, k) where a pair with each left pulls its right: y^T P = w^T @ walked_lefts(P)."""
         return self._walked(P, (self.pairs.times_left, self._observed), (self.pairs.times_right, self.left_weights))
 
     def _walked(self, X: Tensor, there: _Step, back: _Step) -> Tensor:
-        """(1 - walk) of the rows X of a side, and walk of where the pairs lead to and back: means both times."""
+        """(1 - walk) X + walk times the mean over two steps on the graph of pairs, to the other side and back."""
         if not self.walk:
             return X
         Y, w = X, self.weights.to(X)

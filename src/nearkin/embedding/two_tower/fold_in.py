@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.pair_losses import Squared
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, Squared
 from nearkin.embedding.all_pairs.row_solves import improve_left
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import as_tensor

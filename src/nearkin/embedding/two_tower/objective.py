@@ -11,8 +11,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_real
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, Prior
-from nearkin.embedding.all_pairs.pair_losses import AbstractPairLoss
+from nearkin.embedding.all_pairs.loss import AbstractPairLoss, AllPairsLoss, Prior
 from nearkin.records import Interactions
 
 UNOBSERVED_MASS = 16.0  # omega="auto": what all m n pairs together weigh, in units of the observed pairs' weight

@@ -16,8 +16,8 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
 from nearkin.index.rescoring import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
-from nearkin.pipeline.embedding_folder import decoded, open_index
-from nearkin.pipeline.left_side import LeftSide, read_left
+from nearkin.pipeline.inputs import decoded, open_index
+from nearkin.pipeline.train import LeftSide, read_left
 from nearkin.web.explore.metadata import Metadata, read_pictures, read_values
 
 OVERSAMPLES = (2, 4, 8, 16, 32)

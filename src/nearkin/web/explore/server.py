@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from nearkin._storage import replacing
 from nearkin._types import Record
 from nearkin.index import Index
-from nearkin.pipeline.left_side import find_ids
+from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
 from nearkin.web.explore.collection import Answer, Collection, collect_rows
 from nearkin.web.explore.columns import Columns
@@ -72,7 +72,7 @@ class Explorer:
         left = self.collection.left
         if left is None:
             raise ValueError("this index has no left side; `nearkin train` makes one")
-        (at,) = find_ids([name], left.ids)
+        (at,) = find_ids([name], left.ids, "left id")
         history = left.seen(at).tolist()
         (answer,) = self.collection.answers(left.vectors[at : at + 1], [frozenset(history)])
         return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}

@@ -1,0 +1,109 @@
+"""A function from batches of vectors to batches of codes, for process pools, Ray Data and Spark."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearkin._check import check_magnitude, check_vectors
+from nearkin._storage import read_config
+from nearkin._types import ArrayLike
+from nearkin.contracts import Quantizer
+from nearkin.data.files import Locator
+from nearkin.data.formats.parquet import batch_rows, import_pyarrow
+from nearkin.index.rescoring import normalised
+from nearkin.index.saved_quantizer import KINDS as QUANTIZERS
+from nearkin.index.saved_quantizer import load_quantizer
+
+if TYPE_CHECKING:
+    from pyarrow import FixedSizeBinaryArray, RecordBatch
+
+
+class BatchEncoder:
+    """Codes of a batch of vectors, by the quantizer in `model`: the folder of a saved index or quantizer.
+
+    A call takes a batch of columns and returns them with the column `vectors` replaced by `codes` (n, bytes) uint8
+    (uint16 for more than 256 centroids). The model is read with the first batch. A pickled encoder holds only the name
+    of the folder, which other processes and machines must see. Rows of an index by cosine are normalised first.
+
+    ray.data:  dataset.map_batches(BatchEncoder("idx"), batch_size=8192)
+    Spark:     frame.mapInArrow(BatchEncoder("idx").arrow_batches, schema="id long, codes binary")
+    """
+
+    def __init__(self, model: str | os.PathLike, vectors: str = "vector", codes: str = "codes") -> None:
+        self.model = os.fspath(model)
+        self.vectors = vectors
+        self.codes = codes
+
+    def __getstate__(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in ("model", "vectors", "codes")}
+
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Columns of one batch; ValueError if it has no column `vectors` or one of another width."""
+        if self.vectors not in batch:
+            raise ValueError(f"the batch has no column {self.vectors!r}; it has {', '.join(batch)}")
+        column = np.asarray(batch[self.vectors])
+        rows = np.stack(list(column)) if column.dtype == object else column
+        rest = {name: values for name, values in batch.items() if name != self.vectors}
+        return {**rest, self.codes: self.encode(rows)}
+
+    def encode(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, width) of rows X (n, d); a row's code does not depend on its batch."""
+        X = check_vectors(X, n_features=self.n_features, finite=False)  # the quantizer's `encode` refuses NaN
+        return self._quantizer.encode(normalised(check_magnitude(X, metric="cosine")) if self._cosine else X)
+
+    def arrow_batches(self, batches: "Iterable[RecordBatch]", vectors: str | None = None) -> "Iterator[RecordBatch]":
+        """Yield each record batch with its list column `vectors` replaced by a binary column `codes`."""
+        pa, _ = import_pyarrow()
+        name = self.vectors if vectors is None else vectors
+        for batch in batches:
+            place = batch.schema.get_field_index(name)
+            if place < 0:
+                raise ValueError(f"the batch has no column {name!r}; it has {', '.join(batch.schema.names)}")
+            if batch.num_rows:
+                codes = self.encode(batch_rows(pa, batch, [name], None, Locator(Path("the batch"))))
+            else:
+                codes = np.empty((0, self.n_bytes), np.uint8)
+            yield batch.set_column(place, self.codes, binary_column(pa, codes))
+
+    @cached_property
+    def n_features(self) -> int:
+        """Columns that vectors must have."""
+        return int(self._quantizer.n_features_in_)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes of a code."""
+        one = self._quantizer.encode(np.zeros((1, self.n_features), np.float32))
+        return one.shape[1] * one.itemsize
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """Type of the codes."""
+        return self._quantizer.encode(np.zeros((1, self.n_features), np.float32)).dtype
+
+    @cached_property
+    def _quantizer(self) -> Quantizer:
+        folder = Path(self.model)
+        if read_config(folder)["kind"] == "index":
+            folder = folder / "quantizer"
+            if not folder.is_dir():
+                raise ValueError(f"{self.model} is an index of exact vectors; compress it with a method that has codes")
+        if (kind := read_config(folder)["kind"]) not in QUANTIZERS:
+            raise ValueError(f"{self.model} holds the kind {kind!r}; it must be an index or a quantizer")
+        return load_quantizer(folder)
+
+    @cached_property
+    def _cosine(self) -> bool:
+        return read_config(self.model).get("metric") == "cosine"
+
+
+def binary_column(pa: ModuleType, codes: np.ndarray) -> "FixedSizeBinaryArray":
+    """Codes (n, width) as an Arrow array of fixed-size binaries, one per row."""
+    codes = np.ascontiguousarray(codes)
+    width = codes.shape[1] * codes.itemsize
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(codes), [None, pa.py_buffer(codes)])

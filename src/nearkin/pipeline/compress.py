@@ -1,0 +1,430 @@
+"""`nearkin compress`: a file of vectors to an index of codes, by one process or by several, and resumable.
+
+Memory holds the codes and ids, the training sample a few times over while the quantizer learns, and then a few chunks
+of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` each process reads, learns from and
+encodes its own rows, and rank 0 writes the index.
+
+A *work folder* holds the fitted quantizer and one FAISS index per block of rows, each written whole or not at all, with
+its checksums in a second file. An interrupted run resumes from it, with any number of processes; a damaged block is
+encoded again.
+"""
+
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import nearkin as nk
+from nearkin import metrics
+from nearkin._check import check_queries
+from nearkin._distributed import Group, current
+from nearkin._shards import shared_generator
+from nearkin._storage import (
+    check_apart,
+    check_inputs,
+    check_space,
+    check_target,
+    checksums_of,
+    read_config,
+    recover,
+    replacing,
+    saving_folder,
+    sweep,
+)
+from nearkin._types import Fields, Record, Seed
+from nearkin._words import counted
+from nearkin.cell_sums import block_rows
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
+from nearkin.data import VectorFile
+from nearkin.index import Index
+from nearkin.index.faiss_file import read_faiss, write_faiss
+from nearkin.index.identifiers import check_ids, join_ids
+from nearkin.index.rescoring import normalised
+from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
+from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
+from nearkin.quantization.best import BestCode
+
+TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
+JUDGED_ROWS = 10_000
+_ROWS_PER_CELL = 64  # coarse cells are learned too: FAISS warns below 39
+_FEWEST_QUERIES = 20
+_KIND = "compress checkpoint"
+_CONFIG, _OTHERS = "config.json", ("arrays.safetensors", "manifest.json")  # of a work folder, and of its quantizer
+_FEWEST, _MOST = 4096, 2**20  # rows of a block
+_BLOCKS_PER_RANK = 8
+
+
+def compress_file(
+    file: VectorFile,
+    quantizer: Fittable,
+    out: str | os.PathLike,
+    *,
+    train: VectorFile | None = None,
+    queries: np.ndarray | None = None,
+    judged_by: np.ndarray | None = None,
+    train_rows: int | None = None,
+    metric: str = "l2",
+    ids: np.ndarray | None = None,
+    keep_vectors: bool = False,
+    random_state: Seed = None,
+    steps: Steps | None = None,
+    about: Fields | None = None,
+    checkpoint: str | os.PathLike | None = None,
+) -> Record:
+    """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
+
+    Returns the record that is saved as run.json: sizes, distortion and share of the variance kept (of up to 10,000 rows
+    of `file`), share of ten exact neighbours kept, training history, seconds of every step, and `about`. These figures
+    are of rows that were not learned from, if there are any. `queries` (q, d) choose between rotations, and between
+    codes in a race, for data whose queries are unlike its rows. They also judge the neighbours, unless `judged_by`
+    (q, d) does; without both, rows of the file do, none its own neighbour.
+
+    `train_rows` is 65,536 by default, and at least 64 per coarse cell. `checkpoint` is a work folder: an interrupted
+    run with the same vectors and settings resumes from it (comparing them takes one more pass over the file). It is
+    removed at the end. ValueError before any work if widths differ, `ids` has another length or repeats itself, a row
+    cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have nothing to
+    choose, or processes were given different vectors.
+    """
+    steps, group, source = steps or Steps(), current(), file if train is None else train
+    _check_places(file, source, out, checkpoint, keep_vectors)
+    if queries is not None:
+        queries = _usable_queries(queries, quantizer, file.shape[1], metric)
+    if ids is not None:
+        ids = join_ids(np.empty(0, np.int64), check_ids(ids, len(file)))
+    if isinstance(quantizer, BestCode):  # its race depends on the share of the index's rows that it learns from
+        quantizer = replace(quantizer, n_rows=len(file) if source is file else sys.maxsize, metric=metric)
+    n_centroids, n_lists = _learned_centroids(quantizer)
+    rows = train_rows or max(TRAIN_ROWS, _ROWS_PER_CELL * n_lists)
+    job = _agreed_job(file, source, quantizer, metric, rows, queries, group)
+    if random_state is None:
+        random_state = shared_generator(None, group)
+    with steps.step("check") as callback:
+        for vectors in dict.fromkeys((file, source)):
+            vectors.part(*group.share(len(vectors))).check_finite(callback, metric=metric)
+        group.barrier()
+    _check_enough(source, n_centroids)
+    if checkpoint is not None:
+        contents = [vectors.digest() for vectors in dict.fromkeys((file, source))] if group.rank == 0 else None
+        job["contents"] = contents
+    with _work_folder(checkpoint, out, job, len(file), group) as work:
+        fitted = None if work is None else work.load_quantizer()
+        if fitted is None:
+            fitted = _train(quantizer, source, queries, rows, metric, random_state, steps, group)
+            if work is not None:
+                work.save_quantizer(fitted)
+        index = _encode(file, fitted, metric, work, steps, group)
+        record: Record = {}
+        if group.rank == 0:
+            index.ids = ids
+            other = None if source is file else source.name
+            run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
+            record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
+            _save(index, out, record, fitted, file if keep_vectors else None, steps)
+            record["bytes_on_disk"] = bytes_on_disk(out)
+        return group.exchange(record | {"seconds": steps.seconds})[0]
+
+
+def _check_places(
+    file: VectorFile,
+    source: VectorFile,
+    out: str | os.PathLike,
+    checkpoint: str | os.PathLike | None,
+    keep_vectors: bool,
+) -> None:
+    """ValueError or OSError if the output cannot be written, or the two files differ in width."""
+    check_target(out)
+    check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
+    check_inputs(out, [*file.files, *source.files])
+    if checkpoint is not None:
+        check_apart(checkpoint, out)
+    if source.shape[1] != file.shape[1]:
+        raise ValueError(
+            f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
+        )
+
+
+def _agreed_job(
+    file: VectorFile,
+    source: VectorFile,
+    quantizer: Fittable,
+    metric: str,
+    train_rows: int,
+    queries: np.ndarray | None,
+    group: Group,
+) -> Record:
+    """What identifies a compression; ValueError if the processes were given different ones."""
+    job: Record = {
+        "vectors": file.describe(),
+        "train": source.describe(),
+        "quantizer": " ".join(repr(quantizer).split()),
+        "metric": metric,
+        "train_rows": train_rows,
+        "queries": None if queries is None else zlib.crc32(queries.tobytes()),
+    }
+    for what, value in job.items():
+        group.agree(value, what)
+    return job
+
+
+def _learned_centroids(quantizer: Fittable) -> tuple[int, int]:
+    """Number of centroids that a quantizer learns in a subspace, and of coarse ones; 0 for none."""
+    return (quantizer.n_centroids, quantizer.n_lists) if isinstance(quantizer, CentroidCodes) else (0, 0)
+
+
+def _check_enough(source: VectorFile, n_centroids: int) -> None:
+    if len(source) < n_centroids:
+        fewer = "--centroids 16, or " if len(source) >= 16 else ""
+        raise ValueError(
+            f"{source.name} has {counted(len(source), 'row')}, and {n_centroids} centroids are learned from at least "
+            f"as many; type {fewer}--method int8, which learns no centroids"
+        )
+
+
+def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
+    """The queries (q, d), normalised for cosine; ValueError if there is nothing that they can choose."""
+    rotated = isinstance(quantizer, nk.ProductQuantizer) and quantizer.rotation is not None and not quantizer.n_lists
+    if not rotated and not isinstance(quantizer, BestCode):
+        raise ValueError(
+            "--queries choose between the starts of a rotation (--method procrustes, cayley, givens-..., without "
+            "--coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
+        )
+    if rotated and metric == "ip":
+        raise ValueError(
+            "--queries choose a rotation by distance, and --metric ip ranks by inner product; leave --queries out, or "
+            "take --method best, which judges codes by inner product"
+        )
+    queries = check_queries(queries, d, min_rows=_FEWEST_QUERIES, metric=metric)
+    return normalised(queries) if metric == "cosine" else queries
+
+
+def _train(
+    quantizer: Fittable,
+    source: VectorFile,
+    queries: np.ndarray | None,
+    n_rows: int,
+    metric: str,
+    random_state: Seed,
+    steps: Steps,
+    group: Group,
+) -> Quantizer:
+    """The quantizer fitted on a sample, of which each process reads a share.
+
+    Shares end where the blocks of `nearkin.cell_sums` end, so that all sums have the bits of a single process.
+    """
+    with steps.step("sample"):
+        numbers = source.draw(n_rows, random_state)
+        first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))
+        sample = source.take(numbers[first:stop])
+        sample = normalised(sample) if metric == "cosine" else sample
+    with steps.step("train") as callback:
+        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | BestCode):
+            return quantizer.fit(sample, queries=queries, callback=callback)
+        return quantizer.fit(sample, callback=callback)
+
+
+def _encode(
+    file: VectorFile, quantizer: Quantizer, metric: str, work: "WorkFolder | None", steps: Steps, group: Group
+) -> Index:
+    """The index of all rows; it stays empty on ranks other than 0."""
+
+    def empty() -> Index:
+        return Index.empty(file.shape[1], quantizer, metric)
+
+    index = empty()
+    with steps.step("encode") as callback:
+        if work is not None:
+            work.encode(file, empty, callback)
+            return work.join(index, callback) if group.rank == 0 else index
+        for chunk in file.chunks():
+            index.add(chunk)
+            callback(len(index), {"total": len(file)})
+    return index
+
+
+def _record(
+    file: VectorFile, index: Index, fitted: object, run: Fields, queries: np.ndarray | None, steps: Steps
+) -> Record:
+    """Sizes of the index and what its codes keep."""
+    record: Record = {
+        "data": file.name,
+        "vectors": len(file),
+        "dimensions": file.shape[1],
+        "metric": index.metric,
+        "code": " ".join(repr(fitted).split()),
+        "bytes_per_vector": index.bytes_per_vector,
+        "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
+        "distortion": None,
+        "variance_kept": None,
+    }
+    with steps.step("judge") as callback:
+        if isinstance(fitted, Reconstructing):
+            X = file.take(rows_as_queries(file, run, JUDGED_ROWS))
+            X = normalised(X) if index.metric == "cosine" else X
+            record["distortion"] = fitted.distortion(X)
+            variance = float(X.var(axis=0, dtype=np.float64).sum())
+            record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
+        record |= judge_codes(index, file, run, queries, callback=callback)
+    return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
+
+
+def _save(
+    index: Index, out: str | os.PathLike, record: Fields, fitted: object, kept: VectorFile | None, steps: Steps
+) -> None:
+    with steps.step("save") as callback:
+        history = fitted.history_ if isinstance(fitted, Remembering) else []
+        save_index(index, out, {**record, "seconds": steps.seconds, "history": history}, kept, callback)
+
+
+@contextmanager
+def _work_folder(
+    checkpoint: str | os.PathLike | None, out: str | os.PathLike, job: Record, n_rows: int, group: Group
+) -> Iterator["WorkFolder | None"]:
+    """The work folder `checkpoint`, kept if the block fails; several processes have one near `out`; else None."""
+    if checkpoint is None and group.size == 1:
+        yield None
+        return
+    target = Path(out).absolute()
+    path = Path(checkpoint) if checkpoint is not None else target.with_name(f".{target.name}.parts")
+    if checkpoint is None and group.rank == 0:  # left by a run that was killed
+        remove_work(path)
+    group.barrier()
+    done = False
+    try:
+        yield WorkFolder(path, job, n_rows, group)
+        done = True
+    finally:
+        if group.rank == 0 and (done or checkpoint is None):
+            remove_work(path)
+
+
+class WorkFolder:
+    """The state of a compression on disk: its quantizer, and the codes of the blocks of rows that are finished.
+
+    `job` identifies the compression; ValueError if the folder is of another job. Rank 0 alone writes anything but the
+    blocks, so the folder must lie on a file system that all ranks share.
+    """
+
+    def __init__(self, path: str | os.PathLike, job: Record, n_rows: int, group: Group) -> None:
+        self.path, self.group, self.n_rows = Path(path), group, n_rows
+        if group.rank == 0:
+            self._start(job)
+        group.barrier()
+        if not self.path.exists():
+            raise ValueError(
+                f"rank {group.rank} does not see {self.path}, which rank 0 has made; it must lie on a file system that "
+                "all ranks share"
+            )
+        self.block_rows = int(read_config(self.path, _KIND)["block_rows"])
+        self.n_blocks = -(-n_rows // self.block_rows)
+
+    def _start(self, job: Record) -> None:
+        """Make the folder, or check that it is of this job."""
+        recover(self.path)
+        _end_removal(self.path)
+        if self.path.exists() and any(self.path.iterdir()):
+            found = read_config(self.path, _KIND)["job"]
+            if found != job:
+                key = next(key for key in job if found.get(key) != job[key])
+                raise ValueError(
+                    f"{self.path} is of another run ({key} was {found.get(key)}, is {job[key]}); "
+                    "give another folder or remove it"
+                )
+            return
+        rows = min(_MOST, max(_FEWEST, -(-self.n_rows // (_BLOCKS_PER_RANK * self.group.size))))
+        with saving_folder(self.path, _KIND, {"job": job, "block_rows": rows}, growing=True):
+            pass
+
+    def load_quantizer(self) -> Quantizer | None:
+        """The quantizer if it was fitted before the interruption."""
+        path = self.path / "quantizer"
+        return load_quantizer(path) if (path / _CONFIG).is_file() else None
+
+    def save_quantizer(self, quantizer: Quantizer) -> None:
+        if self.group.rank == 0:
+            path = self.path / "quantizer"
+            if not (path / _CONFIG).is_file():  # a removal was killed
+                _unlink(path / name for name in _OTHERS)
+            quantizer.save(path)
+
+    def encode(self, file: VectorFile, empty: Callable[[], Index], callback: Callback) -> None:
+        """Encode the missing blocks, each rank its share; `empty()` returns an index without rows."""
+        missing = self.group.exchange([block for block in range(self.n_blocks) if not self._is_whole(block)])[0]
+        mine = missing[slice(*self.group.share(len(missing)))]
+        total = sum(stop - first for first, stop in map(self._rows, mine))
+        done = 0
+        for block in mine:
+            index = empty()
+            for chunk in file.part(*self._rows(block)).chunks():
+                index.add(chunk)
+                done += len(chunk)
+                callback(done, {"total": total})
+            with replacing(self._file(block)) as fresh:
+                write_faiss(index.faiss_index, fresh)
+                with replacing(_sums(self._file(block))) as sums:
+                    sums.write_text(checksums_of(fresh))
+        self.group.barrier()
+
+    def join(self, index: Index, callback: Callback) -> Index:
+        """Add all blocks to `index`, in their order."""
+        for block in range(self.n_blocks):
+            found = read_faiss(self._file(block), binary=index.metric == "hamming")
+            index.merge(Index(found, index.n_features, index.metric, index.quantizer, None))
+            callback(len(index), {"total": self.n_rows})
+        return index
+
+    def _rows(self, block: int) -> tuple[int, int]:
+        return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)
+
+    def _is_whole(self, block: int) -> bool:
+        file, sums = self._file(block), _sums(self._file(block))
+        return file.is_file() and sums.is_file() and sums.read_bytes() == checksums_of(file).encode()
+
+    def _file(self, block: int) -> Path:
+        return self.path / f"rows-{block * self.block_rows:013d}.faiss"
+
+
+def _sums(file: Path) -> Path:
+    """The file with the checksums of a block."""
+    return file.with_name(f"{file.name}.crc32")
+
+
+def remove_work(path: Path) -> None:
+    """Remove the files of a work folder, and the folder if it is empty then; any other folder is left alone."""
+    try:
+        read_config(path, _KIND)
+    except (ValueError, FileNotFoundError):
+        return
+    sweep(path)
+    quantizer, blocks = path / "quantizer", sorted((*path.glob("rows-*.faiss"), *path.glob("rows-*.faiss.crc32")))
+    # A killed removal must leave no quantizer that looks whole, and a folder that is still known as a work folder:
+    # so the quantizer's config goes first and the folder's own goes last.
+    _unlink((quantizer / _CONFIG, *(quantizer / name for name in _OTHERS)))
+    _rmdir(quantizer)
+    _unlink((*blocks, *(path / name for name in _OTHERS), path / _CONFIG))
+    _rmdir(path)
+
+
+def _end_removal(path: Path) -> None:
+    """Finish a removal that was killed before its last step: our config.json is the only file."""
+    if path.is_dir() and os.listdir(path) == [_CONFIG]:
+        with suppress(ValueError, RecursionError):
+            found = json.loads((path / _CONFIG).read_text(encoding="utf-8"))
+            if isinstance(found, dict) and found.get("kind") == _KIND:
+                _unlink([path / _CONFIG])
+
+
+def _rmdir(folder: Path) -> None:
+    with suppress(OSError):  # missing, or not empty: it holds a file of the user's
+        folder.rmdir()
+
+
+def _unlink(files: Iterable[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)

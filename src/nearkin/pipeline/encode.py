@@ -1,0 +1,335 @@
+"""`nearkin encode`: many files of vectors to as many files of codes, by a pool of processes, resumable at any point.
+
+Memory holds a chunk of 8 MB per process. A finished file is renamed into place and then entered in manifest.json with
+its checksum. Files that are not entered there, or have another checksum, are encoded again.
+"""
+
+import glob
+import hashlib
+import json
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from multiprocessing.context import BaseContext
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+from threadpoolctl import threadpool_limits
+
+from nearkin._check import check_integer
+from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
+from nearkin._types import Record
+from nearkin.contracts import Callback, ignore
+from nearkin.data import open_vectors
+from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.export.batch_encoder import BatchEncoder, binary_column
+from nearkin.pipeline.run import write_array
+
+SUFFIXES = (".npy", ".parquet")
+MANIFEST = "manifest.json"
+_VERSION = 1
+_LOCK = ".lock"
+
+
+def encode_shards(
+    shards: list[str],
+    model: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    workers: int = 1,
+    replace: bool = False,
+    callback: Callback = ignore,
+) -> Record:
+    """Encode every file of `shards` (.npy or .parquet, names or patterns) to a file of its name in the folder `out`.
+
+    .npy gives .npy (n, width); .parquet gives .parquet with its other columns unchanged and the binary column "codes"
+    in place of the vectors. `workers` processes have one thread each; 0 works in this process. Finished files are
+    verified and skipped. `callback(rows, {"total": n})` is called after each shard. `replace` encodes all shards again,
+    in a folder next to `out`, which keeps its codes until the new ones are complete.
+
+    Before any work: FileNotFoundError for a missing shard; ValueError for shards of another width than the model, of
+    different types or of the same name, and for an `out` that another model made or that holds other files.
+    ChildProcessError if a worker is killed: the finished shards stay, and the same call resumes.
+    """
+    out, encoder = Path(out), BatchEncoder(model)
+    check_integer(workers, "workers", low=0)
+    sources = _checked_sources(expand(shards), encoder)
+    recover(out)
+    _check_folder(out, sources, replace)
+    check_inputs(out, sources)
+    with _locked(out):
+        sweep(out)
+        _check_folder(out, sources, replace)  # again: now no other process writes there
+        if replace and (out / MANIFEST).is_file():
+            skipped = _replace(out, sources, encoder, workers, callback)
+        else:
+            skipped = _fill(out, sources, encoder, workers, callback)
+    return {
+        "out": str(out),
+        "shards": len(sources),
+        "skipped": skipped,
+        "rows": sum(sources.values()),
+        "dimensions": encoder.n_features,
+        "bytes_per_vector": encoder.n_bytes,
+        "manifest": str(out / MANIFEST),
+    }
+
+
+@dataclass
+class EncodedShards:
+    """The content of manifest.json: the model, and an entry per finished shard by the path of its source."""
+
+    model: str
+    entries: dict[str, Record] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path, model: str) -> "EncodedShards":
+        """The manifest in `folder`, or an empty one; ValueError if it is damaged or of another model."""
+        if not (folder / MANIFEST).is_file():
+            return cls(model)
+        found = cls.read(folder)
+        if found.model != model:
+            raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start again")
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> "EncodedShards":
+        """The manifest in `folder`, of any model; ValueError if it is damaged or of another program."""
+        file = folder / MANIFEST
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            kind, version = record["kind"], int(record["format_version"])
+            found = cls(str(record["model"]), {str(name): dict(entry) for name, entry in record["shards"].items()})
+            found.files()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(
+                f"{file} is damaged or of another program ({error!r}); give another --out, or remove the folder"
+            ) from error
+        if kind != "codes":
+            raise ValueError(f"{file} is of the kind {kind!r}, not nearkin's codes; give another --out")
+        if version > _VERSION:
+            raise ValueError(f"{file} has format version {version}, this nearkin reads up to {_VERSION}")
+        return found
+
+    def files(self) -> set[str]:
+        """Names of the files of codes."""
+        return {str(entry["file"]) for entry in self.entries.values()}
+
+    def has(self, folder: Path, source: Path) -> bool:
+        """Whether `source` is finished: it has not changed since, and its codes are complete."""
+        entry, stat = self.entries.get(str(source.resolve())), source.stat()
+        if entry is None or (stat.st_size, stat.st_mtime_ns) != (entry["source_bytes"], entry["source_mtime_ns"]):
+            return False
+        return is_whole(folder, entry)
+
+    def save(self, folder: Path) -> None:
+        record = {"kind": "codes", "format_version": _VERSION, "model": self.model, "shards": self.entries}
+        with replacing(folder / MANIFEST) as fresh:
+            fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def is_whole(folder: Path, entry: Record) -> bool:
+    """Whether the codes of a shard have their length and checksum."""
+    file = folder / entry["file"]
+    return file.is_file() and file.stat().st_size == entry["bytes"] and _sha256(file) == entry["sha256"]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def expand(shards: list[str]) -> list[Path]:
+    """The files of names and patterns, sorted, each once; FileNotFoundError for a pattern that matches no file."""
+    found: set[Path] = set()
+    for shard in map(os.fspath, shards):
+        names = glob.glob(shard, recursive=True) if glob.has_magic(shard) and not Path(shard).exists() else [shard]
+        if not names:
+            raise FileNotFoundError(f"{shard} matches no file; check the pattern (current folder: {Path.cwd()})")
+        found.update(map(Path, names))
+    return sorted(found)
+
+
+def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int]:
+    """Number of rows of every shard, from its header."""
+    rows, types, names = {}, {}, {}
+    for path in paths:
+        if path.suffix.lower() not in SUFFIXES:
+            raise ValueError(f"{path} has the ending {path.suffix!r}; shards must be {' or '.join(SUFFIXES)}")
+        file = open_vectors(path)
+        if file.shape[1] != encoder.n_features:
+            raise ValueError(f"{path} has {file.shape[1]} columns; {encoder.model} takes {encoder.n_features}")
+        rows[path] = len(file)
+        types.setdefault((path.suffix.lower(), str(file.dtype)), path)
+        if (other := names.setdefault(path.name, path)) != path:
+            raise ValueError(f"{other} and {path} have the same name; their codes would too, rename one")
+    if len(types) > 1:
+        shown = ", ".join(f"{path} is {dtype} in {suffix}" for (suffix, dtype), path in types.items())
+        raise ValueError(f"shards are of different types ({shown}); give one type at a time, each its own folder")
+    return rows
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Make `folder` and lock it for this process; ValueError if another process writes there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / _LOCK, timeout=0):
+            yield
+    except Timeout as error:
+        raise ValueError(f"{folder} is being written by another process; wait for it or give another --out") from error
+
+
+def _check_folder(out: Path, sources: Iterable[Path], replace: bool) -> None:
+    """ValueError if `out` holds no codes of ours; with `replace` also if it holds a file that is not of this job."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file; give the name of a folder")
+    names = {entry.name for entry in out.iterdir() if not is_workspace(entry)} if out.is_dir() else set()
+    if not names - {_LOCK}:
+        return
+    if MANIFEST not in names:
+        raise ValueError(f"{out} is a folder with other content; give a new name or an empty folder")
+    ours = {_LOCK, MANIFEST} | EncodedShards.read(out).files() | {source.name for source in sources}
+    if replace and names - ours:
+        raise ValueError(
+            f"{out} holds {min(names - ours)}, which is not of its codes and which --replace would remove; move it away"
+        )
+
+
+def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
+    """Encode all shards in a second folder, then exchange the two; returns how many were finished by an earlier try."""
+    fresh_codes = out.with_name(f".{out.name}.fresh")
+    _check_folder(fresh_codes, sources, True)
+    with _locked(fresh_codes):
+        sweep(fresh_codes)
+        if (fresh_codes / MANIFEST).is_file():
+            earlier = EncodedShards.read(fresh_codes)
+            if earlier.model != model_fingerprint(encoder):  # a try with a third model
+                for name in (*sorted(earlier.files()), MANIFEST):
+                    (fresh_codes / name).unlink(missing_ok=True)
+        skipped = _fill(fresh_codes, sources, encoder, workers, callback)
+        with replacing(out) as fresh:
+            _check_folder(out, sources, True)  # again: the work may have taken hours
+            fresh_codes.rename(fresh)
+    return skipped
+
+
+def _fill(folder: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
+    """Encode the shards that are not finished in `folder`; returns how many were."""
+    manifest = EncodedShards.load(folder, model_fingerprint(encoder))
+    manifest.save(folder)
+    todo = [source for source in sources if not manifest.has(folder, source)]
+    total = sum(sources.values())
+    done = total - sum(sources[source] for source in todo)
+    callback(done, {"total": total})
+    for source, entry in _encoded(todo, encoder, folder, workers):
+        manifest.entries[str(source.resolve())] = entry
+        manifest.save(folder)
+        done += entry["rows"]
+        callback(done, {"total": total})
+    return len(sources) - len(todo)
+
+
+def model_fingerprint(encoder: BatchEncoder) -> str:
+    """A digest of the codes that a model gives to 256 random rows."""
+    rows = np.random.default_rng(0).normal(size=(256, encoder.n_features)).astype(np.float32)
+    return hashlib.sha256(encoder.encode(rows).tobytes()).hexdigest()[:16]
+
+
+def _encoded(todo: list[Path], encoder: BatchEncoder, out: Path, workers: int) -> Iterator[tuple[Path, Record]]:
+    """Yield each source with its entry for the manifest, as they finish."""
+    if not workers or len(todo) < 2:
+        for source in todo:
+            yield source, encode_file(source, encoder, out)
+        return
+    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=_context(), initializer=_start_worker) as pool:
+        jobs = {pool.submit(encode_file, source, encoder, out): source for source in todo}
+        try:
+            for job in as_completed(jobs):
+                yield jobs[job], job.result()
+        except BrokenProcessPool as error:
+            raise ChildProcessError(
+                "a worker was killed (by hand, or for memory: try fewer workers); finished shards are kept, run the "
+                "same command again to resume"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _context() -> BaseContext:
+    """Workers fork from a server that has only imported: a fork of a process with OpenMP threads would hang."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nearkin.pipeline.encode"])
+    return context
+
+
+def _start_worker() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import faiss  # before the limit, which applies to loaded libraries
+
+    faiss.omp_set_num_threads(1)
+    threadpool_limits(1)
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent ends: otherwise it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
+    """Encode one shard, whole or not at all; returns its entry in the manifest. OSError names the shard."""
+    target, stat = out / source.name, source.stat()
+    encode = _encode_parquet if source.suffix.lower() == ".parquet" else _encode_npy
+    try:
+        with replacing(target) as fresh:
+            rows = encode(source, encoder, fresh)
+            checksum, size = _sha256(fresh), fresh.stat().st_size
+    except OSError as error:
+        text = f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
+        raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error
+    return {
+        "file": target.name,
+        "rows": rows,
+        "bytes": size,
+        "sha256": checksum,
+        "source_bytes": stat.st_size,
+        "source_mtime_ns": stat.st_mtime_ns,
+    }
+
+
+def _encode_npy(source: Path, encoder: BatchEncoder, fresh: Path) -> int:
+    file = open_vectors(source)
+    shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
+    write_array(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype.str)
+    return len(file)
+
+
+def _encode_parquet(source: Path, encoder: BatchEncoder, fresh: Path) -> int:
+    """Vectors in a list column: the other columns are kept. Vectors in numeric columns: only the codes are written."""
+    pa, parquet = import_pyarrow()
+    vectors = open_vectors(source)
+    with parquet.ParquetFile(source) as file:
+        lists = [field.name for field in file.schema_arrow if pa.types.is_nested(field.type)]
+        if lists:
+            batches = encoder.arrow_batches(file.iter_batches(vectors.chunk_rows), lists[0])
+        else:
+            columns = (binary_column(pa, encoder.encode(chunk)) for chunk in vectors.chunks())
+            batches = (pa.record_batch([column], names=[encoder.codes]) for column in columns)
+        first = next(batches)
+        with parquet.ParquetWriter(fresh, first.schema) as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch)
+    return len(vectors)

@@ -1,0 +1,359 @@
+"""`nearkin evaluate`: how good a saved index answers, compared with exact neighbours and with labels."""
+
+import os
+import time
+from collections.abc import Sequence
+
+import faiss
+import numpy as np
+
+from nearkin import metrics
+from nearkin._check import check_instance
+from nearkin._faiss import METRIC_TYPES
+from nearkin._storage import read_config
+from nearkin._types import Fields, Record
+from nearkin._words import counted
+from nearkin.contracts import BitCodes, Callback, ignore
+from nearkin.data import VectorFile
+from nearkin.index.identifiers import positions
+from nearkin.index.index import Index
+from nearkin.index.probing import probing_curve
+from nearkin.index.rescoring import normalised
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
+from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
+from nearkin.pipeline.inputs import ids_of
+from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
+
+CUTS = (1, 10, 100)
+ROWS_AS_QUERIES = 200
+MOST_QUERIES = 1000  # that judge a new index; `evaluate` uses all
+_FEWEST_UNSEEN = 20  # rows not learned from that suffice as queries
+_FULL_RANKING = 100_000  # rows; of a larger index the first _FULL_RANKING // 100 answers are judged by label
+_RANKED = 4_000_000  # answers in one batch of queries, which bounds memory
+_RADIUS = 2
+
+
+def evaluate_folder(
+    folder: str | os.PathLike,
+    Q: np.ndarray | None = None,
+    *,
+    truth: np.ndarray | None = None,
+    base: VectorFile | None = None,
+    labels: np.ndarray | None = None,
+    query_labels: np.ndarray | None = None,
+    k: int = 100,
+    oversample: int | None = None,
+    n_probes: Sequence[int] = (),
+    study: bool = False,
+    steps: Steps | None = None,
+    about: Fields | None = None,
+) -> Record:
+    """Judge the saved index by queries Q (q, d); returns the record, which is kept in its folder as evaluation.json.
+
+    Without queries up to 200 rows of `base` are the queries, and none counts as its own neighbour: rows that the index
+    did not learn from, if there are any. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search,
+    and rows at equal distance are equally right. `labels` (rows of the index, in order) and `query_labels` (q,) judge
+    by label. `study`, for bits, compares hashing methods, lengths and scales on `base`.
+
+    All recalls are of one search for `k` neighbours. "searches" has one record by codes alone and, with `oversample`,
+    one with rescoring. One number in `n_probes` is used by the searches; several give the curve "probing", and the
+    searches use the default. ValueError for lengths that disagree, and if the index is changed meanwhile.
+    """
+    steps = steps or Steps()
+    read_config(folder, "index")
+    judged = version_of(folder)
+    index = Index.load(folder)
+    if len(n_probes) == 1:
+        index.n_probe = n_probes[0]
+    run, rows = read_record(folder, RUN) or {}, None
+    if Q is None:
+        rows, Q = _base_rows_as_queries(index, base, run, truth, labels)
+    _check_lengths(index, Q, truth, base, labels, query_labels)
+    if study and (index.metric != "hamming" or base is None):
+        raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
+    exact = None if truth is None else ExactNeighbours.given(truth)
+    if base is not None and exact is None:
+        with steps.step("exact search") as callback:
+            depth = min(k, len(index) - (rows is not None))
+            exact = exact_neighbors(base, Q, depth, exact_metric(index), callback, own=index.ids, queries_are=rows)
+    answers: list[np.ndarray] = []
+    for times in (None, oversample) if oversample is not None else (None,):
+        with steps.step("search") as callback:
+            start = time.perf_counter()
+            answers.append(neighbours_of(index, Q, k, times, rows, callback))
+            rate = len(Q) / (time.perf_counter() - start)
+    record: Record = {
+        "index": str(folder), "vectors": len(index), "queries": len(Q), "queries_are_rows": rows is not None,
+        "k": k, "oversample": oversample, "n_probe": index.n_probe,
+    }  # fmt: skip
+    record |= {name: run[name] for name in ("method", "bytes_per_vector", "compression", "distortion") if name in run}
+    if exact is not None:
+        with steps.step("judge"):
+            record |= _judged(index, answers, exact, oversample)
+            if len(n_probes) > 1:
+                record["probing"] = _probing(index, Q, exact, k, n_probes, oversample)
+    if labels is not None and query_labels is not None:
+        with steps.step("rank") as callback:
+            record |= judge_by_label(index, Q, labels, query_labels, callback)
+    if study and base is not None:
+        with steps.step("study") as callback:
+            record["study"] = _study(index, base, labels, callback)
+    record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
+    save_evaluation(folder, record, judged)
+    return record
+
+
+def _base_rows_as_queries(
+    index: Index, base: VectorFile | None, run: Fields, truth: np.ndarray | None, labels: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of rows of the base, and the rows."""
+    if base is None or truth is not None or labels is not None or len(index) < 2:
+        raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
+    _check_base(index, base)
+    numbers = rows_as_queries(base, run)
+    return numbers, base.take(numbers)
+
+
+def _check_base(index: Index, base: VectorFile) -> None:
+    if len(base) != len(index):
+        raise ValueError(
+            f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
+        )
+
+
+def _check_lengths(
+    index: Index,
+    Q: np.ndarray,
+    truth: np.ndarray | None,
+    base: VectorFile | None,
+    labels: np.ndarray | None,
+    query_labels: np.ndarray | None,
+) -> None:
+    if truth is not None and len(truth) != len(Q):
+        raise ValueError(
+            f"truth has {counted(len(truth), 'row')} and there are {len(Q):,} queries; give one row a query"
+        )
+    if base is not None:
+        _check_base(index, base)
+    if (labels is None) != (query_labels is None):
+        raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
+    if labels is not None and len(labels) != len(index):
+        raise ValueError(f"labels has {len(labels)} values and the index {len(index)} rows; give one for each row")
+    if query_labels is not None and len(query_labels) != len(Q):
+        raise ValueError(
+            f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
+        )
+
+
+def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
+    """The study on a sample of the base rows, drawn with a fixed seed."""
+    rows = base.draw(STUDIED_ROWS, 0)
+    n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
+    return study_hashing(base.take(rows), n_bits, None if labels is None else labels[rows], callback=callback)
+
+
+def _probing(
+    index: Index, Q: np.ndarray, truth: ExactNeighbours, k: int, n_probes: Sequence[int], oversample: int | None
+) -> list[dict[str, float]]:
+    """Recall and speed for each number of lists searched, at k or at the depth of the truth."""
+    depth = min(k, truth.ids.shape[1])
+    curve = probing_curve(index, Q, truth, depth, n_probes=sorted(set(n_probes)), oversample=oversample)
+    return [
+        {"n_probe": at.n_probe, f"{depth}-recall@{depth}": at.recall, "queries_per_second": len(Q) / at.seconds}
+        for at in curve
+    ]
+
+
+def exact_metric(index: Index) -> str:
+    """The metric of the exact neighbours that an index is compared with; bits are compared by distance."""
+    return index.metric if index.metric in ("ip", "cosine") else "l2"
+
+
+def exact_neighbors(
+    file: VectorFile,
+    Q: np.ndarray,
+    k: int,
+    metric: str = "l2",
+    callback: Callback = ignore,
+    *,
+    own: np.ndarray | None = None,
+    queries_are: np.ndarray | None = None,
+) -> ExactNeighbours:
+    """The k exact nearest rows of a file by their numbers, or by their ids `own`; the file is read once, in chunks.
+
+    `queries_are` (q,) are the numbers of the rows that are the queries: none is its own neighbour. Rows at equal
+    distance are read again for each set of answers that is judged.
+    """
+    scores, rows, largest = _nearest(file, Q, min(k + 1, len(file)), metric, queries_are, callback)
+    kind = "l2" if metric == "l2" else "ip"
+
+    def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
+        places = positions(own, len(file), ids)
+        read, where = np.unique(np.maximum(places, 0), return_inverse=True)
+        X = normalised(file.take(read)) if metric == "cosine" else file.take(read)
+        return exact_distances(X[where.reshape(ids.shape)], Q[numbers], kind, places >= 0)
+
+    ids = rows if own is None else own[rows]
+    return ExactNeighbours(ids[:, :k], ties(scores, Q, largest), distances, file.shape[1])
+
+
+def _nearest(
+    file: VectorFile, Q: np.ndarray, k: int, metric: str, queries_are: np.ndarray | None, callback: Callback
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Scores and row numbers of the k nearest rows, each (q, k), smallest first, and the largest squared norm."""
+    kind = METRIC_TYPES["l2" if metric == "l2" else "ip"]
+    sign = 1.0 if metric == "l2" else -1.0  # smaller is nearer
+    scores = np.full((len(Q), k), np.inf, np.float32)
+    ids = np.full((len(Q), k), -1, np.int64)
+    start, largest = 0, 0.0
+    for chunk in file.chunks():
+        chunk = normalised(chunk) if metric == "cosine" else chunk
+        largest = max(largest, float(np.einsum("nd,nd->n", chunk, chunk).max()))
+        values, rows = faiss.knn(np.ascontiguousarray(Q, np.float32), chunk, min(k + 1, len(chunk)), metric=kind)
+        if queries_are is not None:
+            values[rows + start == queries_are[:, None]] = sign * np.inf
+        scores = np.hstack([scores, sign * values])
+        ids = np.hstack([ids, rows + start])
+        order = np.argsort(scores, axis=1, kind="stable")[:, :k]
+        scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+        start += len(chunk)
+        callback(start, {"total": len(file)})
+    return scores, ids, largest
+
+
+def neighbours_of(
+    index: Index, Q: np.ndarray, k: int, oversample: int | None, rows: np.ndarray | None, callback: Callback = ignore
+) -> np.ndarray:
+    """Ids (q, k) that a search finds; for queries that are the `rows` of the index, without their own ids."""
+    found = index.search(Q, k + (rows is not None), oversample=oversample, callback=callback)[1]
+    if rows is None:
+        return found
+    order = np.argsort(found == ids_of(index)[rows, None], axis=1, kind="stable")
+    return np.take_along_axis(found, order, axis=1)[:, :-1]
+
+
+def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:
+    """Numbers of up to `count` rows of a file, in order: rows that an index did not learn from, if 20 are found.
+
+    `run` is the record of the index: it learned from "trained_on" rows drawn with the "seed", unless it learned from
+    other vectors ("train"). The same file and run give the same rows.
+    """
+    drawn = np.random.default_rng(0).permutation(file.draw(4 * count, 0))
+    trained_on, seed = run.get("trained_on", 0), run.get("seed")
+    if run.get("train") is None and isinstance(seed, int) and trained_on < len(file):
+        unseen = drawn[~np.isin(drawn, file.draw(trained_on, seed))]
+        drawn = unseen if len(unseen) >= _FEWEST_UNSEEN else drawn
+    return np.sort(drawn[:count])
+
+
+def judge_codes(
+    index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, k: int = 10, callback: Callback = ignore
+) -> Record:
+    """The share of the k exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
+
+    The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
+    """
+    rows = None
+    if Q is None:
+        rows = rows_as_queries(file, run)
+        Q = file.take(rows)
+    elif len(Q) > MOST_QUERIES:
+        Q = Q[np.sort(np.random.default_rng(0).choice(len(Q), MOST_QUERIES, replace=False))]
+    k = min(k, len(file) - (rows is not None))
+    if not k:
+        return {}
+    truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)
+    by = f"{len(Q):,} queries" if rows is None else f"{len(Q):,} rows of {file.name}, each without itself"
+    return {f"{k}-recall@{k}": truth.kept(neighbours_of(index, Q, k, None, rows)), "judged_by": by}
+
+
+def judge_neighbors(retrieved: np.ndarray, truth: np.ndarray, cuts: Sequence[int] = CUTS) -> dict[str, float]:
+    """Both recalls at every cut within `retrieved` (q, K) and `truth` (q, T), nearest first."""
+    record = {}
+    for k in (k for k in sorted(set(cuts)) if k <= retrieved.shape[1]):
+        record[f"1-recall@{k}"] = metrics.recall_1_at_k(retrieved, truth, k)
+    for k in (k for k in sorted(set(cuts)) if 1 < k <= min(retrieved.shape[1], truth.shape[1])):
+        record[f"{k}-recall@{k}"] = metrics.recall_k_at_k(retrieved, truth, k)
+    return record
+
+
+def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, oversample: int | None) -> Record:
+    """Recall of answers (q, k) by codes alone and, with `oversample`, rescored: "searches", and the last one's recalls.
+
+    `bytes_per_vector` are those of the code, `bytes_kept` those of all vectors kept in the folder.
+    """
+    names = ("exact" if index.quantizer is None else "by code alone", "rescored by kept vectors")
+    searches: list[Record] = []
+    for name, ids, times in zip(names, answers, (None, oversample), strict=False):
+        measures = judge_neighbors(ids, truth.beside(ids), (*CUTS, ids.shape[1]))
+        if (
+            times is not None
+        ):  # a search for fewer neighbours has fewer candidates and keeps fewer than these first ones
+            measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
+        kept = 4 * index.n_features * len(index) if times is not None else 0
+        about = {"search": name, "oversample": times, "bytes_per_vector": index.bytes_per_vector, "bytes_kept": kept}
+        searches.append(about | measures)
+    recalls = {name: value for name, value in searches[-1].items() if "recall@" in name}
+    return recalls | {"searches": searches}
+
+
+def search_rows(searches: Sequence[Fields]) -> tuple[list[str], Sequence[Sequence[object]]]:
+    """Columns and rows of a table of the judged searches, each with its size."""
+    measures = [name for name in searches[-1] if "recall@" in name]
+    rows = []
+    for row in searches:
+        name = row["search"] if row["oversample"] is None else f"{row['search']}, {row['oversample']} × k"
+        kept = f" + {row['bytes_kept'] / 1e6:.3g} MB of vectors" if row["bytes_kept"] else ""
+        rows.append(
+            [name, f"{counted(row['bytes_per_vector'], 'byte')}{kept}", *(row[measure] for measure in measures)]
+        )
+    return ["search", "needs", *measures], rows
+
+
+def judge_by_label(
+    index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray, callback: Callback = ignore
+) -> dict[str, float]:
+    """mAP and precision at every cut: an answer is right if its row has the query's label.
+
+    `labels` (len(index),) are in the order of the rows, `query_labels` (q,). Bits tie often: their measures are
+    expected values over the orders of tied rows.
+    """
+    names = np.unique(np.concatenate([labels, query_labels]))
+    labels, query_labels = np.searchsorted(names, labels), np.searchsorted(names, query_labels)
+    judge = _judge_bits if index.metric == "hamming" else _judge_ranking
+    rows = max(1, _RANKED // len(index))
+    sums: dict[str, float] = {}
+    for start in range(0, len(Q), rows):
+        part = slice(start, start + rows)
+        for name, value in judge(index, Q[part], labels, query_labels[part]).items():
+            sums[name] = sums.get(name, 0.0) + value * len(Q[part])
+        callback(min(start + rows, len(Q)), {"total": len(Q)})
+    return {name: value / len(Q) for name, value in sums.items()}
+
+
+def ranking_measures(hits: np.ndarray, totals: np.ndarray, n: int, cuts: Sequence[int] = CUTS) -> dict[str, float]:
+    """The measures of rankings `hits` (q, K) bool; `totals` (q,) of the n rows of the index are right.
+
+    K < n gives mAP@K, which divides by the largest number of right answers in K places.
+    """
+    K = hits.shape[1]
+    record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= K}
+    value = float(metrics.average_precision(hits, np.minimum(totals, K)).mean())
+    return record | {"mAP" if n == K else f"mAP@{K}": value}
+
+
+def _judge_ranking(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+    _, found = index.search(Q, len(index) if len(index) <= _FULL_RANKING else _FULL_RANKING // 100)
+    places = positions(index.ids, len(index), found)
+    hits = metrics.label_relevance(labels[places], query_labels) & (places >= 0)
+    totals = np.bincount(labels, minlength=query_labels.max() + 1)[query_labels]
+    return ranking_measures(hits, totals, len(index))
+
+
+def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: np.ndarray) -> dict[str, float]:
+    codes = faiss.vector_to_array(index.faiss_index.xb).reshape(len(index), -1)
+    encoded = check_instance(index.quantizer, "quantizer", BitCodes).encode(Q)
+    ranks = metrics.hamming_histograms(encoded, codes, query_labels, labels)
+    record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
+    record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
+    return record | {"mAP": float(ranks.average_precision().mean())}

@@ -1,0 +1,171 @@
+"""What commands read: vectors and queries from files or saved folders, ids, and tables of new pairs."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import nearkin as nk
+from nearkin._check import check_choice
+from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
+from nearkin.data import VectorFile, open_vectors, read_column
+from nearkin.data.formats.file_rows import array_rows
+from nearkin.embedding import saved_towers
+from nearkin.export.source import Source
+from nearkin.pipeline.run import RUN, read_record
+from nearkin.records import Interactions
+
+SIDES = ("left", "right")
+MAP = "ordinal-embedding"
+LEFT = "left.safetensors"  # of a folder of `nearkin train`: the left side of its index
+_FEWEST_QUERIES = 20  # left vectors needed to judge codes
+
+
+class SideNames(NamedTuple):
+    """The names of the two columns of ids in a table of pairs; "left" and "right" for a table without names."""
+
+    left: str = "left"
+    right: str = "right"
+
+
+class GivenVectors(NamedTuple):
+    """The vectors that a command was given; for those of a saved folder also their ids and metric.
+
+    `left` (m, d) are the left vectors of a folder of pairs whose right vectors these are: they are its queries.
+    """
+
+    file: VectorFile
+    ids: np.ndarray | None = None
+    metric: str | None = None
+    left: np.ndarray | None = None
+
+    def queries(self, metric: str | None) -> np.ndarray | None:
+        """The left vectors, if the codes will be searched by inner product and there are enough to judge them."""
+        return self.left if metric == "ip" and self.left is not None and len(self.left) >= _FEWEST_QUERIES else None
+
+
+class GivenQueries(NamedTuple):
+    """Queries (q, d), their names in the answers (q,), and how a table of them was understood."""
+
+    vectors: np.ndarray
+    ids: np.ndarray
+    about: str = ""
+
+
+def open_given(path: str | os.PathLike, side: str | None = None, default: str = "right") -> GivenVectors:
+    """The vectors of a file, or of a saved folder: one side of pairs (`side`, else `default`), or coordinates.
+
+    ValueError for a side of anything but pairs, and for a folder that holds no vectors.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        if side is not None:
+            raise ValueError(f"--side is for a folder of `nearkin embed`; {path} is a file of vectors")
+        file = open_vectors(path)
+        return GivenVectors(file, file.ids())
+    check_choice(side, "--side", (None, *SIDES))
+    vectors, ids, metric, left = one_version(folder, lambda path: _vectors_of(path, side, default))
+    X = np.ascontiguousarray(vectors, np.float32)
+    return GivenVectors(VectorFile(str(path), array_rows(X), [str(folder / "config.json")]), ids, metric, left)
+
+
+def _vectors_of(folder: Path, side: str | None, default: str) -> tuple[np.ndarray, np.ndarray, str, np.ndarray | None]:
+    """Vectors, ids, metric and left vectors of a saved folder."""
+    kind = read_config(folder)["kind"]
+    if kind == MAP:
+        if side is not None:
+            raise ValueError(f"--side is for pairs; {folder} holds coordinates of one kind of object")
+        model = nk.OrdinalEmbedding.load(folder)
+        return model.embedding_, model.objects_, "l2", None
+    chosen = side or default
+    if kind == saved_towers.KIND:
+        towers = saved_towers.read_towers(folder)
+        if chosen == "left":
+            return towers.left, towers.pairs.left_ids, "ip", None
+        return towers.right, towers.pairs.right_ids, "ip", towers.left
+    left = read_arrays(folder / LEFT) if (folder / LEFT).is_file() else None
+    if left is not None and chosen == "left":
+        return left["vectors"], unpack_ids("left", left), "ip", None
+    if kind == "index":
+        index = nk.Index.load(folder)
+        return decoded(index), ids_of(index), index.metric, None if left is None else left["vectors"]
+    raise ValueError(f"{folder} holds the kind {kind!r}; give a file of vectors, or a folder of `nearkin embed`")
+
+
+def ids_of(index: nk.Index) -> np.ndarray:
+    """The ids of the rows; their numbers for an index without ids."""
+    return np.arange(len(index)) if index.ids is None else index.ids
+
+
+def decoded(index: nk.Index) -> np.ndarray:
+    """(n, d) float32, the decoded rows of an index; ValueError for bits, which have no decoder."""
+    if index.metric == "hamming":
+        raise ValueError("the index holds bits, from which no vectors can be read; give the vectors themselves")
+    return Source(index).decoded(np.arange(len(index)))
+
+
+def open_index(folder: str | os.PathLike) -> nk.Index:
+    """The index in a folder; for a folder of vectors an exact index of them (of pairs: of the right side)."""
+    if read_config(folder)["kind"] == "index":
+        return nk.Index.load(folder)
+    given = open_given(folder)
+    return nk.Index.build(given.file.read(), ids=given.ids, metric=given.metric or "l2")
+
+
+def open_queries(
+    path: str | os.PathLike, side: str | None = None, ids: str | os.PathLike | None = None
+) -> GivenQueries:
+    """The queries in a file or, of a folder of pairs, its left side.
+
+    Their names are the column in the file `ids`, else the ids that `path` holds, else row numbers.
+    """
+    given = open_given(path, side, "left")
+    given.file.check_finite()
+    X, names = given.file.read(), given.ids
+    if ids is not None:
+        names = read_ids(ids, len(X))
+        if len(names) != len(X):
+            raise ValueError(f"{ids} has {len(names)} ids and there are {len(X)} queries; give one for each")
+    return GivenQueries(X, np.arange(len(X)) if names is None else names, given.file.about)
+
+
+def read_ids(path: str | os.PathLike, n: int | None = None, header: str | None = None) -> np.ndarray:
+    """The ids in a file, one per row.
+
+    A first line that names them is left out: the text `header`, or one line more than the `n` ids wanted.
+    """
+    ids = read_column(path, n)
+    if not len(ids) or ids.dtype.kind != "U" or ids[0] != header:
+        return ids
+    rest = ids[1:]
+    whole = all(text.isdecimal() and str(int(text)) == text for text in rest.tolist())
+    return rest.astype(np.int64) if whole else rest
+
+
+def find_ids(wanted: object, ids: np.ndarray, name: str) -> np.ndarray:
+    """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones."""
+    positions = {str(value): place for place, value in enumerate(ids.tolist())}
+    names = [str(value) for value in np.asarray(wanted).tolist()]
+    missing = [value for value in names if value not in positions]
+    if missing:
+        some = ", ".join(map(str, ids[:5].tolist()))
+        more = f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else ""
+        raise ValueError(f"{name} {missing[0]!r}{more} is not among the {len(ids):,} known ids, such as {some}")
+    return np.array([positions[value] for value in names], dtype=np.int64)
+
+
+def side_names(folder: str | os.PathLike) -> SideNames:
+    """The names of both sides in the table that a folder was made from."""
+    return SideNames(**(read_record(folder, RUN) or {}).get("words", {}))
+
+
+def side_names_of(pairs: Interactions) -> SideNames:
+    """The names of both sides in the table that the pairs were read from."""
+    roles = {} if pairs.source is None else pairs.source.roles
+    return SideNames(**{side: name for side in SIDES if not (name := roles.get(side, side)).isdigit()})
+
+
+def read_history(path: str | os.PathLike, names: SideNames) -> Interactions:
+    """A table of new pairs, in the columns of the first table."""
+    return nk.read_interactions(path, **({} if names == SideNames() else names._asdict()))

@@ -1,0 +1,338 @@
+"""The report of a saved folder, drawn from the records in it. One function per kind of folder, one line in `PAGES`."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.ticker import MaxNLocator
+
+from nearkin._storage import one_version, read_config
+from nearkin._types import Fields
+from nearkin.embedding import saved_towers
+from nearkin.pipeline import demo
+from nearkin.pipeline.evaluate import search_rows
+from nearkin.pipeline.holdout import held_out_in_words
+from nearkin.pipeline.inputs import LEFT, MAP, side_names
+from nearkin.pipeline.run import EVALUATION, RUN, bytes_on_disk, megabytes, read_record, times
+from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
+from nearkin.plots.style import SERIES, for_page
+from nearkin.report import Page, Section
+from nearkin.report.parts import facts, figures, paragraph, table
+
+_STUDY_BY_LENGTH = {"label map": "mAP by label", "neighbour map": "mAP of the 100 exact neighbours"}
+_STUDY_BY_SCALE = {
+    "loss per bit": "quantization loss per bit",
+    "retained variance": "variance kept, share of PCA's",
+    **_STUDY_BY_LENGTH,
+}
+
+
+def folder_page(folder: str | os.PathLike) -> Page:
+    """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
+    return one_version(folder, _page)
+
+
+def _page(folder: Path) -> Page:
+    kind = read_config(folder)["kind"]
+    if (folder / LEFT).is_file():
+        return trained_page(folder)
+    if kind not in PAGES:
+        raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
+    return PAGES[kind](folder)
+
+
+def index_page(folder: Path) -> Page:
+    """The report of an index: its content and size, its training, and how well it answers."""
+    run, evaluation = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
+    name, lead = folder.resolve().name, "This index was saved from Python, without a record of its making."
+    if run:
+        name = f"{name}: {run.get('vectors', 0):,} vectors"
+        lead = (
+            f"{run['vectors']:,} vectors of {run['dimensions']:,} dimensions in {run['bytes_per_vector']:g} bytes "
+            f"each, by the method {run.get('method', 'of the caller')}."
+        )
+    page = Page(title=name, lead=lead, made_by=f"nearkin report {folder}")
+    page.add(_size(run, folder)).add(_answers(evaluation)).add(_probing(evaluation)).add(_study(evaluation))
+    page.add(_training(run))
+    return page.add(_settings(run, ("data", "train", "trained_on", "metric", "seed", "threads")))
+
+
+def trained_page(folder: Path) -> Page:
+    """The report of a folder of `nearkin train`."""
+    run, names = read_record(folder, RUN) or {}, side_names(folder)
+    page = Page(
+        title=f"{folder.resolve().name}: {run['vectors']:,} {names.right} in {run['bytes_per_vector']:g} bytes each",
+        lead=f"Learned from {run['pairs']:,} pairs with {run['left']:,} {names.left}: towers and index together.",
+        made_by=f"nearkin report {folder}",
+    )
+    size = {
+        f"bytes per {names.right}": run["bytes_per_vector"],
+        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
+        "pairs": run["pairs"],
+        "seconds": sum(run["seconds"].values()),
+    }
+    page.add(Section("Size", facts(size))).add(_trained_quality(run)).add(_trained_learning(run))
+    made = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
+    return page.add(_examples(run, names.right)).add(_settings(run, made))
+
+
+def towers_page(folder: Path) -> Page:
+    """The report of vectors of pairs: their number, how well they rank, and examples of neighbours."""
+    run, names = read_record(folder, RUN) or {}, side_names(folder)
+    towers = saved_towers.read_towers(folder)
+    m, n = towers.pairs.shape
+    page = Page(
+        title=f"{folder.resolve().name}: vectors of {m:,} {names.left} and {n:,} {names.right}",
+        lead=f"Learned from {len(towers.pairs):,} pairs of {names.left} and {names.right}, in "
+        f"{towers.left.shape[1]} dimensions: the inner product ranks.",
+        made_by=f"nearkin report {folder}",
+    )
+    size = {names.left: m, names.right: n, "pairs": len(towers.pairs), "dimensions": towers.left.shape[1]}
+    page.add(Section("Size", facts(size))).add(_quality(run))
+    values = [entry["objective"] for entry in run.get("history") or [] if "objective" in entry]
+    if len(values) > 1:
+        page.add(Section("Learning", figures((_curve(values, "objective", "objective"), f"{len(values)} steps."))))
+    made = ("data", "solver", "loss", "omega", "regularization", "dim", "split", "start", "steps", "threads")
+    return page.add(_examples(run, names.right)).add(_settings(run, made))
+
+
+def map_page(folder: Path) -> Page:
+    """The report of comparisons: the map, how well it predicts answers, and notes."""
+    config = read_config(folder)
+    record = config.get("record", {})
+    page = Page(
+        title=f"{folder.resolve().name}: a map of {config['n_objects']:,} objects",
+        lead=f"Learned from {record.get('comparisons', 0):,} answers in {config['n_components']} dimensions.",
+        made_by=f"nearkin report {folder}",
+    )
+    names = ("held_out_error", "noise_floor", "train_error", "held_out_answers", "contradictions")
+    found = {name.replace("_", " "): record[name] for name in names if record.get(name) is not None}
+    page.add(Section("Answers", facts(found)) if found else None)
+    for title, name in (("Map", "map.svg"), ("Error", "error.svg")):
+        file = folder / name
+        if file.is_file():
+            page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
+    notes = "".join(map(paragraph, record.get("notes", [])))
+    page.add(Section("Notes", notes) if notes else None)
+    return page.add(_settings(record, ("path", "understood", "loss", "solver", "dropped")))
+
+
+PAGES: dict[str, Callable[[Path], Page]] = {
+    "index": index_page,
+    saved_towers.KIND: towers_page,
+    MAP: map_page,
+    demo.KIND: demo.demo_page,
+}
+
+
+def comparison_page(folders: Sequence[str | os.PathLike]) -> Page:
+    """Several indexes: the size and the answers of each, a row per search that was judged."""
+    rows: list[list[object]] = []
+    missing: list[str] = []
+    for folder in map(Path, folders):
+        if read_config(folder)["kind"] != "index":
+            raise ValueError(f"{folder} is no index; several folders in one report must be indexes")
+        run, found = read_record(folder, RUN) or {}, read_record(folder, EVALUATION)
+        if not found or "searches" not in found:
+            missing.append(str(folder))
+            continue
+        k = found["k"]
+        for search in found["searches"]:
+            _, cells = search_rows([search])
+            rows.append([
+                folder.resolve().name, str(run.get("method", "-")), *cells[0][:2], k, found.get("n_probe"),
+                search.get("1-recall@1"), search.get(f"{k}-recall@{k}" if k > 1 else "1-recall@1"),
+                found["queries_per_second"] if search["oversample"] == found["oversample"] else None,
+            ])  # fmt: skip
+    if missing:
+        raise ValueError(f"{missing[0]} has not been judged; run nearkin evaluate {missing[0]} QUERIES first")
+    columns = ["index", "method", "search", "needs", "k", "n_probe", "1-recall@1", "k-recall@k", "queries per second"]
+    body = table(columns, rows, formats={6: ".3f", 7: ".3f"})
+    lead = "All of one search for k: k-recall@k is the share of the k nearest that it finds."
+    page = Page(title=f"{len(folders)} indexes side by side", lead="", made_by="nearkin report")
+    return page.add(Section("Answers", body, lead))
+
+
+def _size(run: Fields, folder: Path) -> Section | None:
+    if not run:
+        return None
+    values = {
+        "bytes of a code": run["bytes_per_vector"],
+        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
+        "on disk: codes, codebooks, ids, kept vectors": megabytes(on_disk := bytes_on_disk(folder)),
+        "the vectors as float32": megabytes(raw := 4.0 * run["dimensions"] * run["vectors"]),
+        "the folder, compared with the vectors": times(raw / on_disk),
+        "distortion (mean squared error)": run["distortion"],
+        "share of the variance kept": run.get("variance_kept"),
+    }
+    return Section("Size", facts({name: value for name, value in values.items() if value is not None}))
+
+
+def _answers(record: Fields | None) -> Section | None:
+    if record is None:
+        return Section("Answers", "", "Not judged yet: nearkin evaluate adds recall, and mAP by label, to this page.")
+    source = f" of {record['query_file']}" if record.get("query_file") else ""
+    queries = "rows, none its own neighbour" if record.get("queries_are_rows") else f"queries{source}"
+    options = [f"k = {record['k']}"]
+    options += [f"{name} = {record[name]}" for name in ("oversample", "n_probe") if record.get(name) is not None]
+    lead = (
+        f"{record['queries']:,} {queries}, one search with {', '.join(options)}. 1-recall@k: how often the nearest "
+        "neighbour is among the first k found; k-recall@k: the share of the k nearest that is."
+    )
+    measures = [[name, value] for name, value in record.items() if name[:3] in ("mAP", "pre")]
+    body = table(["measure", "value"], measures, formats={1: ".3f"}) if measures else ""
+    if "searches" in record:
+        columns, rows = search_rows(record["searches"])
+        body = table(columns, rows, formats=dict.fromkeys(range(2, len(columns)), ".3f")) + body
+    return Section("Answers", body, lead)
+
+
+def _probing(record: Fields | None) -> Section | None:
+    """Recall and speed against the number of searched lists."""
+    curve = (record or {}).get("probing")
+    if not curve:
+        return None
+    columns = list(curve[0])
+    ax = new_axes()
+    ax.plot([row["n_probe"] for row in curve], [row[columns[1]] for row in curve], color=SERIES[0], marker="o")
+    ax.set_xscale("log")
+    ax.set_xlabel("searched coarse cells (n_probe)")
+    ax.set_ylabel(columns[1])
+    rows = [list(row.values()) for row in curve]
+    return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
+
+
+def _study(record: Fields | None) -> Section | None:
+    """The figures of a comparison of hashing methods (`evaluate --study`)."""
+    study = (record or {}).get("study")
+    if not study:
+        return None
+    drawn = [_study_figure(study["bits"], "bits", "bits", *measure) for measure in _STUDY_BY_LENGTH.items()]
+    drawn += [
+        _study_figure(study["scales"], "multiple", "scale, multiples of eq. 25's", *measure)
+        for measure in _STUDY_BY_SCALE.items()
+    ]
+    lead = (
+        f"Learned from {study['rows']:,} of the indexed rows and judged by {study['queries']:,} others. Keeping labels "
+        "together and keeping neighbours are different goals: a method can be best at one and not at the other."
+    )
+    return Section("Methods, bits and scale", figures(*filter(None, drawn)), lead)
+
+
+def _study_figure(entries: Sequence[Fields], x: str, xlabel: str, measure: str, ylabel: str) -> tuple[str, str] | None:
+    if not entries or measure not in entries[0]:
+        return None
+    series: dict[str, dict[float, float]] = {}
+    for entry in entries:
+        series.setdefault(entry["method"], {})[entry[x]] = entry[measure]
+    svg = to_svg(plot_against_bytes(series, ylabel, xlabel=xlabel), f"{x}-{measure}".replace(" ", "-"))
+    return svg, f"{ylabel} against {xlabel}"
+
+
+def _training(run: Fields) -> Section | None:
+    """The loss of a hasher, or the distortion of a quantizer, after each iteration."""
+    history = run.get("history") or []
+    name = str(run.get("method", "training"))
+    if len(history) > 1 and not isinstance(history[0], Mapping):
+        svg = to_svg(plot_convergence({name: history}, ylabel="loss on the training rows"), "convergence")
+        return Section("Learning", figures((svg, f"{len(history)} iterations.")))
+    distortions = [entry["distortion"] for entry in history if "distortion" in entry]
+    if len(distortions) < 2:
+        return None
+    seconds = {part: sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")}
+    spent = f" k-means took {seconds['kmeans']:.2f} s of it, the rotation {seconds['rotation']:.2f} s."
+    svg = to_svg(plot_convergence({name: distortions}), "convergence")
+    return Section("Learning", figures((svg, f"{len(history)} iterations.{spent}")))
+
+
+def _trained_quality(run: Fields) -> Section | None:
+    """The test pairs ranked by exact search, by codes made after training, and by the learned index."""
+    quality = run["quality"]
+    if not quality:
+        return None
+    exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
+    lead = "Pairs held out of training; pairs of training are left out of the rankings."
+    if exact > after:
+        share = (learned - after) / (exact - after)
+        lead += f" Learning together recovers {share:.0%} of the NDCG@100 that compression after training loses."
+    shown = ("recall@20", "ndcg@20", "recall@100", "precision@100", "ndcg@100")
+    return Section(
+        "Answers",
+        _quality_table(quality, [name for name in shown if all(name in values for values in quality.values())]),
+        lead,
+    )
+
+
+def _quality(run: Fields) -> Section | None:
+    """The test pairs ranked by the model and by the baselines."""
+    quality = run.get("quality")
+    if not quality:
+        return None
+    chosen = {
+        "random": "drawn at random",
+        "time": "the latest",
+        "leave-last-out": f"the last one of each {run['words']['left']}",
+        "column": "those that the table's column names",
+    }
+    about = run.get("held_out")
+    judged = f" ({held_out_in_words(about, run['words']['left'])})" if about else ""
+    lead = (
+        f"Pairs held out of training: {chosen[run['split']]}{judged}. Pairs of training are left out of the rankings. "
+        "Popularity recommends the rights with most pairs, item-kNN those most similar to the history."
+    )
+    return Section("Answers", _quality_table(quality, list(next(iter(quality.values())))), lead)
+
+
+def _quality_table(quality: Mapping[str, Fields], measures: Sequence[str]) -> str:
+    rows = [[name, *(values[key] for key in measures)] for name, values in quality.items()]
+    return table(["", *measures], rows, formats=dict.fromkeys(range(1, len(measures) + 1), ".4f"))
+
+
+def _trained_learning(run: Fields) -> Section | None:
+    history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in run["history"]]
+    drawn = []
+    for name, title in (("objective", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):
+        for phase in ("teacher", "index") if name == "objective" else ("index",):
+            values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
+            if len(values) > 1:
+                label = f"{title}, {'sweeps of the towers' if phase == 'teacher' else 'rounds with the index'}"
+                drawn.append((_curve(values, title, f"{phase}-{name}"), label))
+    lead = (
+        "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
+        "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
+    )
+    return Section("Learning", figures(*drawn), lead) if drawn else None
+
+
+def _curve(values: Sequence[float], name: str, key: str) -> str:
+    """The figure of a value after each step."""
+    ax = new_axes()
+    ax.plot(range(1, len(values) + 1), values, color=SERIES[0], linewidth=1.8, marker="o", markersize=4)
+    ax.set_xlabel("step")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylabel(name)
+    return to_svg(ax, key)
+
+
+def _examples(run: Fields, word: str) -> Section | None:
+    """The rights with most pairs, and their neighbours."""
+    examples = run.get("examples") or []
+    if not examples:
+        return None
+    places = [f"#{place}" for place in range(1, len(examples[0]))]
+    rows = [[str(cell) for cell in row] for row in examples]
+    return Section("Neighbours", table([word, *places], rows), f"The most frequent {word}, and their nearest ones.")
+
+
+def _settings(run: Fields, names: Sequence[str]) -> Section | None:
+    """The settings of a run, and the seconds of its steps."""
+    made = [[name.replace("_", " "), setting(run[name])] for name in names if run.get(name) is not None]
+    seconds = run.get("seconds", {})
+    steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
+    made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
+    return Section("Making", table(["", ""], made)) if made else None
+
+
+def setting(value: object) -> str:
+    """A setting as a page shows it: numbers in four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

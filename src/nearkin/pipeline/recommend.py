@@ -1,0 +1,277 @@
+"""`nearkin recommend` and `nearkin similar`: answers of a folder of pairs for some or all entities, block by block."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import faiss
+import numpy as np
+import scipy.sparse as sp
+
+import nearkin as nk
+from nearkin._check import check_integer
+from nearkin._pairs import number_ids
+from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
+from nearkin._types import ArrayLike, Record
+from nearkin.contracts import Callback
+from nearkin.embedding import saved_towers
+from nearkin.index.identifiers import positions
+from nearkin.index.rescoring import normalised
+from nearkin.metrics.ranking import recommend
+from nearkin.pipeline.inputs import LEFT, MAP, SideNames, find_ids, ids_of, open_given, side_names
+from nearkin.pipeline.outputs import check_answers_path, writing_answers
+from nearkin.pipeline.run import RUN, Steps, read_record
+from nearkin.records import Interactions
+
+BLOCK = 16_384  # entities answered and written at a time
+_KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
+
+Answers: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Names of the queries (b,), scores (b, k), ids (b, k)."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Left vectors (m, d), right vectors (n, d) or a FAISS index of them, the ids, and the seen pairs (m, n)."""
+
+    left: np.ndarray
+    left_ids: np.ndarray
+    right: Any
+    right_ids: np.ndarray
+    seen: sp.csr_matrix
+    names: SideNames
+
+    def right_vectors(self) -> np.ndarray:
+        """(n, d) vectors of the right side, decoded if there are codes."""
+        return self.right.reconstruct_n(0, self.right.ntotal) if isinstance(self.right, faiss.Index) else self.right
+
+
+def recommend_folder(
+    folder: str | os.PathLike,
+    *,
+    out: str | os.PathLike | None = None,
+    left_ids: ArrayLike | None = None,
+    history: Interactions | None = None,
+    k: int = 10,
+    candidates: ArrayLike | None = None,
+    with_seen: bool = False,
+    index: str | os.PathLike | None = None,
+    steps: Steps | None = None,
+) -> tuple[Record, Answers | None]:
+    """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
+
+    `history` are pairs of new left entities, for whom the answers then are; `candidates` the right ids that may be
+    recommended; `index` the folder of an index of the right side to rank with. The table's columns have the names of
+    the embedded table. Returns the record to print, and the answers unless there is a table. ValueError before any work
+    for unknown ids and for a folder without two sides.
+    """
+    steps, k = steps or Steps(), check_integer(k, "k", low=1)
+    if out is not None:
+        check_answers_path(out)
+    with steps.step("load"):
+        sides = open_sides(folder, index)
+        if history is not None:
+            sides = _with_history(sides, folder, history)
+        rows = np.arange(len(sides.left_ids))
+        if left_ids is not None:
+            rows = find_ids(left_ids, sides.left_ids, sides.names.left)
+        allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right)
+    right = sides.right if allowed is None else sides.right_vectors()  # FAISS cannot search a part of the codes
+    seen = None if with_seen else sides.seen
+
+    def answer(block: np.ndarray) -> Answers:
+        scores, numbers = recommend(sides.left, right, k, seen=seen, rows=block, candidates=allowed)
+        return sides.left_ids[block], scores, sides.right_ids[numbers]
+
+    columns = answer_columns(*sides.names)
+    with steps.step("recommend") as callback:
+        answers = _answer_in_blocks(rows, answer, out, columns, callback)
+    record = _record(folder, out, columns, len(rows), k, steps, "recommend") | {
+        "with_seen": with_seen,
+        "candidates": None if allowed is None else len(allowed),
+        "index": None if index is None else str(index),
+    }
+    return record, answers
+
+
+def similar_folder(
+    folder: str | os.PathLike,
+    *,
+    out: str | os.PathLike | None = None,
+    ids: ArrayLike | None = None,
+    k: int = 10,
+    side: str | None = None,
+    history: Interactions | None = None,
+    steps: Steps | None = None,
+) -> tuple[Record, Answers | None]:
+    """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers.
+
+    Pairs: by cosine, on the right side unless `side` is "left". Coordinates of comparisons: by distance, which is then
+    the score. `history` are pairs of new entities of that side, for whom the answers then are. Written to the table
+    `out`, or returned with the record to print.
+    """
+    steps, k = steps or Steps(), check_integer(k, "k", low=1)
+    if out is not None:
+        check_answers_path(out)
+    with steps.step("load"):
+        given = open_given(folder, side)
+        by_distance = read_config(folder)["kind"] == MAP
+        word = "object" if by_distance else getattr(side_names(folder), side or "right")
+        X = given.file.read()
+        own = np.arange(len(X)) if given.ids is None else given.ids
+        new, names = (X, own) if history is None else _embedded(folder, side or "right", history)
+        rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word)
+    left, right = _as_products(X) if by_distance else (normalised(new), normalised(X))
+    itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
+
+    def answer(block: np.ndarray) -> Answers:
+        scores, numbers = recommend(left, right, k, seen=itself, rows=block)
+        if by_distance:
+            distances = np.linalg.norm(X[block][:, None] - X[numbers], axis=2)
+            scores = np.where(numbers < 0, np.inf, distances).astype(np.float32)
+        return names[block], scores, own[numbers]
+
+    columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
+    with steps.step("similar") as callback:
+        answers = _answer_in_blocks(rows, answer, out, columns, callback)
+    return _record(folder, out, columns, len(rows), k, steps, "similar"), answers
+
+
+def _answer_in_blocks(
+    rows: np.ndarray,
+    answer: Callable[[np.ndarray], Answers],
+    out: str | os.PathLike | None,
+    columns: Sequence[str],
+    callback: Callback,
+) -> Answers | None:
+    """Call `answer` with block after block of the rows; write the answers to a table, or return all of them."""
+
+    def blocks() -> Iterator[Answers]:
+        for first in range(0, len(rows), BLOCK):
+            yield answer(rows[first : first + BLOCK])
+            callback(min(first + BLOCK, len(rows)), {"total": len(rows)})
+
+    if out is None:
+        names, scores, ids = (np.concatenate(part) for part in zip(*blocks(), strict=True))
+        return names, scores, ids
+    with writing_answers(out, columns) as write:
+        for block in blocks():
+            write(*block)
+    return None
+
+
+def _record(
+    folder: str | os.PathLike,
+    out: str | os.PathLike | None,
+    columns: Sequence[str],
+    n: int,
+    k: int,
+    steps: Steps,
+    step: str,
+) -> Record:
+    return {
+        "folder": str(folder),
+        "out": None if out is None else str(out),
+        "columns": list(columns),
+        "queries": n,
+        "k": k,
+        "seconds": steps.seconds,
+        "per_second": n / max(steps.seconds[step], 1e-9),
+    }
+
+
+def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:
+    """The columns of a table of answers, named as the two sides unless two names are equal."""
+    columns = (left, "rank", right, "score")
+    return columns if len(set(columns)) == len(columns) else ("query", "rank", "id", "score")
+
+
+def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
+    """Answers for JSON: one entry per query, without empty places."""
+    entries = []
+    for name, scores, ids in zip(*answers, strict=True):
+        found = np.isfinite(scores)
+        entries.append({columns[0]: name, "ids": ids[found].tolist(), "scores": scores[found].tolist()})
+    return entries
+
+
+def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None) -> Sides:
+    """The sides in a folder of `nearkin embed` (pairs) or `nearkin train`; ValueError for any other.
+
+    `index` is a folder of `nearkin compress` made from the first one's right side, which then ranks with its codes.
+    """
+    sides = one_version(folder, _sides)
+    return sides if index is None else _with_index(sides, nk.Index.load(index), str(index))
+
+
+def _sides(path: Path) -> Sides:
+    kind, names = read_config(path)["kind"], side_names(path)
+    if kind == saved_towers.KIND:
+        towers = saved_towers.read_towers(path)
+        pairs = towers.pairs
+        return Sides(towers.left, pairs.left_ids, towers.right, pairs.right_ids, pairs.matrix(), names)
+    if not (path / LEFT).is_file():
+        raise ValueError(
+            f"{path} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin embed` "
+            "made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
+        )
+    arrays, index = read_arrays(path / LEFT), nk.Index.load(path)
+    indices = arrays["indices"]
+    shape = len(arrays["vectors"]), len(index)
+    seen = sp.csr_matrix((np.ones(len(indices), np.float32), indices, arrays["indptr"]), shape)
+    return Sides(arrays["vectors"], unpack_ids("left", arrays), index.faiss_index, ids_of(index), seen, names)
+
+
+def _with_index(sides: Sides, index: nk.Index, name: str) -> Sides:
+    """The sides with the rows of an index on the right; ValueError for other ids or another metric."""
+    if index.metric != "ip":
+        raise ValueError(f"{name} ranks by {index.metric}; pairs rank by inner product: compress with --metric ip")
+    own = ids_of(index)
+    if own.dtype.kind != sides.right_ids.dtype.kind or not np.isin(own, sides.right_ids).all():
+        raise ValueError(f"{name} holds rows under other ids than the right side; compress the same folder again")
+    columns = positions(sides.right_ids, len(sides.right_ids), own)
+    return replace(sides, right=index.faiss_index, right_ids=own, seen=sp.csr_matrix(sides.seen[:, columns]))
+
+
+def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions) -> Sides:
+    """The same right side for new left entities, which are embedded from their pairs alone (fold-in, no training)."""
+    if read_config(folder)["kind"] == saved_towers.KIND:
+        left = nk.TwoTower.load(folder).embed_left(history)
+    else:
+        left = _folded_in(sides, Path(folder), history)
+    columns = number_ids(history.right_ids, sides.right_ids, "right")[0]
+    known = sp.coo_matrix(history.matrix())
+    seen = sp.csr_matrix((known.data, (known.row, columns[known.col])), (len(left), len(sides.right_ids)))
+    return replace(sides, left=left, left_ids=history.left_ids, seen=seen)
+
+
+def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
+    """New rows (b, d) for an index of `nearkin train`: its loss minimised over them, with the decoded right vectors."""
+    from nearkin.embedding.two_tower.fold_in import FittedLoss, Known, fold_in  # torch: only new entities need it
+    from nearkin.embedding.two_tower.objective import AllPairs
+
+    arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}
+    if run.get("loss") != "all-pairs" or "omega" not in run or "weights" not in arrays:
+        raise ValueError(f"{path} cannot embed new entities: train it again with --loss all-pairs, the default")
+    pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
+    known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
+    return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
+
+
+def _embedded(folder: str | os.PathLike, side: str, history: Interactions) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors (b, d) of new entities of a side from their pairs, and their ids."""
+    if read_config(folder)["kind"] != saved_towers.KIND:
+        raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
+    model = nk.TwoTower.load(folder)
+    if side == "left":
+        return model.embed_left(history), history.left_ids
+    return model.embed_right(history), history.right_ids
+
+
+def _as_products(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right rows whose inner product is 2 x . y - |y|^2, which is largest for the nearest y."""
+    X = X - X.mean(axis=0)
+    ones = np.ones((len(X), 1), np.float32)
+    return np.hstack([2 * X, ones]), np.hstack([X, -(X**2).sum(axis=1, keepdims=True)])

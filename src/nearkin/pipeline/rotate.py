@@ -1,0 +1,192 @@
+"""`nearkin rotate`: vectors rotated for the codes of another engine, and the rotation for its queries."""
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import faiss
+import numpy as np
+
+import nearkin as nk
+from nearkin._check import check_choice
+from nearkin._storage import check_target, replacing, replacing_folder
+from nearkin._types import Record, Seed
+from nearkin.contracts import Callback
+from nearkin.data import VectorFile
+from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.pipeline.outputs import MARK, array_header
+from nearkin.pipeline.run import Steps, read_record, write_record
+
+SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
+PRODUCT_ROWS = 1024  # half of the sample are learned from, and 256 centroids need as many rows
+ENDINGS = (".npy", ".parquet")
+ROTATED = "turned.json"  # in the rotation's folder: identifies the file that was rotated with it
+FACTORY = "faiss:"  # followed by the string of a FAISS index
+_START = 2**16  # bytes of that file under the checksum
+
+
+class Engine(NamedTuple):
+    """The codes of an engine, and for d columns the codec of `nk.Rotation`; `refused`: why a rotation gains nothing."""
+
+    codes: str
+    codec: Callable[[int], str] | None = None
+    refused: str | None = None
+
+
+def _lance(d: int) -> str:
+    """Lance cuts vectors into d / 16 parts of 8 bits, or d / 8 if 16 does not divide d."""
+    for width in (16, 8):
+        if d % width == 0:
+            return f"pq{d // width}"
+    raise ValueError(f"--for lance-ivf-pq needs a number of columns that 8 divides; the vectors have {d}")
+
+
+_ITSELF = "it applies a random rotation itself, which undoes one made before"
+ENGINES: dict[str, Engine] = {
+    "pgvector-bit": Engine("signs, by Hamming distance", lambda d: "sign"),
+    "pgvector-halfvec": Engine("half floats", refused="half floats keep 11 bits of every number in any rotation"),
+    "qdrant-scalar": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
+    "qdrant-binary": Engine("signs, by Hamming distance", lambda d: "sign"),
+    "qdrant-turbo": Engine("TurboQuant", refused=_ITSELF),
+    "lance-ivf-pq": Engine("product codes", _lance),
+    "lance-rq": Engine("RaBitQ", refused=_ITSELF),
+    "elasticsearch-bbq": Engine("better binary quantization (RaBitQ without its rotation)", lambda d: "rabitq"),
+    "elasticsearch-precondition": Engine("better binary quantization, preconditioned", refused=_ITSELF),
+    "lucene-int8": Engine("8 bits a column, one scale for all", lambda d: "int8-all"),
+    "milvus-rabitq": Engine("RaBitQ", refused=_ITSELF),
+    "zvec-int8": Engine("8 bits a column, from a row's least to its largest entry", lambda d: "int8-row"),
+    "zvec-int4": Engine("4 bits a column, from a row's least to its largest entry", lambda d: "int4-row"),
+    "weaviate-rq": Engine("rotational quantization", refused=_ITSELF),
+}
+
+
+def codec_for(engine: str, d: int) -> "str | faiss.Index":
+    """The codec of `nk.Rotation` for an engine and rows of d columns.
+
+    ValueError for an unknown engine, and for one in which a rotation gains nothing, with the reason.
+    """
+    if engine.startswith(FACTORY):
+        try:
+            return faiss.index_factory(d, engine.removeprefix(FACTORY))
+        except RuntimeError as error:
+            reason = str(error).rpartition(":")[2].strip()
+            raise ValueError(f"--for {engine} is no index that FAISS makes for {d} columns ({reason})") from error
+    found = ENGINES[check_choice(engine, "--for", [*ENGINES, f"{FACTORY}FACTORY"])]
+    if found.codec is None:
+        raise ValueError(f"a rotation gains nothing for {engine}: {found.refused}; give it the vectors unchanged")
+    return found.codec(d)
+
+
+def rotate_file(
+    file: VectorFile,
+    engine: str,
+    out: str | os.PathLike,
+    *,
+    queries: np.ndarray | None = None,
+    center: bool = False,
+    random_state: Seed = None,
+    steps: Steps | None = None,
+) -> Record:
+    """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
+
+    `queries` (q, d), at least 20, choose it for data whose queries are unlike its rows. The rotation is saved in the
+    folder `out` with the ending .rotation, for `rotate_with`. Distances do not change if queries are rotated too;
+    inner products change only with `center`, which subtracts the rows' mean first. Returns the record to print.
+    ValueError before any work for an engine in which a rotation gains nothing.
+    """
+    steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
+    codec = codec_for(engine, file.shape[1])
+    _check_out(out)
+    check_target(folder)
+    file.check_finite()
+    if isinstance(codec, str) and codec.startswith("pq") and len(file) < PRODUCT_ROWS:
+        raise ValueError(
+            f"--for {engine} needs at least {PRODUCT_ROWS} rows to learn product codes; there are {len(file)}"
+        )
+    with steps.step("learn"):
+        rotation = nk.Rotation(codec, center=center, random_state=random_state)
+        rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
+    with steps.step("rotate") as callback:
+        _write(file, rotation, out, callback)
+        with replacing_folder(folder) as fresh:
+            rotation.save(fresh)
+            write_record(fresh / ROTATED, _identity(Path(out)))
+    return _record(file, out, folder, steps) | {
+        "engine": engine, "chosen": rotation.chosen_, "recall": rotation.recall_, "gain": rotation.gain_,
+    }  # fmt: skip
+
+
+def rotate_with(
+    file: VectorFile, folder: str | os.PathLike, out: str | os.PathLike, *, steps: Steps | None = None
+) -> Record:
+    """Rotate other vectors, such as queries, with the rotation that `rotate_file` saved.
+
+    ValueError for another width, and if the rotated vectors next to the folder are of another rotation, which happens
+    if `rotate_file` is killed between its two outputs.
+    """
+    steps, rotation = steps or Steps(), nk.Rotation.load(folder)
+    check_pair(Path(folder))
+    _check_out(out)
+    file.check_finite()
+    with steps.step("rotate") as callback:
+        _write(file, rotation, out, callback)
+    return _record(file, out, Path(folder), steps)
+
+
+def _record(file: VectorFile, out: str | os.PathLike, folder: Path, steps: Steps) -> Record:
+    return {
+        "data": file.name, "out": str(out), "rotation": str(folder), "vectors": len(file),
+        "dimensions": file.shape[1], "seconds": steps.seconds,
+    }  # fmt: skip
+
+
+def _identity(file: Path) -> Record:
+    """Name, length and a checksum of the start of a file: they differ for files of different rotations."""
+    with file.open("rb") as stream:
+        return {"file": file.name, "bytes": file.stat().st_size, "crc32": zlib.crc32(stream.read(_START))}
+
+
+def check_pair(folder: Path) -> None:
+    """ValueError if the rotated vectors next to a rotation's folder were not written together with it."""
+    written = read_record(folder, ROTATED)
+    if written is None:  # a folder of `Rotation.save`
+        return
+    file = folder.parent / str(written.get("file"))
+    if file.is_file() and _identity(file) != written:
+        raise ValueError(
+            f"{file} is not the file that was written together with {folder}; rotate the vectors again by nearkin "
+            "rotate --for, or give the file another name if you changed it since"
+        )
+
+
+def _check_out(out: str | os.PathLike) -> None:
+    check_choice(Path(out).suffix.lower(), "the ending of --out", ENDINGS)
+    if Path(out).suffix.lower() == ".parquet":
+        import_pyarrow()
+
+
+def _write(file: VectorFile, rotation: "nk.Rotation", out: str | os.PathLike, callback: Callback) -> None:
+    """Write all rows of a file, rotated: an array (n, d), or a column "vector" of lists."""
+
+    def rotated() -> Iterator[np.ndarray]:
+        done = 0
+        for chunk in file.chunks():
+            yield np.ascontiguousarray(rotation.transform(chunk), "<f4")
+            done += len(chunk)
+            callback(done, {"total": len(file)})
+
+    with replacing(out) as fresh:
+        if Path(out).suffix.lower() == ".npy":
+            with fresh.open("wb") as stream:
+                stream.write(array_header(file.shape))
+                for chunk in rotated():
+                    stream.write(chunk.data)
+            return
+        pa, parquet = import_pyarrow()
+        schema = pa.schema([("vector", pa.list_(pa.float32(), file.shape[1]))], metadata={MARK: b"rotate"})
+        with parquet.ParquetWriter(fresh, schema) as writer:
+            for chunk in rotated():
+                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), file.shape[1])
+                writer.write_table(pa.table({"vector": lists}, schema=schema))

@@ -1,0 +1,151 @@
+"""One run of a job: its timed steps, and the records that lie in a saved folder: run.json and evaluation.json."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+
+from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder
+from nearkin._types import Fields, Record
+from nearkin._words import counted
+from nearkin.contracts import Callback, ignore
+from nearkin.data import VectorFile
+from nearkin.index.index import Index
+
+RUN, EVALUATION = "run.json", "evaluation.json"
+KEPT = "vectors.npy"  # the name that Index.load looks for
+
+Watch = Callable[[str], AbstractContextManager[Callback]]
+
+
+class Steps:
+    """Times the named steps of a job in `seconds`.
+
+    `watch(name)` is entered around each step and yields the callback for its progress. The default ignores progress.
+    """
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self._watch = watch or (lambda name: nullcontext(ignore))
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Callback]:
+        """Time the block under `name`; yields its callback."""
+        start = time.perf_counter()
+        with self._watch(name) as callback:
+            yield callback
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def save_index(
+    index: Index, out: str | os.PathLike, run: Fields, vectors: VectorFile | None = None, callback: Callback = ignore
+) -> None:
+    """Save an index with the record of its run, whole or not at all.
+
+    `vectors` are the exact rows to keep for rescoring. They are copied chunk by chunk and never all in memory.
+    """
+    with replacing_folder(out) as fresh:
+        index.save(fresh)
+        write_record(fresh / RUN, run)
+        if vectors is not None:
+            write_array(fresh / KEPT, vectors.chunks(), vectors.shape, "<f4", callback)
+
+
+def write_array(
+    path: Path, chunks: Iterator[np.ndarray], shape: tuple[int, int], dtype: str, callback: Callback = ignore
+) -> None:
+    """Write an .npy file as a stream: the pages of a memory map would count as our memory until they are on disk."""
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": shape})
+        done = 0
+        for chunk in chunks:
+            file.write(np.ascontiguousarray(chunk, dtype).data)
+            done += len(chunk)
+            callback(done, {"total": shape[0]})
+
+
+def rows_in(folder: str | os.PathLike) -> int:
+    """Number of rows of a saved index, from its config.json."""
+    return int(read_config(folder, "index")["n_rows"])
+
+
+def read_record(folder: str | os.PathLike, name: str) -> Record | None:
+    """Read run.json or evaluation.json of a saved folder; None if there is none, ValueError if it is damaged."""
+    read_config(folder)
+    file = Path(folder) / name
+    try:
+        return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except FileNotFoundError:  # removed since the line above
+        return None
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}); delete it or make the index again") from error
+
+
+def version_of(folder: str | os.PathLike) -> tuple[int, int]:
+    """A value that changes when the folder is saved again."""
+    found = (Path(folder) / "config.json").stat()
+    return found.st_ino, found.st_mtime_ns
+
+
+def save_evaluation(folder: str | os.PathLike, record: Fields, judged: tuple[int, int]) -> None:
+    """Write evaluation.json into the folder of the index; `judged` is the `version_of` the index that was evaluated.
+
+    ValueError if the folder was saved again since then.
+    """
+    with changing(folder):
+        if version_of(folder) != judged:
+            raise ValueError(f"{folder} was changed while it was judged; evaluate it again")
+        with replacing(Path(folder) / EVALUATION) as fresh:
+            write_record(fresh, record)
+
+
+def write_record(path: Path, record: Fields) -> None:
+    """Write a record as JSON."""
+    text = json.dumps(
+        record, indent=2, allow_nan=False, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v)
+    )
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def bytes_on_disk(folder: str | os.PathLike) -> int:
+    """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
+    manifest = read_manifest(Path(folder))
+    if manifest is not None:
+        return sum(entry.bytes for entry in manifest.files.values())
+    return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+
+
+def size_in_words(run: Fields, on_disk: int) -> dict[str, str]:
+    """Sizes of a code and of the whole folder, each compared with the same vectors as float32."""
+    code, raw = run["bytes_per_vector"], 4 * run["dimensions"]
+    whole = raw * run["vectors"]
+    return {
+        "code": f"{counted(code, 'byte')} per vector, {raw / code:.3g} times fewer than its {raw:,} as float32",
+        "on disk": f"{megabytes(on_disk)} in all, {times(whole / on_disk)} than the {megabytes(whole)} of all vectors",
+    }
+
+
+def megabytes(count: float) -> str:
+    """A number of bytes with its unit.
+
+    >>> megabytes(12_345)
+    '12.3 kB'
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def times(ratio: float) -> str:
+    """A ratio of sizes in words.
+
+    >>> times(8), times(0.5)
+    ('8 times smaller', '2 times larger')
+    """
+    return f"{ratio:.3g} times smaller" if ratio >= 1 else f"{1 / ratio:.3g} times larger"

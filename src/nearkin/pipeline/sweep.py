@@ -1,0 +1,338 @@
+"""`nearkin sweep`: rows and queries in, the code of fewest bytes that keeps enough neighbours out."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from nearkin._check import check_choice, check_integer, check_queries, check_real
+from nearkin._types import ArrayLike, Record
+from nearkin._words import counted
+from nearkin.data import VectorFile
+from nearkin.data.formats.file_rows import array_rows
+from nearkin.index.rescoring import normalised
+from nearkin.pipeline.compress import TRAIN_ROWS
+from nearkin.pipeline.evaluate import exact_neighbors
+from nearkin.pipeline.methods import SCALARS, find_method
+from nearkin.pipeline.run import Steps
+from nearkin.pipeline.sweep_race import METHODS, Race, lists_for
+from nearkin.pipeline.sweep_trials import Bench, Choice, Trial, choose, frontier
+
+MAX_ROWS = 200_000  # of a larger file this many are drawn
+HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
+LISTS_FROM = 20_000  # rows from which inverted lists are tried
+CENTROIDS = 256  # of a learned code; each needs a row at least
+_FASTER = 1.2  # times the cheapest choice's speed, from which the fastest is printed too
+_DIAGNOSED = 20_000  # rows; the facts are averages
+
+
+class Answer(NamedTuple):
+    """A sentence about a choice, and the commands that make and judge its index."""
+
+    text: str
+    commands: list[str]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Facts of a set of vectors that matter for compression; all but the sizes are measured on a sample.
+
+    unit_length: all rows have length 1, so that l2, ip and cosine rank alike.
+    mean_share: share of the mean square that is the mean row's; near 1, rows differ in little.
+    effective_dimension: (sum of variances)^2 / sum of their squares over the principal axes, 1 to d.
+    constant_columns: columns with one value.
+    query_shift: squared distance between the mean query and the mean row, as a share of the rows' total variance; above
+        about 0.1 the queries are of another kind than the rows.
+    """
+
+    rows: int
+    dimensions: int
+    unit_length: bool
+    mean_share: float
+    effective_dimension: float
+    constant_columns: int
+    query_shift: float
+
+    @classmethod
+    def of(cls, X: np.ndarray, Q: np.ndarray) -> "Diagnosis":
+        """Of rows X (n, d) and queries Q (q, d)."""
+        few = X[:: max(1, len(X) // _DIAGNOSED)].astype(np.float64)
+        mean = few.mean(axis=0)
+        centred = few - mean
+        variances = np.linalg.eigvalsh(centred.T @ centred / len(few)).clip(0)
+        total, square = float(variances.sum()), float((few**2).sum(axis=1).mean())
+        return cls(
+            rows=len(X),
+            dimensions=X.shape[1],
+            unit_length=bool(np.allclose(np.linalg.norm(few, axis=1), 1.0, atol=1e-2)),
+            mean_share=float(mean @ mean) / square if square else 0.0,
+            effective_dimension=total**2 / float((variances**2).sum()) if total else 0.0,
+            constant_columns=int((np.ptp(few, axis=0) == 0).sum()),
+            query_shift=float(((Q.astype(np.float64).mean(axis=0) - mean) ** 2).sum()) / total if total else 0.0,
+        )
+
+    def sentences(self) -> list[str]:
+        """The facts in words, and what follows from them."""
+        text = [
+            f"{counted(self.rows, 'vector')} of {counted(self.dimensions, 'column')}; the variance lies along about "
+            f"{counted(round(self.effective_dimension), 'direction')}"
+        ]
+        if self.unit_length:
+            text.append("all rows have length 1: l2, ip and cosine give the same neighbours")
+        if self.mean_share > 0.5:
+            text.append(f"{self.mean_share:.0%} of the squared length is the mean row; the codes are centred")
+        if self.constant_columns:
+            text.append(f"{counted(self.constant_columns, 'column')} without any change")
+        if self.query_shift > 0.1:
+            text.append(
+                f"the queries are of another kind than the rows (their means are {self.query_shift:.2f} of the "
+                "variance apart): judge by real queries only"
+            )
+        return text
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The settings, the facts of the data, every trial, and the choices.
+
+    `trials` are the fully trained codes, `scouts` those learned from few rows, which forecast the sizes to train.
+    """
+
+    target: float
+    k: int
+    metric: str
+    n_queries: int
+    queries_are_rows: bool
+    rows_in_file: int
+    diagnosis: Diagnosis
+    trials: list[Trial]
+    scouts: list[Trial]
+    out_of_time: bool
+    rate: float = 0.0
+    random_state: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def choice(self) -> Choice | None:
+        """The cheapest by codes alone; None if no trained code keeps enough."""
+        return choose(self.trials, self.target, rate=self.rate)
+
+    @property
+    def with_vectors(self) -> Choice | None:
+        """The cheapest with exact vectors kept."""
+        return choose(self.trials, self.target, rescored=True, rate=self.rate)
+
+    @property
+    def fastest(self) -> Choice | None:
+        """Most queries per second by codes alone."""
+        return choose(self.trials, self.target, fastest=True)
+
+    @property
+    def fastest_with_vectors(self) -> Choice | None:
+        """Most queries per second with exact vectors kept."""
+        return choose(self.trials, self.target, rescored=True, fastest=True)
+
+    def codes(self, *, scouts: bool = False) -> set[tuple[str, int]]:
+        """Methods and bytes of the trained codes, and of the scouts."""
+        return {(trial.method, trial.n_bytes) for trial in [*self.trials, *(self.scouts if scouts else [])]}
+
+    def judged_by(self) -> str:
+        """The queries and the rows, in words."""
+        rows, what = self.diagnosis.rows, "rows held out of the file" if self.queries_are_rows else "queries"
+        among = counted(rows, "row")
+        if self.rows_in_file > rows + self.n_queries * self.queries_are_rows:
+            among += f" drawn from {self.rows_in_file:,} (among all of them, recall is lower)"
+        return f"{self.n_queries:,} {what}, among {among}, metric {self.metric}"
+
+    def rows(self) -> tuple[list[str], Sequence[Sequence[object]]]:
+        """Columns and rows of the table of trained codes, shortest first.
+
+        "codes" is the recall by codes alone, "x4" that of four times k candidates rescored; "probes" are the searched
+        lists of all. With lists "x4" is left out: a terminal has no room.
+        """
+        in_lists = any(trial.code.n_lists for trial in self.trials)
+        deepest = [o for o in ((16,) if in_lists else (4, 16)) if any(o in trial.recall for trial in self.trials)]
+        columns = ["bytes", "method", *(["probes"] if in_lists else []), "codes", "at least"]
+        ordered = sorted(self.trials, key=lambda t: (t.stored, t.method, t.n_probe or 0))
+        return [*columns, *(f"x{o}" for o in deepest), "q/s", "train s"], [
+            [
+                t.n_bytes, t.method,
+                *([None if t.n_probe is None else f"{t.n_probe}/{t.code.n_lists}"] if in_lists else []),
+                round(t.mean(), 4), round(t.low(), 4),
+                *(round(t.mean(o), 4) if o in t.recall else None for o in deepest),
+                round(t.queries_per_second), round(t.seconds, 1),
+            ]
+            for t in ordered
+        ]  # fmt: skip
+
+    def answers(self, vectors: str, queries: str | None = None) -> list[Answer]:
+        """The choices in words, each with its commands; `vectors` and `queries` are names of files."""
+        made = []
+        for how, cheapest, fastest in (
+            ("by codes alone", self.choice, self.fastest),
+            ("with exact vectors kept on disk", self.with_vectors, self.fastest_with_vectors),
+        ):
+            if cheapest is None:
+                needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
+                made.append(Answer(f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
+            else:
+                word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
+                made.append(
+                    Answer(self._sentence(f"{word} {how}", cheapest), self._commands(cheapest, vectors, queries))
+                )
+            if fastest is not None and (cheapest is None or fastest.rate > _FASTER * cheapest.rate):
+                made.append(
+                    Answer(self._sentence(f"Fastest {how}", fastest), self._commands(fastest, vectors, queries))
+                )
+        return made
+
+    def _sentence(self, which: str, choice: Choice) -> str:
+        trial, o = choice.trial, choice.oversample
+        kept = f" + {self.diagnosis.rows * choice.vectors_bytes(self.diagnosis.dimensions) / 1e6:,.1f} MB of vectors"
+        size = f"{counted(trial.n_bytes, 'byte')} a vector" + (kept if o > 1 else "")
+        lists = f" in {trial.code.n_lists:,} lists (8 bytes more a row)" if trial.code.n_lists else ""
+        how = _search_options(choice)
+        return (
+            f"{which}: {size}{lists}, {trial.method}{', searched with' if how else ''}{how}; "
+            f"recall {trial.mean(o):.4f} (at least {trial.low(o):.4f} with 97.5 % confidence), "
+            f"{choice.rate:,.0f} queries per second"
+        )
+
+    def _commands(self, choice: Choice, vectors: str, queries: str | None) -> list[str]:
+        """The command that makes the index of a choice and, for a file of queries, the one that judges it."""
+        code = choice.trial.code
+        options = [
+            f"--method {code.method}",
+            *([] if code.method in SCALARS else [f"--bytes {code.n_bytes}"]),
+            *([f"--coarse {code.n_lists}"] if code.n_lists else []),
+            *([] if self.metric == "l2" else [f"--metric {self.metric}"]),
+            *(["--keep-vectors"] if choice.oversample > 1 else []),
+            *([f"--seed {self.random_state}"] if self.random_state else []),
+        ]
+        commands = [f"nearkin compress {shlex.quote(vectors)} {' '.join(options)} --out idx"]
+        if queries is not None:
+            files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)}"
+            commands.append(f"nearkin evaluate idx {files} -k {self.k}{_search_options(choice)}")
+        return commands
+
+    def notes(self) -> list[str]:
+        """Reservations about the answers."""
+        text = []
+        if self.queries_are_rows:
+            text.append(
+                "The queries are rows held out of the file, which the command's index holds too; --queries FILE gives "
+                "figures that `nearkin evaluate` repeats."
+            )
+        if self.out_of_time:
+            text.append("Time was over before all codes were tried; --minutes gives it more.")
+        return text
+
+    def record(self, vectors: str, queries: str | None = None) -> Record:
+        """Everything for JSON."""
+        d = self.diagnosis.dimensions
+        choices = {
+            "choice": self.choice,
+            "choice_with_vectors": self.with_vectors,
+            "fastest": self.fastest,
+            "fastest_with_vectors": self.fastest_with_vectors,
+        }
+        return {
+            "data": vectors,
+            "target": self.target,
+            "k": self.k,
+            "metric": self.metric,
+            "wanted_per_second": self.rate,
+            "queries": self.n_queries,
+            "queries_are_rows": self.queries_are_rows,
+            "rows_in_file": self.rows_in_file,
+            "diagnosis": asdict(self.diagnosis),
+            "trials": [trial.record() for trial in self.trials],
+            "scouts": len(self.scouts),
+            "foretold": [[scout.method, scout.n_bytes, scout.mean()] for scout in self.scouts],
+            "frontier": [[trial.method, trial.n_bytes] for trial in frontier(self.trials)],
+            **{
+                name: None if found is None else {**found.record(d), "command": self._commands(found, vectors, None)[0]}
+                for name, found in choices.items()
+            },
+            "out_of_time": self.out_of_time,
+            "seconds": self.seconds,
+        }
+
+
+def _search_options(choice: Choice) -> str:
+    oversample = f" --oversample {choice.oversample}" if choice.oversample > 1 else ""
+    return oversample + (f" --n-probe {choice.trial.n_probe}" if choice.trial.n_probe else "")
+
+
+def sweep(
+    file: VectorFile,
+    Q: ArrayLike | None = None,
+    *,
+    target: float = 0.95,
+    k: int = 10,
+    metric: str = "l2",
+    methods: Sequence[str] = METHODS,
+    rate: float = 0.0,
+    seconds: float = 300.0,
+    random_state: int = 0,
+    steps: Steps | None = None,
+) -> Sweep:
+    """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
+
+    `Q` (q, d) are queries; without them rows of the file are held out as queries. Codes learned from few rows show how
+    recall grows with the bytes. Full trainings, on all rows (200,000 of a larger file), then close in on the target
+    until the size is exact to a byte or a twentieth, or `seconds` are over. Inverted lists are tried from 20,000 rows
+    on, and with a `rate` (queries per second). A choice must keep the target with 97.5 % confidence, so that unseen
+    queries keep it too. ValueError for queries of another width, a target outside (0, 1), or a method whose codes do
+    not rank by `metric`.
+    """
+    began, steps = time.perf_counter(), steps or Steps()
+    check_real(target, "target", above=0, high=1)
+    check_real(rate, "rate", low=0)
+    check_choice(metric, "metric", ("l2", "ip", "cosine"))
+    for name in methods:
+        check_choice(metric, f"metric for {name}", find_method(name).metrics)
+    with steps.step("read"):
+        X, queries = _rows_and_queries(file, Q, metric, random_state)
+        k = min(check_integer(k, "k", low=1), len(X))
+        rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
+        if metric == "cosine":
+            X, queries = normalised(X), normalised(queries)
+    with steps.step("exact search") as callback:
+        truth = exact_neighbors(rows, queries, k, metric, callback)
+    with steps.step("diagnose"):
+        diagnosis = Diagnosis.of(X, queries)
+    with steps.step("race") as callback:
+        n_lists = lists_for(len(X)) if len(X) >= LISTS_FROM or rate else 0
+        sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
+        bench = Bench(sample, X, queries, truth, metric, random_state)
+        whole = 1.5 + 3.5 * len(sample) / TRAIN_ROWS  # measured: 2 times with 9,000 rows, 5 with 65,536
+        left = seconds - (time.perf_counter() - began)
+        race = Race(bench, target, X.shape[1], left, rate, callback, whole)
+        race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
+        if n_lists and "procrustes" in methods:
+            race.race_lists(n_lists)
+    return Sweep(
+        target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.scouts, race.out_of_time,
+        rate, random_state, steps.seconds,
+    )  # fmt: skip
+
+
+def _rows_and_queries(
+    file: VectorFile, Q: ArrayLike | None, metric: str, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, d), and queries (q, d) that are none of them."""
+    file.check_finite(metric=metric)
+    X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
+    if Q is not None:
+        return X, check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
+    if len(X) < 20:
+        raise ValueError(
+            f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"
+        )
+    held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
+    held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
+    return X[~held], X[held]

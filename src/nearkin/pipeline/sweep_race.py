@@ -1,0 +1,268 @@
+"""The order of the trainings: few rows show how recall grows with the bytes, full trainings close in on the target."""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from nearkin._words import counted
+from nearkin.contracts import Callback, ignore
+from nearkin.pipeline.methods import SCALARS, find_method
+from nearkin.pipeline.sweep_trials import Choice, Code, Trial, choose
+
+METHODS = ("procrustes", "residual", "product-residual", *SCALARS)
+FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
+MOST_BYTES = 512  # of a learned code
+_IN_LISTS = "procrustes"  # the method that is tried in inverted lists
+_LONGER = (1.0, 1.1, 1.25)  # times the bytes that suffice without lists, tried in this order with lists
+_ALONE, _RESCORED = False, True
+_SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time for each of the two answers; the rest is for lists
+_NEAR = 0.7  # of the first method's size: other methods are not much shorter at the same recall
+_EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1
+
+
+class Measuring(Protocol):
+    """Trains and judges codes: a `Bench`, or one with stored results."""
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial: ...
+
+    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]: ...
+
+
+class Race:
+    """Trials of methods on rows of d columns, measured by `bench`.
+
+    `trials` are the fully trained codes, `scouts` those learned from few rows; `out_of_time`: codes were left out
+    because `seconds` were over. `whole` is the assumed ratio of a full training's seconds to a light one's, until one
+    was measured.
+    """
+
+    def __init__(
+        self,
+        bench: Measuring,
+        target: float,
+        d: int,
+        seconds: float,
+        rate: float = 0.0,
+        callback: Callback = ignore,
+        whole: float = 5.0,
+    ) -> None:
+        self._bench, self._target, self._d, self._rate, self._callback = bench, target, d, rate, callback
+        self._start, self._seconds, self._whole = time.perf_counter(), seconds, whole
+        self._forecast = {_ALONE: Forecast(), _RESCORED: Forecast()}
+        self.scouts: list[Trial] = []
+        self.trials: list[Trial] = []
+        self.out_of_time = False
+
+    def run(self, methods: Sequence[str]) -> None:
+        """Train what the answers need, cheap codes first so that there is an answer early."""
+        for method in methods:
+            if method in SCALARS and self._best(_ALONE) is None:
+                self._try(Code(method, self._most(method)), 1.0)
+        learned = [method for method in methods if method not in SCALARS]
+        self._scout_sizes(learned[:1])
+        for method in learned[:1]:  # a good answer by codes alone even in little time
+            expected = self._next(method, _ALONE)
+            if expected is not None:
+                self._try(Code(method, expected), _SHARES[_RESCORED])
+        self._close_in(learned[:1], _RESCORED)  # short codes, soon trained
+        self._try_others(learned)
+        for rescored in (_ALONE, _RESCORED):
+            self._close_in(learned, rescored)
+
+    def race_lists(self, n_lists: int) -> None:
+        """Try inverted lists: the shortest sufficient product codes, with more and more lists searched."""
+        for rescored in (_ALONE, _RESCORED):
+            shortest = self._shortest_in_lists(rescored)
+            for size in [] if shortest is None else [math.ceil(factor * shortest) for factor in _LONGER]:
+                if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
+                    break
+
+    def _shortest_in_lists(self, rescored: bool) -> int | None:
+        """Bytes of the shortest product code that suffices without lists: measured, else forecast."""
+        flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
+        best = choose(flat, self._target, rescored=rescored)
+        if best is not None:
+            return best.trial.n_bytes
+        return self._expected(_IN_LISTS, rescored, 0, self._most(_IN_LISTS) + 1)
+
+    def _probe(self, code: Code, rescored: bool) -> bool:
+        """Judge a code with 1, 2, 3, 4, 6, 8, ... searched lists until it suffices."""
+        if not self._has_time(code, 1.0):
+            return False
+        steps = [count for i in range(20) for count in (2**i, 3 * 2 ** (i - 1)) if count == int(count)]
+        probes = [int(count) for count in steps if count <= code.n_lists // 2]
+        for trial in self._bench.measure_lists(code, probes):
+            self._keep(trial)
+            if choose([trial], self._target, rescored=rescored) is not None:
+                return True
+        return False
+
+    def _best(self, rescored: bool) -> Choice | None:
+        return choose(self.trials, self._target, rescored=rescored, rate=self._rate)
+
+    def _longest(self, first: str) -> int:
+        """Most bytes with which a code of the first learned method can still be the shortest."""
+        best = self._best(_ALONE)
+        return self._most(first) if best is None else min(best.trial.n_bytes, self._most(first))
+
+    def _scout_sizes(self, first: Sequence[str]) -> None:
+        """Codes of the first method at doubling sizes, learned from few rows."""
+        for method in first:
+            size = 1
+            while size <= self._longest(method) and self._scout(Code(method, size)):
+                if self.scouts[-1].low() >= self._target:
+                    break
+                size *= 2
+
+    def _try_others(self, methods: Sequence[str]) -> None:
+        """The other methods at the sizes that the first one is expected to need; light fits would hardly be faster."""
+        for method in methods[1:]:
+            limit = self._longest(methods[0])
+            for rescored in (_ALONE, _RESCORED):
+                expected = self._expected(methods[0], rescored, 0, limit + 1) or limit
+                near = [size for size in self._sizes(method) if _NEAR * expected <= size <= expected]
+                if near and not any(trial.code == (method, near[-1], 0) for trial in self.trials):
+                    self._try(Code(method, near[-1]), _SHARES[rescored])
+
+    def _scout(self, code: Code) -> bool:
+        """Measure a code learned from few rows; False if there was no time."""
+        if time.perf_counter() - self._start > self._seconds / 2:
+            self.out_of_time = True
+            return False
+        trial = self._bench.measure(code, light=True)
+        self.scouts.append(trial)
+        for rescored, forecast in self._forecast.items():
+            forecast.light.setdefault(code.method, {})[code.n_bytes] = trial.low(trial.depth(rescored))
+        self._report(trial, " learned from few rows")
+        return True
+
+    def _close_in(self, methods: Sequence[str], rescored: bool) -> None:
+        """Train the code that is expected to be the shortest sufficient one, until none shorter is expected."""
+        while not rescored or any(trial.depth(rescored) > 1 for trial in [*self.scouts, *self.trials]):
+            wanted = [(size, method) for method in methods if (size := self._next(method, rescored)) is not None]
+            if not wanted:
+                return
+            n_bytes, method = min(wanted)
+            if not self._try(Code(method, n_bytes), _SHARES[rescored]):
+                return
+
+    def _next(self, method: str, rescored: bool) -> int | None:
+        """The size of a method to train next; None if it is not expected to give a shorter code than the best."""
+        whole = [trial for trial in self.trials if trial.method == method]
+        if method != _IN_LISTS and any(trial.queries_per_second < self._rate for trial in whole):
+            return None  # too slow, and longer codes are slower
+        mine = {t.n_bytes: choose([t], self._target, rescored=rescored) is not None for t in whole}
+        best = self._best(rescored)
+        above = min([size for size, enough in mine.items() if enough], default=self._most(method) + 1)
+        above = above if best is None else min(above, best.trial.n_bytes)
+        below = max((size for size, enough in mine.items() if not enough and size < above), default=0)
+        between = [size for size in self._sizes(method) if below < size < above]
+        if not between or above <= FINE * below:
+            return None
+        expected = self._expected(method, rescored, below, above)
+        if expected is not None:
+            return expected
+        return between[-1] if mine.get(above) and below not in mine else None
+
+    def _expected(self, method: str, rescored: bool, below: int, above: int) -> int | None:
+        """The smallest size of the method between the two that is expected to suffice."""
+        forecast = self._forecast[rescored]
+        sizes = (size for size in self._sizes(method) if below < size < above)
+        return next((size for size in sizes if forecast.recall(method, size) >= self._target), None)
+
+    def _sizes(self, method: str) -> Sequence[int]:
+        return [size for size in find_method(method).sizes(self._d) if size <= MOST_BYTES or method in SCALARS]
+
+    def _most(self, method: str) -> int:
+        return max(self._sizes(method), default=0)
+
+    def _try(self, code: Code, share: float) -> bool:
+        """Train and judge a code if it will be done before `share` of the time is over."""
+        if not self._has_time(code, share):
+            return False
+        self._keep(self._bench.measure(code))
+        return True
+
+    def _keep(self, trial: Trial) -> None:
+        self.trials.append(trial)
+        if not trial.code.n_lists:
+            for rescored, forecast in self._forecast.items():
+                recall = trial.low(trial.depth(rescored))
+                forecast.whole.setdefault(trial.method, {})[trial.n_bytes] = recall
+        self._report(trial, "" if trial.n_probe is None else f" in lists, {trial.n_probe} searched")
+
+    def _report(self, trial: Trial, how: str) -> None:
+        note = f"{trial.method}, {counted(trial.n_bytes, 'byte')}{how}: recall {trial.mean():.4f}"
+        record = {"bytes": trial.n_bytes, "recall": trial.mean(), "note": note}
+        self._callback(len(self.scouts) + len(self.trials), record)
+
+    def _has_time(self, code: Code, share: float) -> bool:
+        """Whether a full training would end in time, from the trained code of that method that is nearest in size.
+
+        For a method without trained codes, from the first method's light trainings.
+        """
+        known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method and not t.code.n_lists]
+        known += [(t.n_bytes, self._whole * t.seconds) for t in self.scouts if t.method == code.method or not known]
+        size, taken = min(known, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))
+        taken *= max(1.0, code.n_bytes / size)
+        if time.perf_counter() - self._start + taken <= share * self._seconds:
+            return True
+        self.out_of_time = True
+        return False
+
+
+@dataclass
+class Forecast:
+    """Expected recall by size: logit(recall) over log(bytes), linear between measured sizes.
+
+    `light` and `whole` hold {method: {bytes: recall}} of light and full trainings. The first method of `light` gives
+    the shape of the curve; other methods, and full trainings, shift it by what was measured nearest.
+    """
+
+    light: dict[str, dict[int, float]] = field(default_factory=dict)
+    whole: dict[str, dict[int, float]] = field(default_factory=dict)
+
+    def recall(self, method: str, n_bytes: int) -> float:
+        """The recall expected of a method at a size; 0 for a method that was not measured."""
+        if method not in self.light and method not in self.whole:
+            return 0.0
+        value = self._shape(n_bytes)
+        if method in self.whole:
+            value += self._shift(self.whole[method], n_bytes)
+        else:
+            value += self._shift(self.light[method], n_bytes)
+            value += self._shift(self.whole.get(next(iter(self.light)), {}), n_bytes)
+        return 1 / (1 + math.exp(-value))
+
+    def _shape(self, n_bytes: int) -> float:
+        """The first method's curve, continued with its last slope."""
+        points = next(iter((self.light or self.whole).values()))
+        sizes = sorted(points)
+        x, y = np.log(sizes), [_logit(points[size]) for size in sizes]
+        where = math.log(n_bytes)
+        if len(sizes) > 1 and where > x[-1]:
+            return y[-1] + (where - x[-1]) * (y[-1] - y[-2]) / (x[-1] - x[-2])
+        return float(np.interp(where, x, y))
+
+    def _shift(self, points: dict[int, float], n_bytes: int) -> float:
+        """Difference of measured recalls from the shape, at a size."""
+        if not points:
+            return 0.0
+        sizes = sorted(points)
+        above = [_logit(points[size]) - self._shape(size) for size in sizes]
+        return float(np.interp(math.log(n_bytes), np.log(sizes), above))
+
+
+def _logit(share: float) -> float:
+    """log(p / (1 - p)), clipped to what a thousand queries can measure."""
+    share = min(max(share, _EDGE), 1 - _EDGE)
+    return math.log(share / (1 - share))
+
+
+def lists_for(n: int) -> int:
+    """About four times the square root of n rows, a power of two."""
+    return 2 ** round(math.log2(4 * math.sqrt(n)))

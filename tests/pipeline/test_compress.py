@@ -1,0 +1,118 @@
+"""A file to a saved index: the library's side of `nearkin compress`."""
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data import open_vectors
+from nearkin.pipeline.compress import compress_file
+from nearkin.pipeline.run import EVALUATION, RUN, Steps, read_record
+
+
+@pytest.fixture
+def X(rng: np.random.Generator) -> np.ndarray:
+    return rng.normal(size=(500, 8)).astype(np.float32)
+
+
+def quantizer(**options: object) -> nk.ProductQuantizer:
+    return nk.ProductQuantizer(4, 16, rotation=None, random_state=0, **options)
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_the_index_is_the_one_that_build_makes(tmp_path: Path, X: np.ndarray, metric: str) -> None:
+    np.save(tmp_path / "X.npy", X)
+    compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", metric=metric)
+    loaded, built = nk.Index.load(tmp_path / "idx"), nk.Index.build(X, quantizer(), metric=metric)
+    for a, b in zip(loaded.search(X[:20], 5), built.search(X[:20], 5), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_inverted_file(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X)
+    record = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(n_lists=5), tmp_path / "idx")
+    assert len(nk.Index.load(tmp_path / "idx")) == 500
+    assert record["distortion"] < np.square(X).sum(axis=1).mean()
+
+
+def test_the_record_is_kept_with_the_history(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X)
+    steps = Steps()
+    made = compress_file(open_vectors(tmp_path / "X.npy"), quantizer(), tmp_path / "idx", steps=steps, about={"a": 1})
+    kept = read_record(tmp_path / "idx", RUN)
+    assert kept is not None
+    assert len(kept.pop("history")) > 1
+    kept["seconds"] = made["seconds"]
+    assert {**kept, "bytes_on_disk": made["bytes_on_disk"]} == made
+    assert made["a"] == 1
+    assert read_record(tmp_path / "idx", EVALUATION) is None
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the rows: not even a tenth of the added bytes more at the peak (NumPy's memory; FAISS holds the codes)."""
+    monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 200_000)
+    peaks = []
+    for n in (40_000, 80_000):
+        np.save(tmp_path / f"{n}.npy", np.random.default_rng(0).normal(size=(n, 16)).astype(np.float32))
+        file = open_vectors(tmp_path / f"{n}.npy")
+        tracemalloc.start()
+        options = {"train_rows": 500, "keep_vectors": True}
+        compress_file(file, nk.ProductQuantizer(2, 16, rotation=None), tmp_path / "idx", **options)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.1 * 40_000 * 16 * 4, f"peaks of {peaks} bytes"
+
+
+def test_nothing_is_written_when_training_fails(tmp_path: Path, X: np.ndarray) -> None:
+    np.save(tmp_path / "X.npy", X[:10])
+    with pytest.raises(ValueError, match="fewer than n_lists=12"):
+        compress_file(open_vectors(tmp_path / "X.npy"), nk.ProductQuantizer(2, 4, n_lists=12), tmp_path / "idx")
+    assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_a_damaged_record_is_named(tmp_path: Path, X: np.ndarray) -> None:
+    nk.Index.build(X).save(tmp_path / "idx")
+    (tmp_path / "idx" / RUN).write_text("{")
+    with pytest.raises(ValueError, match=r"run\.json is damaged"):
+        read_record(tmp_path / "idx", RUN)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+def test_queries_reach_the_fit_as_rows_do(
+    tmp_path: Path, X: np.ndarray, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, fit = [], nk.ProductQuantizer.fit
+
+    def spied(self: nk.ProductQuantizer, X: np.ndarray, **options: object) -> nk.ProductQuantizer:
+        seen.append(options["queries"])
+        return fit(self, X, **options)
+
+    monkeypatch.setattr(nk.ProductQuantizer, "fit", spied)
+    np.save(tmp_path / "X.npy", X)
+    Q = 3 * X[:30]
+    made = nk.ProductQuantizer(4, 16, "cayley", random_state=0)
+    compress_file(open_vectors(tmp_path / "X.npy"), made, tmp_path / "idx", queries=Q, metric=metric)
+    expected = Q / np.linalg.norm(Q, axis=1, keepdims=True) if metric == "cosine" else Q
+    np.testing.assert_allclose(seen[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("made", "metric", "queries", "words"),
+    [
+        (nk.ITQ(n_bits=8), "hamming", slice(30), "learns in one way; leave --queries out"),
+        (nk.ProductQuantizer(2, 16, None), "l2", slice(30), "learns in one way"),
+        (nk.ProductQuantizer(2, 16, n_lists=2), "l2", slice(30), "without --coarse"),
+        (nk.ProductQuantizer(2, 16), "l2", slice(3), r"queries has shape \(3, 8\); it needs at least 20 rows"),
+        (nk.ProductQuantizer(2, 16), "l2", (slice(30), slice(4)), "queries"),
+        (nk.ProductQuantizer(2, 16), "ip", slice(30), "ranks by inner product; .* take --method best"),
+    ],
+)
+def test_queries_that_have_nothing_to_choose_from(
+    tmp_path: Path, X: np.ndarray, made: object, metric: str, queries: object, words: str
+) -> None:
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match=words):
+        compress_file(open_vectors(tmp_path / "X.npy"), made, tmp_path / "idx", queries=X[queries], metric=metric)
+    assert not (tmp_path / "idx").exists()

@@ -1,0 +1,78 @@
+import json
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.pipeline.embed_comparisons import embed_comparisons
+
+
+@pytest.fixture
+def answers(tmp_path):
+    points = np.random.default_rng(1).normal(size=(15, 2))
+    rows = comparisons_from_vectors(points, 1500, random_state=2).indices
+    names = np.array([f"object {n}" for n in range(15)])[rows]
+    lines = [",".join(row) for row in names] + ["object 1,object 1,object 2"]
+    path = tmp_path / "answers.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_writes_an_embedding_with_figures_and_a_record(answers, tmp_path):
+    steps = []
+    out = tmp_path / "emb"
+    record = embed_comparisons(
+        answers, out=out, dim=2, next_queries=7, callback=lambda step, record: steps.append((step, record["total"]))
+    )
+    assert {file.name for file in out.iterdir()} == {
+        *("config.json", "embedding.safetensors", "manifest.json", "objects.json", "coordinates.csv", "questions.csv"),
+        *("map.png", "map.svg", "error.png", "error.svg"),
+    }
+    assert record["dropped"] == 1
+    assert record["held_out_error"] < 0.1
+    assert json.loads(json.dumps(record)) == record
+    assert set(record["curves"]) == {"answers", "dimension"}
+    assert record["curves"]["dimension"]["1.0"] > record["held_out_error"]
+    low, high = record["held_out_interval"]
+    assert low <= record["held_out_error"] <= high
+    assert any(note.startswith("held-out error 0.0") for note in record["notes"])
+    questions = (out / "questions.csv").read_text(encoding="utf-8").splitlines()
+    assert questions[0] == "anchor,left,right"
+    assert [line.split(",") for line in questions[1:]] == record["next_queries"]
+    assert len(questions) == 8
+    points = nk.data.read_table(out / "coordinates.csv")
+    assert points.columns["object"].ids().tolist() == nk.OrdinalEmbedding.load(out).objects_.tolist()
+    assert len({total for _, total in steps}) == 1
+    assert [step for step, _ in steps] == sorted(step for step, _ in steps)
+    model = nk.OrdinalEmbedding.load(out)
+    assert model.score(nk.read_comparisons(answers, on_invalid="drop")) == pytest.approx(1 - record["train_error"])
+    before = model.embedding_
+    model.partial_fit(model.comparisons_)
+    assert model.embedding_.shape == before.shape
+
+
+def test_dimension_and_no_held_out_answers(answers, tmp_path):
+    assert embed_comparisons(answers, out=tmp_path / "a", dim="auto")["dim"] == 2
+    assert nk.OrdinalEmbedding.load(tmp_path / "a").dimension_curve_["dimension"][:2] == [1, 2]
+    record = embed_comparisons(answers, out=tmp_path / "b", test_size=0.0)
+    assert record["held_out_error"] is None
+    assert not (tmp_path / "b" / "error.png").exists()
+
+
+def test_repeated_questions_are_held_out_together(tmp_path):
+    """Raters who contradict themselves: by rows, answers to one question were learnt from and judged by."""
+    points = np.random.default_rng(1).normal(size=(12, 2))
+    rows = comparisons_from_vectors(points, 150, random_state=2).indices
+    rows = np.concatenate([rows, rows, rows[:, [0, 2, 1]]])
+    path = tmp_path / "answers.csv"
+    path.write_text("anchor,near,far\n" + "\n".join(",".join(f"o{n}" for n in row) for row in rows), encoding="utf-8")
+    record = embed_comparisons(path, out=tmp_path / "emb")
+    assert record["noise_floor"] == pytest.approx(1 / 3, abs=0.02)
+    assert record["held_out_error"] >= record["noise_floor"]
+
+
+def test_does_not_overwrite_another_folder(answers, tmp_path):
+    with pytest.raises(ValueError, match="is a folder with other content"):
+        embed_comparisons(answers, out=tmp_path)
+    assert answers.exists()

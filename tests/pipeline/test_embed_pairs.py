@@ -1,0 +1,82 @@
+"""The work of `nearkin embed` on pairs: what it writes can be loaded, what it reports is true."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.pipeline.embed_pairs import embed_pairs
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pairs = nk.data.planted_interactions(80, 50, random_state=0).interactions
+    lines = [f"u{i},{j}" for i, j in zip(pairs.rows, pairs.indices, strict=True)]
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(["who,what", *lines]) + "\n")
+    return path
+
+
+def test_a_table_becomes_a_saved_model(table: Path, tmp_path: Path) -> None:
+    steps = []
+    record = embed_pairs(
+        table, left="who", right="what", out=tmp_path / "emb", dim=8, callback=lambda step, r: steps.append((step, r))
+    )
+    model = nk.TwoTower.load(tmp_path / "emb")
+    assert (record["left"], record["right"], record["dim"], record["solver"]) == (80, 50, 8, "als")
+    assert 0 < record["ndcg@100"] < 1
+    assert steps
+    assert model.left_embeddings_.shape == (80, 8)
+    assert len(model.seen_) == record["pairs"], "the saved model was fitted on all pairs"
+    assert model.recommend(["u3"], k=4)[1].shape == (1, 4)
+
+
+def test_a_split_in_the_table_is_kept(table: Path, tmp_path: Path) -> None:
+    pairs = nk.read_interactions(table, left="who", right="what")
+    part = np.random.default_rng(0).choice([0, 0, 0, 0, 1, 2], len(pairs))
+    np.savez(tmp_path / "p.npz", user=pairs.rows, item=pairs.indices, split=part.astype(np.uint8))
+    record = embed_pairs(tmp_path / "p.npz", out=tmp_path / "emb", dim=8)
+    assert len(nk.TwoTower.load(tmp_path / "emb").seen_) == (part == 0).sum()
+    assert "recall@20" in record
+
+
+def test_items_without_a_pair_get_vectors_from_their_features(tmp_path: Path) -> None:
+    """The command, on files: the item that nobody took lies near those of its kind."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(40) % 2
+    taken = [(f"u{u}", item) for u in range(60) for item in rng.permutation(np.flatnonzero(kinds == u % 2)[:-1])[:8]]
+    (tmp_path / "pairs.csv").write_text("user,item\n" + "".join(f"{u},i{i}\n" for u, i in taken))
+    lines = [f"i{i},{'odd' if kind else 'even'}" for i, kind in enumerate(kinds)]
+    (tmp_path / "items.csv").write_text("item,kind\n" + "\n".join(lines) + "\n")
+    record = run_json(
+        "embed", tmp_path / "pairs.csv", "--right-features", tmp_path / "items.csv", "--dim", 4, "--out", tmp_path / "e"
+    )
+    assert record["right"] == 40
+    model = nk.TwoTower.load(tmp_path / "e")
+    Q = dict(zip(model.right_ids_.tolist(), model.right_embeddings_, strict=True))
+    likes_even, likes_odd = model.left_embeddings_[[model.left_ids_.tolist().index(u) for u in ("u0", "u1")]]
+    assert likes_even @ Q["i38"] > likes_odd @ Q["i38"]
+    assert likes_odd @ Q["i39"] > likes_even @ Q["i39"]
+
+
+def test_comparisons_have_no_features(tmp_path: Path) -> None:
+    (tmp_path / "answers.csv").write_text("0,1,2\n1,0,2\n")
+    result = run(
+        "embed", tmp_path / "answers.csv", "--left-features", "x.csv", "--kind", "comparisons", "--out", tmp_path / "e"
+    )
+    assert result.exit_code == 2
+    assert "for pairs" in result.output
+
+
+def test_later_pairs_are_read_in_the_columns_that_the_folder_knows(table: Path, tmp_path: Path) -> None:
+    """They had to be named again; a table with other names is understood as a first one would be."""
+    embed_pairs(table, left="who", right="what", out=tmp_path / "emb", dim=8)
+    later, usual = tmp_path / "later.csv", tmp_path / "usual.csv"
+    later.write_text("what,when,who\n7,1,u3\n9,2,new\n")
+    usual.write_text("user,item\nu3,7\nanother,9\n")
+    record = embed_pairs(later, start=tmp_path / "emb", out=tmp_path / "emb2")
+    assert (record["left"], record["right"], record["pairs"]) == (81, 50, 2)
+    assert "who" in record["understood"]
+    assert embed_pairs(usual, start=tmp_path / "emb", out=tmp_path / "emb3")["left"] == 81

@@ -1,0 +1,301 @@
+"""Shards of vectors to shards of codes: equal to one call of encode, restartable, and never half a file."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq_file
+import pytest
+from filelock import FileLock
+
+import nearkin as nk
+from nearkin.export import BatchEncoder
+from nearkin.index import Index
+from nearkin.pipeline import encode
+from nearkin.pipeline.encode import encode_file, encode_shards
+from tests.cli.conftest import run
+
+
+@pytest.fixture(scope="session")
+def model(bits: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "idx"
+    bits.save(folder)
+    return folder
+
+
+@pytest.fixture
+def parts(X: np.ndarray, tmp_path: Path) -> Path:
+    """Three .npy shards of unequal lengths."""
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for i, rows in enumerate(np.split(X, [1, 1200])):
+        np.save(folder / f"part-{i}.npy", rows)
+    return folder
+
+
+def joined(out: Path) -> np.ndarray:
+    return np.concatenate([np.load(file) for file in sorted(out.glob("part-*.npy"))])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_codes_are_those_of_the_quantizer(model, parts, bits, X, tmp_path, workers) -> None:
+    record = encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=workers)
+    assert (record["shards"], record["skipped"], record["rows"], record["bytes_per_vector"]) == (3, 0, 3000, 2)
+    np.testing.assert_array_equal(joined(tmp_path / "out"), bits.quantizer.encode(X))
+
+
+@pytest.mark.parametrize("kind", ["large_list", "fixed", "columns"])
+def test_parquet_keeps_its_other_columns(kind, model, bits, X, tmp_path) -> None:
+    rows = X[:500]
+    if kind == "columns":
+        table = pa.table({f"x{j}": rows[:, j] for j in range(16)})
+    else:
+        list_type = pa.list_(pa.float32(), 16) if kind == "fixed" else pa.large_list(pa.float32())
+        table = pa.table({"name": [f"row {i}" for i in range(500)], "v": pa.array(rows.tolist(), list_type)})
+    pq_file.write_table(table, tmp_path / "part.parquet", row_group_size=120)
+    encode_shards([str(tmp_path / "part.parquet")], model, tmp_path / "out", workers=0)
+    made = pq_file.read_table(tmp_path / "out" / "part.parquet")
+    codes = np.frombuffer(b"".join(made["codes"].to_pylist()), np.uint8).reshape(500, -1)
+    np.testing.assert_array_equal(codes, bits.quantizer.encode(rows))
+    assert made.column_names == (["codes"] if kind == "columns" else ["name", "codes"])
+
+
+def test_wide_codes_keep_their_type(X, tmp_path) -> None:
+    quantizer = nk.ProductQuantizer(2, 300, random_state=0, max_iter=1, init="pca").fit(X)
+    quantizer.save(tmp_path / "pq")
+    np.save(tmp_path / "part.npy", X)
+    encode_shards([str(tmp_path / "part.npy")], tmp_path / "pq", tmp_path / "out", workers=0)
+    codes = np.load(tmp_path / "out" / "part.npy")
+    assert codes.dtype == np.uint16
+    np.testing.assert_array_equal(codes, quantizer.encode(X))
+
+
+def test_a_restart_skips_what_is_finished_and_whole(model, parts, bits, X, tmp_path) -> None:
+    out, shards = tmp_path / "out", [f"{parts}/*.npy"]
+    encode_shards(shards, model, out, workers=0)
+    times = {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")}
+    assert encode_shards(shards, model, out, workers=0)["skipped"] == 3
+    assert {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")} == times
+    damaged = (out / "part-1.npy").read_bytes()
+    (out / "part-1.npy").write_bytes(damaged[:-1] + bytes([damaged[-1] ^ 1]))
+    np.save(parts / "part-2.npy", X[1200:] + 0)  # written again, later
+    os.utime(parts / "part-2.npy", ns=(1, 1))
+    assert encode_shards(shards, model, out, workers=0)["skipped"] == 1
+    np.testing.assert_array_equal(joined(out), bits.quantizer.encode(X))
+
+
+def test_the_manifest_has_the_checksum_of_every_file(model, parts, tmp_path) -> None:
+    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    for source, entry in manifest["shards"].items():
+        text = subprocess.check_output(["sha256sum", tmp_path / "out" / entry["file"]], text=True)
+        assert text.split()[0] == entry["sha256"]
+        assert Path(source).name == entry["file"]
+
+
+def test_another_model_needs_replace(model, parts, X, tmp_path) -> None:
+    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    other = nk.RandomHyperplanes(12, random_state=1).fit(X)
+    other.save(tmp_path / "other")
+    with pytest.raises(ValueError, match="holds codes of another model"):
+        encode_shards([f"{parts}/*.npy"], tmp_path / "other", tmp_path / "out", workers=0)
+    encode_shards([f"{parts}/*.npy"], tmp_path / "other", tmp_path / "out", workers=0, replace=True)
+    np.testing.assert_array_equal(joined(tmp_path / "out"), other.encode(X))
+
+
+def test_bad_shards_are_found_before_any_work(model, parts, X, tmp_path) -> None:
+    out = tmp_path / "out"
+
+    def fails(kind: type[Exception], message: str, *shards: object) -> None:
+        with pytest.raises(kind, match=message):
+            encode_shards([str(shard) for shard in shards], model, out, workers=0)
+        assert not out.exists()
+
+    fails(FileNotFoundError, r"none-\*.npy matches no file", parts / "none-*.npy")
+    fails(FileNotFoundError, "part-9.npy does not exist", parts / "part-0.npy", parts / "part-9.npy")
+    np.save(parts / "wide.npy", np.ones((3, 17), np.float32))
+    fails(ValueError, r"wide.npy has 17 columns; .* takes 16", parts / "*.npy")
+    np.save(parts / "wide.npy", np.ones((3, 16), np.uint8))
+    fails(ValueError, r"different types \(.*part-0.npy is float32 in .npy, .*wide.npy is uint8", parts / "*.npy")
+    (parts / "wide.npy").unlink()
+    np.save(tmp_path / "part-0.npy", X[:3])
+    fails(ValueError, "have the same name", parts / "*.npy", tmp_path / "part-0.npy")
+    (parts / "part-3.npy").write_bytes((parts / "part-2.npy").read_bytes()[:5000])
+    fails(ValueError, "part-3.npy is truncated", parts / "*.npy")
+    fails(ValueError, "has the ending '.csv'", parts / "x.csv")
+
+
+def test_a_folder_of_someone_elses_is_left_alone(model, parts) -> None:
+    for replace in (False, True):
+        with pytest.raises(ValueError, match="is a folder with other content"):
+            encode_shards([f"{parts}/*.npy"], model, parts, workers=0, replace=replace)
+
+
+def test_a_web_site_has_a_manifest_too(model, parts, tmp_path) -> None:
+    """Before, --replace removed any folder with a manifest.json."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "manifest.json").write_text('{"name": "my site", "icons": []}')
+    (site / "index.html").write_text("mine")
+    for replace in (False, True):
+        with pytest.raises(ValueError, match=r"manifest.json is damaged or of another program"):
+            encode_shards([f"{parts}/*.npy"], model, site, workers=0, replace=replace)
+    assert {entry.name for entry in site.iterdir()} == {"manifest.json", "index.html"}
+
+
+def test_replace_keeps_what_is_not_codes(model, parts, tmp_path) -> None:
+    out = tmp_path / "out"
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    (out / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match=r"out holds thesis.tex, which is not of its codes"):
+        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
+    assert (out / "thesis.tex").read_text() == "mine"
+
+
+def test_replace_waits_for_no_other_writer_and_removes_nothing(model, parts, tmp_path) -> None:
+    """Before, the folder was removed before the lock was asked for."""
+    out = tmp_path / "out"
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    with FileLock(out / ".lock"), pytest.raises(ValueError, match="is being written by another process"):
+        encode_shards([f"{parts}/*.npy"], model, out, workers=0, replace=True)
+    assert len(list(out.glob("part-*.npy"))) == 3
+
+
+def test_a_first_run_killed_in_its_first_write_can_be_run_again(model, parts, tmp_path) -> None:
+    """Before, the workspace and the lock that it left counted as other content."""
+    out = tmp_path / "out"
+    (out / ".manifest.json.abcd1234").mkdir(parents=True)
+    for left in (out / ".lock", out / ".manifest.json.abcd1234/lock", out / ".manifest.json.abcd1234/fresh"):
+        left.touch()
+    encode_shards([f"{parts}/*.npy"], model, out, workers=0)
+    assert {entry.name for entry in out.iterdir()} == {
+        ".lock",
+        "manifest.json",
+        "part-0.npy",
+        "part-1.npy",
+        "part-2.npy",
+    }
+
+
+def test_shards_must_not_lie_in_out(model, parts, tmp_path) -> None:
+    """Before, the codes took the place of the vectors."""
+    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    np.save(tmp_path / "out" / "part-3.npy", np.load(parts / "part-0.npy"))
+    with pytest.raises(ValueError, match=r"part-3.npy lies in"):
+        encode_shards([str(tmp_path / "out" / "part-3.npy")], model, tmp_path / "out", workers=0)
+
+
+def test_workers_end_with_a_killed_parent(model, tmp_path) -> None:
+    """Before, they waited for work for ever, with 950 MB."""
+    np.save(tmp_path / "part-0.npy", np.zeros((300_000, 16), np.float32))
+    np.save(tmp_path / "part-1.npy", np.zeros((300_000, 16), np.float32))
+    command = [sys.executable, "-m", "nearkin", "encode", f"{tmp_path}/part-*.npy", "--model", model]
+    job = subprocess.Popen([*command, "--out", tmp_path / "out", "--workers", "2"], start_new_session=True)
+    while not list(tmp_path.glob("out/.part-*")):
+        assert job.poll() is None
+        time.sleep(0.02)
+    job.kill()
+    job.wait()
+    until = time.monotonic() + 20
+    while members(job.pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not members(job.pid)
+
+
+def members(session: int) -> list[str]:
+    """Processes of a session that still run."""
+    listed = subprocess.run(["ps", "-s", str(session), "-o", "pid=,stat="], capture_output=True, text=True, check=False)
+    return [line for line in listed.stdout.splitlines() if "Z" not in line.split()[1]]
+
+
+def test_nan_in_a_later_shard_keeps_the_earlier(model, parts, tmp_path) -> None:
+    rows = np.load(parts / "part-2.npy")
+    rows[-1, 3] = np.nan
+    np.save(parts / "part-2.npy", rows)
+    for workers in (0, 2):
+        with pytest.raises(ValueError, match="contains NaN"):
+            encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=workers)
+        assert not (tmp_path / "out" / "part-2.npy").exists()
+    rows[-1, 3] = 0
+    np.save(parts / "part-2.npy", rows)
+    assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 2
+
+
+def test_a_full_disk_leaves_no_half_file(model, parts, bits, X, tmp_path) -> None:
+    """As far as a test may go: for a moment no file of this process may exceed 2000 bytes."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, old[1]))
+    try:
+        with pytest.raises(OSError, match=r"could not be written \(.*File too large\); finished .*") as failed:
+            encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert failed.value.errno == errno.EFBIG  # whoever calls can tell a full disk from a file that is not there
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {".lock", "manifest.json", "part-0.npy"}
+    assert encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)["skipped"] == 1
+    np.testing.assert_array_equal(joined(tmp_path / "out"), bits.quantizer.encode(X))
+
+
+def test_kill_9_and_then_a_restart(model, X, bits, tmp_path) -> None:
+    parts, out = tmp_path / "parts", tmp_path / "out"
+    parts.mkdir()
+    rows = np.tile(X, (3, 1))
+    for i in range(60):
+        np.save(parts / f"part-{i:02d}.npy", rows)
+    job = [f"{parts}/*.npy"], model, out
+    child = encode._context().Process(target=encode_shards, args=job, kwargs={"workers": 0})
+    child.start()
+    while not list(out.glob("part-0[2-9].npy")):
+        assert child.is_alive()
+        time.sleep(0.005)
+    child.kill()
+    child.join()
+    record = encode_shards(*job, workers=0)
+    assert 2 <= record["skipped"] < 60
+    assert {file.name for file in out.iterdir()} == {file.name for file in parts.iterdir()} | {".lock", "manifest.json"}
+    np.testing.assert_array_equal(np.load(out / "part-59.npy"), bits.quantizer.encode(rows))
+
+
+class KilledEncoder(BatchEncoder):
+    """One whose process is killed in its first batch, as by the kernel when memory is out."""
+
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return X
+
+
+def test_a_killed_worker_is_named(model, parts, tmp_path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ChildProcessError, match=r"a worker was killed .* run the same command again"):
+        list(encode._encoded(sorted(parts.glob("*.npy")), KilledEncoder(model), tmp_path / "out", 2))
+
+
+def test_two_jobs_into_one_folder(model, parts, tmp_path) -> None:
+    encode_shards([f"{parts}/*.npy"], model, tmp_path / "out", workers=0)
+    with FileLock(tmp_path / "out" / ".lock"):
+        result = run("encode", f"{parts}/*.npy", "--model", model, "--out", tmp_path / "out", "--workers", 0)
+    assert result.exit_code == 2
+    assert "is being written by another process" in result.stderr
+
+
+def test_memory_does_not_grow_with_the_rows(model, tmp_path) -> None:
+    import tracemalloc
+
+    np.lib.format.open_memmap(tmp_path / "part.npy", "w+", np.float32, (600_000, 16)).flush()  # 38 MB
+    (tmp_path / "out").mkdir()
+    encoder = BatchEncoder(model)
+    encoder.encode(np.zeros((1, 16)))
+    tracemalloc.start()
+    encode_file(tmp_path / "part.npy", encoder, tmp_path / "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6, peak  # a few copies of a chunk of 8 MB, and not the 38 MB of the file

@@ -1,0 +1,118 @@
+"""Judging by exact neighbours, found in chunks, and by labels against scikit-learn."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score
+
+import nearkin as nk
+from nearkin.data import open_vectors
+from nearkin.pipeline.evaluate import exact_neighbors, judge_by_label, judge_neighbors, ranking_measures
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+def test_exact_neighbors_in_chunks(
+    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    X, Q = rng.normal(size=(120, 6)).astype(np.float32), rng.normal(size=(9, 6)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr("nearkin.data.vectors.CHUNK_BYTES", 50 * 4 * 6)
+    seen = []
+    found = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 70, metric, lambda step, _: seen.append(step))
+    scores = {
+        "l2": ((Q[:, None] - X) ** 2).sum(-1),
+        "ip": -Q @ X.T,
+        "cosine": -Q @ (X / np.linalg.norm(X, axis=1)[:, None]).T,
+    }
+    np.testing.assert_array_equal(found.ids, np.argsort(scores[metric], axis=1)[:, :70])
+    assert seen == [50, 100, 120]
+
+
+def test_judging_names_its_measures() -> None:
+    ids = np.tile(np.arange(20), (2, 1))
+    assert judge_neighbors(ids, ids) == {"1-recall@1": 1, "1-recall@10": 1, "10-recall@10": 1}
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_at_one_distance_stand_for_each_other(
+    tmp_path: Path, rng: np.random.Generator, metric: str, own: bool
+) -> None:
+    """Every row twice, under ids of its own: the other copies are as right."""
+    X = np.repeat(rng.normal(size=(60, 6)).astype(np.float32), 2, axis=0)
+    Q = rng.normal(size=(9, 6)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    names = np.array([f"row {i}" for i in range(len(X))]) if own else None
+    exact = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric, own=names)
+    numbers = exact_neighbors(open_vectors(tmp_path / "X.npy"), Q, 9, metric).ids ^ 1  # the other copy of each
+    found = numbers if names is None else names[numbers]
+    assert judge_neighbors(found, exact.beside(found), (1, 5, 9)) == dict.fromkeys(
+        ("1-recall@1", "1-recall@5", "1-recall@9", "5-recall@5", "9-recall@9"), 1.0
+    )
+    assert judge_neighbors(found, exact.ids, (1,)) == {"1-recall@1": 0}
+
+
+NAMES = np.array(["ant", "bee", "cat"])
+
+
+@pytest.fixture
+def data(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """Rows, queries and their labels; one query's label no row has."""
+    y, yq = rng.integers(0, 3, 200), rng.integers(0, 3, 30)
+    centres = rng.normal(size=(3, 8)) * 2
+    X, Q = centres[y] + rng.normal(size=(200, 8)), centres[yq] + rng.normal(size=(30, 8))
+    return X.astype(np.float32), Q.astype(np.float32), NAMES[y], np.append(NAMES[yq][:-1], "dog")
+
+
+def mean_ap(scores: np.ndarray, y: np.ndarray, yq: np.ndarray) -> float:
+    return float(
+        np.mean([average_precision_score(y == q, s) if q in y else 0.0 for s, q in zip(scores, yq, strict=True)])
+    )
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(200)[::-1] + 7, np.array([f"row {i}" for i in range(200)])])
+def test_exact_ranking(data: tuple[np.ndarray, ...], ids: np.ndarray | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, Q, y, yq = data
+    monkeypatch.setattr("nearkin.pipeline.evaluate._RANKED", 7 * 200)  # batches of seven queries
+    seen = []
+    index = nk.Index.build(X, ids=ids)
+    record = judge_by_label(index, Q, y, yq, lambda step, _: seen.append(step))
+    distances = ((Q[:, None] - X) ** 2).sum(-1)
+    assert record["mAP"] == pytest.approx(mean_ap(-distances, y, yq))
+    assert record["precision@1"] == pytest.approx(np.mean(y[distances.argmin(axis=1)] == yq))
+    assert seen == [7, 14, 21, 28, 30]
+
+
+def test_bits_share_ties_whatever_the_order_of_rows(data: tuple[np.ndarray, ...], rng: np.random.Generator) -> None:
+    X, Q, y, yq = data
+    hasher = nk.ITQ(n_bits=8, random_state=0).fit(X)
+    order = rng.permutation(200)
+    records = [
+        judge_by_label(nk.Index.build(X[rows], hasher, metric="hamming"), Q, y[rows], yq)
+        for rows in (np.arange(200), order)
+    ]
+    assert records[0] == pytest.approx(records[1])
+    codes, asked = hasher.encode(X), hasher.encode(Q)
+    distances = np.bitwise_count(asked[:, None] ^ codes).sum(-1)
+    tied = []  # expected precision over random tie-breaking, by simulation
+    for _ in range(300):
+        ranking = np.argsort(distances + rng.random(distances.shape), axis=1)
+        tied.append(nk.metrics.label_mean_average_precision(y[ranking], yq))
+    spread = 4 * np.std(tied) / np.sqrt(len(tied))
+    assert abs(records[0]["mAP"] - np.mean(tied)) < spread, (records[0]["mAP"], np.mean(tied), spread)
+
+
+def test_beyond_a_full_ranking_the_measure_says_so(
+    data: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, Q, y, yq = data
+    monkeypatch.setattr("nearkin.pipeline.evaluate._FULL_RANKING", 199)
+    record = judge_by_label(nk.Index.build(X), Q, y, yq)
+    assert set(record) == {"precision@1", "mAP@1"}
+
+
+def test_measures_of_a_ranking_by_hand() -> None:
+    hits = np.array([[True, False], [False, False]])
+    assert ranking_measures(hits, np.array([1, 0]), 2) == {"precision@1": 0.5, "mAP": 0.5}
+    assert ranking_measures(hits, np.array([3, 0]), 5) == {"precision@1": 0.5, "mAP@2": 0.25}

@@ -1,0 +1,32 @@
+"""Pages of folders that `nearkin embed` wrote: drawings in the page's colours, settings that people can read."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin import pipeline
+from nearkin.pipeline.embed_comparisons import embed_comparisons
+from nearkin.pipeline.pages import setting
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("pages")
+    points = np.random.default_rng(0).normal(size=(8, 2))
+    answers = nk.data.comparisons_from_vectors(points, 150, random_state=0).indices
+    np.savetxt(folder / "a.csv", answers[:, [0, 1, 3]] if answers.shape[1] == 4 else answers, fmt="%d", delimiter=",")
+    embed_comparisons(folder / "a.csv", out=folder / "map", dim=2)
+    return pipeline.pages.folder_page(folder / "map").html()
+
+
+def test_saved_drawings_follow_the_page(page: str) -> None:
+    """The map was dark on dark: drawings from the folder had their colours, not the page's."""
+    drawing = page[page.index("<svg") : page.index("</svg>")]
+    assert "var(--ink, #1c2230)" in drawing
+    assert "var(--series-1, " in drawing
+    assert 'id="map-' in drawing
+
+
+def test_long_settings_may_wrap(page: str) -> None:
+    assert '<div class="scroll settings">' in page
+    assert (setting(0.013158652931451797), setting(3), setting("als")) == ("0.01316", "3", "als")

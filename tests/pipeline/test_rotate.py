@@ -1,0 +1,100 @@
+"""Vectors turned for other engines' codes, and the engines in which that gains nothing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.pipeline.rotate import ENGINES, codec_for
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """X.npy, whose columns matter very unequally, and Q.npy of the same law."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("rotate")
+    law = rng.normal(size=(16, 16)) * np.geomspace(5, 0.1, 16)[:, None]
+    for name, n in (("X", 1500), ("Q", 40)):
+        np.save(folder / f"{name}.npy", (rng.normal(size=(n, 16)) @ law).astype(np.float32))
+    return folder
+
+
+def test_distances_stay_and_queries_follow(folder: Path) -> None:
+    made = run_json("rotate", folder / "X.npy", "--for", "pgvector-bit", "--out", folder / "Xr.parquet")
+    assert made["gain"] >= 0
+    run_json("rotate", folder / "Q.npy", "--with", made["rotation"], "--out", folder / "Qr.npy")
+    X, Q = (nk.read_vectors(folder / name) for name in ("X.npy", "Q.npy"))
+    Xr, Qr = (nk.read_vectors(folder / name) for name in ("Xr.parquet", "Qr.npy"))
+    np.testing.assert_allclose(Q @ X.T, Qr @ Xr.T, rtol=1e-3, atol=1e-2)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1), np.linalg.norm(Xr, axis=1), rtol=1e-4)
+
+
+def test_the_mean_is_taken_off_queries_too(folder: Path, tmp_path: Path) -> None:
+    X, Q = (nk.read_vectors(folder / name) + 7 for name in ("X.npy", "Q.npy"))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Q.npy", Q)
+    options = ["--for", "pgvector-bit", "--center", "--out", tmp_path / "Xr.npy"]
+    made = run_json("rotate", tmp_path / "X.npy", *options)
+    run_json("rotate", tmp_path / "Q.npy", "--with", made["rotation"], "--out", tmp_path / "Qr.npy")
+    Xr, Qr = (nk.read_vectors(tmp_path / name) for name in ("Xr.npy", "Qr.npy"))
+    assert np.linalg.norm(Xr.mean(axis=0)) < 1e-2
+    distances, turned = (np.linalg.norm(a[:, None] - b[:40], axis=2) for a, b in ((Q, X), (Qr, Xr)))
+    np.testing.assert_allclose(turned, distances, rtol=1e-4)
+
+
+def test_queries_choose_the_rotation(folder: Path, tmp_path: Path) -> None:
+    X, Q = (nk.read_vectors(folder / name) for name in ("X.npy", "Q.npy"))
+    np.save(tmp_path / "Q.npy", Q[:, ::-1])  # unlike the rows
+    options = ["--for", "faiss:SQ4", "--queries", tmp_path / "Q.npy", "--out", tmp_path / "Xr.npy"]
+    made = run_json("rotate", folder / "X.npy", *options)
+    direct = nk.Rotation(codec_for("faiss:SQ4", 16), random_state=0)
+    assert made["recall"] == direct.fit(X, queries=Q[:, ::-1]).recall_
+    assert made["recall"] != direct.fit(X).recall_
+    assert made["queries"] == str(tmp_path / "Q.npy")
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "faiss:SQ4"])
+def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None:
+    if engine in ENGINES and ENGINES[engine].codec is None:
+        result = run("rotate", folder / "X.npy", "--for", engine, "--out", folder / "no.npy")
+        assert result.exit_code == 2
+        assert f"a rotation gains nothing for {engine}: " in result.stderr
+        assert not (folder / "no.npy").exists()
+        return
+    X = nk.read_vectors(folder / "X.npy")
+    assert nk.Rotation(codec_for(engine, 16), max_iter=1, random_state=0).fit(X).rotation_.shape == (16, 16)
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("X.npy", "--out", "Y.npy"), "say what to turn the vectors for"),
+        (("X.npy", "--for", "oracle", "--out", "Y.npy"), "--for is 'oracle'"),
+        (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
+        (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "the ending of --out is '.csv'"),
+        (("X.npy", "--with", "nowhere", "--out", "Y.npy"), "nowhere does not exist"),
+        (("X.npy", "--with", "any", "--queries", "Q.npy", "--out", "Y.npy"), "leave one of them out"),
+        (("X.npy", "--with", "any", "--center", "--out", "Y.npy"), "--center is for learning a rotation"),
+        (("X.npy", "--for", "faiss:SQ4", "--queries", "X.npy:a", "--out", "Y.npy"), "X.npy:a"),
+    ],
+)
+def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], text: str) -> None:
+    monkeypatch.chdir(folder)
+    result = run("rotate", *args)
+    assert result.exit_code == 2, result.output
+    assert text in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_vectors_of_another_rotation_beside_it_are_noticed(folder: Path, tmp_path: Path) -> None:
+    """A job that is killed between its two outputs leaves the new vectors with the old rotation."""
+    for name, rows in (("a", 1500), ("b", 1400)):
+        np.save(tmp_path / f"{name}.npy", np.load(folder / "X.npy")[:rows])
+        run_json("rotate", tmp_path / f"{name}.npy", "--for", "faiss:SQ4", "--out", tmp_path / f"{name}_r.npy")
+    (tmp_path / "a_r.npy").write_bytes((tmp_path / "b_r.npy").read_bytes())
+    result = run("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")
+    assert result.exit_code == 2
+    assert "a_r.npy is not the file that was written together with" in result.stderr
+    (tmp_path / "a_r.npy").unlink()
+    run_json("rotate", folder / "Q.npy", "--with", tmp_path / "a_r.rotation", "--out", tmp_path / "Q.npy")

@@ -1,0 +1,308 @@
+"""A sweep answers with the shortest code that keeps enough, as the same command's index then does."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.pipeline.methods import CodeSize, find_method
+from nearkin.pipeline.sweep import Diagnosis, Sweep, sweep
+from nearkin.pipeline.sweep_page import html_command, sweep_page
+from nearkin.pipeline.sweep_race import Race, lists_for
+from nearkin.pipeline.sweep_trials import Bench, Code, Trial, choose, decodes, frontier, kept, lower_bound
+from tests.cli.conftest import run, run_json
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(1500, 6)) @ rng.normal(size=(6, 16)) + 0.1 * rng.normal(size=(1500, 16))).astype(np.float32)
+    folder = tmp_path_factory.mktemp("sweep")
+    np.save(folder / "X.npy", X[:1200])
+    np.save(folder / "Q.npy", X[1200:])
+    return folder / "X.npy", X[1200:]
+
+
+@pytest.fixture(scope="module")
+def found(data) -> Sweep:
+    return sweep(nk.data.open_vectors(data[0]), data[1], target=0.6, methods=("procrustes",), random_state=3)
+
+
+@pytest.fixture(scope="module")
+def in_lists(data) -> Sweep:
+    return sweep(
+        nk.data.open_vectors(data[0]), data[1], target=0.5, methods=("procrustes", "residual"), rate=1, random_state=3
+    )
+
+
+def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
+    assert found.choice is not None
+    assert found.choice.trial.low() >= 0.6
+    shorter = [trial for trial in found.trials if trial.n_bytes < found.choice.trial.n_bytes]
+    assert all(trial.low() < 0.6 for trial in shorter)
+    assert found.choice.trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
+    assert found.with_vectors is not None
+    assert found.with_vectors.trial.n_bytes <= found.choice.trial.n_bytes
+
+
+@pytest.mark.parametrize("which", ["choice", "with_vectors", "fastest", "fastest_with_vectors"])
+def test_what_evaluate_prints_is_the_recall_that_the_answer_named(in_lists: Sweep, data, which: str, tmp_path) -> None:
+    """The commands under an answer, typed as they stand, seed and lists and oversampling included."""
+    path, _ = data
+    choice = getattr(in_lists, which)
+    answers = in_lists.answers(str(path), str(path.with_name("Q.npy")))
+    said = f"recall {choice.trial.mean(choice.oversample):.4f}"
+    answer = next((a for a in answers if said in a.text and f" {choice.trial.n_bytes} bytes" in a.text), None)
+    if answer is None:
+        pytest.skip("the fastest choice is not clearly faster than the cheapest, which is judged above")
+    make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in answer.commands)
+    assert run(*make).exit_code == 0
+    assert run_json(*judge)["10-recall@10"] == pytest.approx(choice.trial.mean(choice.oversample), abs=1e-12)
+
+
+def test_lists_are_tried_where_a_rate_is_wanted(in_lists: Sweep) -> None:
+    lists = [trial for trial in in_lists.trials if trial.code.n_lists]
+    assert lists
+    assert lists[0].code.n_lists == lists_for(1200) == 128
+    assert [trial.n_probe for trial in lists][:2] == [1, 2]
+    columns, rows = in_lists.rows()
+    assert "1/128" in [row[columns.index("probes")] for row in rows]
+    impossible = choose(in_lists.trials, 0.5, rate=1e12)
+    assert impossible is None
+
+
+def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
+    path, Q = data
+    trial = found.trials[0]
+    X = np.load(path)
+    quantizer = find_method("procrustes").make(CodeSize(trial.n_bytes), 3)
+    index = nk.Index.build(X, quantizer, keep_vectors=True)
+    truth = nk.Index.build(X).search(Q, 10)[1]
+    recall = nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10)
+    assert trial.mean(4) == pytest.approx(recall, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", ["residual", "product-residual"])
+def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> None:
+    """Rows are decoded once for the race, where FAISS decodes them for every query: the same neighbours."""
+    X, Q = np.load(data[0]), data[1]
+    truth = nk.Index.build(X).search(Q, 10)[1]
+    trial = Bench(X, X, Q, ExactNeighbours.given(truth), "l2", 0).measure(Code(method, 4))
+    index = nk.Index.build(X, find_method(method).make(CodeSize(4), 0).fit(X))
+    assert decodes(index.quantizer, "l2")
+    assert trial.mean() == pytest.approx(nk.metrics.recall_k_at_k(index.search(Q, 10)[1], truth, 10), abs=1e-12)
+    assert set(trial.rates) == set(trial.recall)
+
+
+def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
+    made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("procrustes",), k=5)
+    assert made.queries_are_rows
+    assert made.diagnosis.rows + made.n_queries == 1200
+    assert "rows held out of the file" in made.judged_by()
+    assert "which the command's index holds too" in made.notes()[0]
+    assert len(made.answers("X.npy")[0].commands) == 1
+
+
+def test_time_over_is_said(data) -> None:
+    made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("procrustes",), seconds=1e-9)
+    assert made.trials == []
+    assert "Time was over" in made.notes()[-1]
+    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0].text
+
+
+def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(60, 4)))
+    made = sweep(nk.data.open_vectors(tmp_path / "X.npy"), np.zeros((30, 4)), target=0.5)
+    assert {trial.method for trial in made.trials} <= {"int4", "int6", "int8", "float16"}
+
+
+def test_the_page_holds_answers_and_table(in_lists: Sweep) -> None:
+    text = sweep_page(in_lists, "X <b>.npy").html()
+    assert "<span>nearkin</span> <span>compress</span>" in text
+    assert "X <b>" not in text
+    assert "in inverted lists" in text
+    assert "searched with <code><span>--" in text  # an option does not break, nor become two dashes and a word
+
+
+def test_no_word_of_a_command_breaks() -> None:
+    """A browser breaks a line behind each hyphen: "--bytes 4" was read as "- -bytes 4"."""
+    line = html_command("nearkin compress 'my file.npy' --bytes 4")
+    assert line.endswith("<span>--bytes</span> <span>4</span></code>")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("target", 1.5), ("k", 0), ("metric", "hamming"), ("methods", ("none", "x")), ("rate", -1)]
+)
+def test_bad_questions_are_refused_before_any_work(data, name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=r"target|k |metric|method|rate"):
+        sweep(nk.data.open_vectors(data[0]), data[1], **{name: value})  # pyright: ignore[reportArgumentType]
+
+
+def test_queries_with_gaps_are_refused(data, tmp_path: Path) -> None:
+    """NaN was said to be "(inf)" once, and was swept here in silence."""
+    Q = data[1][:5].copy()
+    Q[3, 2] = np.nan
+    np.save(tmp_path / "Q.npy", Q)
+    shown = run("sweep", data[0], "--queries", tmp_path / "Q.npy")
+    assert shown.exit_code == 2
+    assert "NaN" in shown.stderr
+
+
+def test_commands_stand_on_one_line_each_and_name_the_seed(data) -> None:
+    """The command lacked --seed, and lines were broken at 80 columns, also within a command."""
+    queries = data[0].with_name("Q.npy")
+    options = ("--recall", 0.5, "--methods", "procrustes", "--seed", 3)
+    shown = run("sweep", data[0], "--queries", queries, *options)
+    assert shown.exit_code == 0
+    commands = [line.strip() for line in shown.stdout.splitlines() if line.startswith("  nearkin ")]
+    assert commands[0].startswith(f"nearkin compress {data[0]} --method procrustes --bytes ")
+    assert commands[0].endswith("--seed 3 --out idx")
+    assert commands[1].startswith(f"nearkin evaluate idx {queries} --base {data[0]} -k 10")
+
+
+def test_a_folder_of_pairs_is_swept_by_inner_product(tmp_path: Path) -> None:
+    """It was judged by l2, and the command made an index by ip."""
+    pairs = nk.data.planted_interactions(80, 60, random_state=0).interactions
+    lines = [f"u{i},p{j}" for i in range(80) for j in pairs.indices[pairs.indptr[i] : pairs.indptr[i + 1]]]
+    (tmp_path / "pairs.csv").write_text("user,item\n" + "\n".join(lines))
+    run_json("embed", tmp_path / "pairs.csv", "--dim", 8, "--out", tmp_path / "emb")
+    made = run_json("sweep", tmp_path / "emb", "--recall", 0.5)
+    assert made["metric"] == "ip"
+    assert (made["queries"], made["queries_are_rows"]) == (80, False)  # the left side asks
+    assert "--metric ip" in made["choice"]["command"]
+    assert json.dumps(made)
+
+
+class Planted:
+    """A bench whose recall is known: .1 for every doubling of the bytes, of every query."""
+
+    def __init__(self) -> None:
+        self.asked: list[Code] = []
+        self.in_lists: list[Code] = []
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial:
+        if not light:
+            self.asked.append(code)
+        share = min(0.99, 0.2 + 0.1 * np.log2(code.n_bytes) + (0.03 if code.method == "residual" else 0))
+        noise = np.tile([-0.005, 0.005], 500)
+        return Trial(code, {1: share - 0.02 * light + noise}, 0.0, {1: 100.0})
+
+    def measure_lists(self, code: Code, probes):
+        self.in_lists.append(code)
+        yield Trial(code, {1: np.full(1000, 0.9)}, 0.0, {1: 1000.0}, probes[0])
+
+
+def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
+    bench = Planted()
+    race = Race(bench, 0.7, 200, np.inf)
+    race.run(["procrustes"])
+    best = choose(race.trials, 0.7)
+    assert best is not None
+    assert best.trial.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
+    assert len(bench.asked) <= 4, bench.asked
+
+
+def test_what_cannot_be_shorter_is_not_trained() -> None:
+    bench = Planted()
+    race = Race(bench, 0.5, 200, np.inf)
+    race.run(["procrustes", "residual", "product-residual"])
+    best = choose(race.trials, 0.5)
+    assert best is not None
+    assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
+    assert [code.method for code in bench.asked].count("product-residual") == 1  # the look that told
+
+
+class Slow(Planted):
+    """As Planted, and every code takes the seconds that it says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.now = 0.0
+        monkeypatch.setattr("nearkin.pipeline.sweep_race.time.perf_counter", lambda: self.now)
+
+    def measure(self, code: Code, *, light: bool = False) -> Trial:
+        taken = {"procrustes": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
+        self.now += taken
+        found = super().measure(code, light=light)
+        recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
+        return Trial(code, recall, taken, {1: 100.0, 16: 50.0})
+
+
+@pytest.mark.parametrize("seconds", [30.0, 60.0, 120.0, 600.0])
+def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 42 seconds all went into slow methods, and no product code of a byte was tried; with 18 one was. And with 30
+    seconds all went into codes to rescore, and the answer by codes alone was the scalar one."""
+    bench = Slow(monkeypatch)
+    race = Race(bench, 0.7, 200, seconds)
+    race.run(["procrustes", "residual", "product-residual"])
+    best = choose(race.trials, 0.7, rescored=True)
+    assert best is not None
+    assert best.trial.n_bytes <= 3
+    alone = choose(race.trials, 0.7)
+    assert alone is not None
+    assert 31 <= alone.trial.n_bytes <= 40  # 33 are enough
+    assert bench.now <= seconds
+    assert race.out_of_time == (seconds < 600)
+
+
+def test_lists_are_tried_where_a_residual_code_won() -> None:
+    """They were tried only where a product code had been trained whole."""
+    bench = Planted()
+    race = Race(bench, 0.5, 200, np.inf)
+    race.run(["procrustes", "residual"])
+    race.trials = [trial for trial in race.trials if trial.method != "procrustes"]  # as where time was short
+    race.race_lists(64)
+    assert bench.in_lists
+    assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists; codes learned from few rows keep less
+
+
+def test_kept_counts_the_neighbours_within_each_depth() -> None:
+    found = np.array([[5, 1, 9, 2]])
+    shares = kept(found, np.array([[1, 2]]), [1, 2])
+    assert shares == {1: np.array([0.5]), 2: np.array([1.0])}
+
+
+def test_the_lower_bound_holds_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    below = [lower_bound(rng.binomial(10, 0.8, 200) / 10) <= 0.8 for _ in range(2000)]
+    assert 0.96 < np.mean(below) < 0.99, np.mean(below)
+    assert 0.97 < lower_bound(np.ones(200)) < 1
+    assert lower_bound(np.zeros(3)) == 0
+
+
+def test_the_frontier_holds_what_nothing_shorter_or_faster_beats() -> None:
+    sizes = ((4, 0.5, 30.0), (8, 0.4, 20.0), (16, 0.9, 10.0), (20, 0.8, 40.0))
+    trials = [Trial(Code("a", size), {1: np.full(5, recall)}, 0.0, {1: rate}) for size, recall, rate in sizes]
+    assert [trial.n_bytes for trial in frontier(trials)] == [4, 16]
+    assert [trial.n_bytes for trial in frontier(trials, by="speed")] == [20, 16]
+    assert choose(trials, 0.95) is None
+
+
+def test_a_diagnosis_says_what_the_data_are_like() -> None:
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(400, 3)), np.full(400, 2.0)].astype(np.float32)
+    found = Diagnosis.of(X, X + np.array([5, 0, 0, 0], np.float32))
+    assert found.constant_columns == 1
+    assert found.effective_dimension == pytest.approx(3, abs=0.2)
+    assert found.query_shift > 0.1
+    assert any("another kind" in text for text in found.sentences())
+
+
+def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scalar codes of 300 columns were timed for ten seconds before anything else."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    bench = Bench(X, X, X[:20], ExactNeighbours.of(X, X[:20], 10), "l2")
+    timed = []
+    searched = nk.Index.search
+    monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: timed.append(1) or searched(*a, **kw))
+    counts = []
+    for enough in (1e-9, 9.0):
+        monkeypatch.setattr("nearkin.pipeline.sweep_trials._LONG", enough)
+        timed.clear()
+        depths = bench.measure(Code("int8", 8)).rates
+        counts.append(len(timed))
+    assert counts[1] - counts[0] == (3 - 1) * len(depths)

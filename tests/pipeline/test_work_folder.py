@@ -1,0 +1,185 @@
+"""A compression that is interrupted goes on where it stopped."""
+
+import itertools
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.data import VectorFile, open_vectors
+from nearkin.pipeline.compress import WorkFolder, compress_file, remove_work
+from nearkin.pipeline.run import Steps
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def file(tmp_path: Path, rng: np.random.Generator) -> VectorFile:
+    np.save(tmp_path / "X.npy", rng.normal(size=(9000, 8)).astype(np.float32))
+    return open_vectors(tmp_path / "X.npy")
+
+
+def quantizer() -> nk.ProductQuantizer:
+    return nk.ProductQuantizer(2, 256, init="identity", max_iter=2, random_state=0)
+
+
+def compress(
+    file: VectorFile, folder: Path, after: int | None = None, learner: nk.ProductQuantizer | None = None
+) -> None:
+    """With `after`, an interruption when that many rows are encoded."""
+
+    def stop(step: int, record: object) -> None:
+        if after is not None and step > after:
+            raise Interrupted
+
+    steps = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
+    options = {"random_state": 0, "checkpoint": folder / "work", "steps": steps}
+    compress_file(file, quantizer() if learner is None else learner, folder / "idx", **options)
+
+
+def test_a_second_run_learns_and_encodes_only_what_is_missing(
+    tmp_path: Path, file: VectorFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    first = tmp_path / "work/rows-0000000000000.faiss"
+    assert first.is_file()
+    assert not (tmp_path / "work/rows-0000000008192.faiss").exists()
+    assert not (tmp_path / "idx").exists()
+    first_made = first.stat().st_mtime_ns
+    times = []
+
+    def no_fit(*args: object, **options: object) -> None:
+        raise AssertionError("the quantizer has been learned already")
+
+    join = WorkFolder.join
+
+    def spy(*args: object) -> nk.Index:
+        times.append(first.stat().st_mtime_ns)
+        return join(*args)
+
+    monkeypatch.setattr(nk.ProductQuantizer, "fit", no_fit)
+    monkeypatch.setattr(WorkFolder, "join", spy)
+    compress(file, tmp_path)
+    monkeypatch.undo()
+    assert times == [first_made]
+    assert not (tmp_path / "work").exists()
+    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+
+
+@pytest.mark.parametrize("killed_at", [1, 3, 6])  # files of seven that are gone
+def test_a_run_killed_while_it_removed_its_work_can_be_run_again(
+    tmp_path: Path, file: VectorFile, monkeypatch: pytest.MonkeyPatch, killed_at: int
+) -> None:
+    """The rest of the quantizer's folder was refused as one with other content, a config.json alone as damage."""
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    unlink, count = Path.unlink, itertools.count()
+
+    def killed(self: Path, *, missing_ok: bool = False) -> None:
+        if self.is_file() and next(count) == killed_at:
+            raise Interrupted
+        unlink(self, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        with pytest.raises(Interrupted):
+            remove_work(tmp_path / "work")
+    compress(file, tmp_path)
+    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
+    assert not (tmp_path / "work").exists()
+
+
+def test_what_a_run_killed_in_its_first_write_left_is_swept(tmp_path: Path, file: VectorFile) -> None:
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    left = tmp_path / ".work.abcdefgh"
+    (left / "fresh").mkdir(parents=True)
+    (left / "lock").touch()
+    compress(file, tmp_path)
+    assert not left.exists()
+
+
+def test_the_folder_of_another_run_is_refused(tmp_path: Path, file: VectorFile) -> None:
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=100)
+    with pytest.raises(ValueError, match=r"is of another run .quantizer was ProductQuantizer.*max_iter=2.*max_iter=3"):
+        compress(file, tmp_path, learner=quantizer().set_params(max_iter=3))
+
+
+@pytest.mark.parametrize("checkpoint", ["idx", "idx/work", "."])
+def test_checkpoint_and_out_must_lie_apart(tmp_path: Path, file: VectorFile, checkpoint: str) -> None:
+    """Before, the result was deleted, with exit code 0."""
+    with pytest.raises(ValueError, match=r"the same place|lies in"):
+        compress_file(file, quantizer(), tmp_path / "idx", random_state=0, checkpoint=tmp_path / checkpoint)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["X.npy"]
+
+
+def test_the_users_files_in_the_checkpoint_folder_stay(tmp_path: Path, file: VectorFile) -> None:
+    (tmp_path / "work").mkdir()  # empty: fine
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    (tmp_path / "work" / "thesis.tex").write_text("mine")
+    (tmp_path / "work" / "quantizer" / "notes.txt").write_text("mine")
+    compress(file, tmp_path)
+    left = {str(path.relative_to(tmp_path / "work")) for path in (tmp_path / "work").rglob("*") if path.is_file()}
+    assert left == {"thesis.tex", "quantizer/notes.txt"}
+
+
+def test_a_folder_with_other_content_is_no_checkpoint(tmp_path: Path, file: VectorFile) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "thesis.tex").write_text("mine")
+    with pytest.raises(ValueError, match=r"work has no config.json"):
+        compress(file, tmp_path)
+    assert (tmp_path / "work" / "thesis.tex").read_text() == "mine"
+
+
+def test_the_vectors_must_not_lie_in_the_folder_that_is_replaced(tmp_path: Path, file: VectorFile) -> None:
+    compress_file(file, quantizer(), tmp_path / "idx", random_state=0, keep_vectors=True)
+    kept = open_vectors(tmp_path / "idx" / "vectors.npy")
+    with pytest.raises(ValueError, match=r"vectors.npy lies in .*idx, which would be replaced"):
+        compress_file(kept, quantizer(), tmp_path / "idx", random_state=0)
+    assert (tmp_path / "idx" / "vectors.npy").is_file()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".parquet", ".npy"])
+def test_a_checkpoint_of_other_data_under_the_same_name_is_refused(tmp_path: Path, ending: str) -> None:
+    """Before, codes of two files were mixed: those formats had no digest, .npy one of 16 rows."""
+    X = np.random.default_rng(0).normal(size=(6000, 4)).round(3).astype(np.float32)
+    path = tmp_path / f"X{ending}"
+    _write(path, X)
+    with pytest.raises(Interrupted):
+        compress(nk.data.open_vectors(path), tmp_path, after=5000)
+    X[5] += 1
+    _write(path, X)
+    with pytest.raises(ValueError, match=r"is of another run \(contents was"):
+        compress(nk.data.open_vectors(path), tmp_path)
+
+
+def _write(path: Path, X: np.ndarray) -> None:
+    if path.suffix == ".csv":
+        np.savetxt(path, X, delimiter=",", fmt="%.3f")
+    elif path.suffix == ".parquet":
+        pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pa.table({"v": X.tolist()}), path)
+    else:
+        np.savez(path, X=X) if path.suffix == ".npz" else np.save(path, X)
+
+
+def test_a_damaged_block_of_a_checkpoint_is_made_again(tmp_path: Path, file: VectorFile) -> None:
+    """Before, a bit that had turned over in a block went into the index."""
+    with pytest.raises(Interrupted):
+        compress(file, tmp_path, after=5000)
+    first = tmp_path / "work/rows-0000000000000.faiss"
+    data = bytearray(first.read_bytes())
+    data[-1] ^= 1
+    first.write_bytes(data)
+    compress(file, tmp_path)
+    compress_file(file, quantizer(), tmp_path / "whole", random_state=0)
+    assert (tmp_path / "idx/index.faiss").read_bytes() == (tmp_path / "whole/index.faiss").read_bytes()
