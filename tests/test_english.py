@@ -37,7 +37,7 @@ MOST = {
     "embedding": 61,
     "export": 15,
     "hashing": 15,
-    "index": 21,
+    "index": 2,
     "linalg": 5,
     "metrics": 10,
     "orthogonal": 16,

@@ -115,7 +115,7 @@ def test_a_row_added_after_a_removal_has_a_number_of_its_own(kind, tmp_path: Pat
         assert each.ids[-3:].tolist() == [300, 302, 303]
         assert {299, 5, 301}.isdisjoint(each.search(X, 301)[1].ravel().tolist())
         assert each.search(9 * NEW[3:4], 1, oversample=400)[1] == 303
-        with pytest.raises(ValueError, match="ids is given, but this index has no ids of its own"):
+        with pytest.raises(ValueError, match="ids is given, but this index counts its rows"):
             each.add(NEW[:1], ids=[7])
 
 
@@ -163,7 +163,7 @@ def test_a_change_that_raises_changes_nothing(kind, change: str, where: str, err
     before = state(index)
     options = {"callback": fails} if where == "callback" else {}
     if where == "vectors":
-        monkeypatch.setattr("nearkin.index.rescoring.KeptVectors.with_rows", fails)
+        monkeypatch.setattr("nearkin.index.searching.KeptVectors.with_rows", fails)
     if where == "codes":
         if not isinstance(kind[0], ProductQuantizer):
             pytest.skip("FAISS adds these in one step")

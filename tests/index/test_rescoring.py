@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.index.rescoring import KeptVectors, normalised, rescore
+from nearkin.index.searching import KeptVectors, normalised, rescore
 
 PROGRAM = """
 import os, sys

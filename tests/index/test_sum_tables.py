@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin import Index
-from nearkin.index import sum_tables
+from nearkin.index import searching
 from nearkin.index.searching import Kept
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 
@@ -27,8 +27,8 @@ def is_as_faiss(index: Index, Q: np.ndarray) -> None:
 @pytest.mark.parametrize("kind", MADE)
 @pytest.mark.parametrize("rows", [100, 65_536])
 def test_tables_answer_as_faiss(kind, rows, monkeypatch):
-    monkeypatch.setattr(sum_tables, "_ROWS", rows)
-    monkeypatch.setattr(sum_tables, "_DECODED", 12 * 70)
+    monkeypatch.setattr(searching, "_ROWS", rows)
+    monkeypatch.setattr(searching, "_DECODED", 12 * 70)
     index = Index.build(X, MADE[kind], n_probe=4 if "lists" in kind else None)
     for Q in (X[:1] + 0.1, X[5:16] + 0.1):
         is_as_faiss(index, Q)
@@ -37,7 +37,7 @@ def test_tables_answer_as_faiss(kind, rows, monkeypatch):
 def test_few_queries_do_not_decode_the_rows_again(monkeypatch):
     index = Index.build(X, MADE["flat"])
     first = index.search(X[:1], 5)
-    monkeypatch.setattr(sum_tables.SumTables, "_kept", None)
+    monkeypatch.setattr(searching.SumTables, "_kept", None)
     again = index.search(X[:1], 5)
     np.testing.assert_array_equal(again[0], first[0])
 

@@ -15,9 +15,9 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
 from nearkin.data.files import Locator
 from nearkin.data.formats.parquet import batch_rows, import_pyarrow
-from nearkin.index.rescoring import normalised
-from nearkin.index.saved_quantizer import KINDS as QUANTIZERS
-from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.index.saved import KINDS as QUANTIZERS
+from nearkin.index.saved import load_quantizer
+from nearkin.index.searching import normalised
 
 if TYPE_CHECKING:
     from pyarrow import FixedSizeBinaryArray, RecordBatch

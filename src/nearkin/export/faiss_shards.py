@@ -20,7 +20,7 @@ from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
-from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.index.saved import load_quantizer
 
 KIND = "faiss shards"
 _BY_ID = 0  # FAISS's subset type: rows whose ids lie in a range

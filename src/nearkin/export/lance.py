@@ -20,7 +20,7 @@ from nearkin.export.extras import load_extra
 from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written
-from nearkin.index.rescoring import normalised
+from nearkin.index.searching import normalised
 from nearkin.quantization.product import ProductQuantizer
 
 KIND = "lance export"

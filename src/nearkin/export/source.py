@@ -14,7 +14,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
-from nearkin.index.rescoring import normalised
+from nearkin.index.searching import normalised
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: how many rows are looked at for ties

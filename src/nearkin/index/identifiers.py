@@ -1,4 +1,4 @@
-"""The users' own names for rows: integers or strings, beside the positions that FAISS counts."""
+"""The users' own names for rows: integers or strings, next to FAISS's positions."""
 
 from numbers import Integral
 

@@ -7,7 +7,9 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 
 import copy
 import os
-from typing import Self, cast
+import time
+from collections.abc import Iterable
+from typing import NamedTuple, Self, cast
 
 import faiss
 import numpy as np
@@ -19,10 +21,11 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved, searching
 from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
-from nearkin.index.merging import Made, check_mergeable
-from nearkin.index.metrics import METRICS
-from nearkin.index.rescoring import KeptVectors, normalised, rescore
-from nearkin.index.saved_quantizer import SavedQuantizer
+from nearkin.index.faiss_rows import METRICS, Made, check_mergeable
+from nearkin.index.saved import SavedQuantizer
+from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.metrics import recall_k_at_k
+from nearkin.metrics.neighbours import ExactNeighbours
 
 _CHUNK = 65_536  # rows encoded, or sixteen times the queries answered, at a time
 
@@ -34,9 +37,9 @@ class Index:
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
-    users' ids or None for 0, 1, 2, ...; `kept` the exact rows beside the codes or None.
+    users' ids or None for 0, 1, 2, ...; `kept` the exact rows or None.
 
-    Threads may share an index. Searches run beside each other; `add`, `remove`, `update`, `merge` run alone, and what
+    Threads may share an index. Searches run at the same time; `add`, `remove`, `update`, `merge` run alone, and what
     raises or is interrupted changes nothing. A callback of a search must not change its index (RuntimeError).
 
     >>> import numpy as np
@@ -79,7 +82,7 @@ class Index:
 
         The index keeps a copy of the quantizer: codes of later rows must not change when the caller fits it again.
         """
-        from nearkin.index.empty import empty_faiss
+        from nearkin.index.building import empty_faiss
 
         inner = empty_faiss(d, quantizer, metric, fast_scan)
         lists = inverted_file(inner)
@@ -119,7 +122,7 @@ class Index:
         check_choice(metric, "metric", METRICS)
         X = check_magnitude(check_vectors(X), metric=metric)
         if quantizer is not None:
-            from nearkin.index.fitting import fitted
+            from nearkin.index.building import fitted
 
             quantizer = fitted(quantizer, X, metric)
         index = cls.empty(
@@ -214,7 +217,7 @@ class Index:
     def merge(self, other: Self) -> Self:
         """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
 
-        For indexes without ids of their own, such as the parts that several processes make. ValueError for an index
+        For indexes without given ids, such as the parts that several processes make. ValueError for an index
         of another kind, metric, width or quantizer.
         """
         if other is self:
@@ -233,13 +236,13 @@ class Index:
 
     @property
     def n_lists(self) -> int | None:
-        """Lists of the inverted file, None where there is none."""
+        """Lists of the inverted file, None without one."""
         lists = inverted_file(self.faiss_index)
         return None if lists is None else int(lists.nlist)
 
     @property
     def n_probe(self) -> int | None:
-        """Lists of the inverted file that a search visits, None where there is no inverted file; may be set."""
+        """Lists of the inverted file that a search visits, None without an inverted file; may be set."""
         lists = inverted_file(self.faiss_index)
         return None if lists is None else int(lists.nprobe)
 
@@ -310,11 +313,11 @@ class Index:
         return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder: config.json, index.faiss, arrays.safetensors, and where there are any the quantizer's
-        own folder and the kept rows in vectors.npy.
+        """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
+        quantizer's own folder and the kept rows in vectors.npy.
 
         It appears whole or not at all. `index.faiss` opens with plain `faiss.read_index` (`read_index_binary` for
-        bits) and answers with the same ids where they are integers. FAISS has no strings: there it answers with
+        bits) and answers with the same ids if these are integers. FAISS has no strings: it answers with
         positions, and `Index.load(path).ids[positions]` are the names.
         """
         with self._guard.reading():
@@ -402,7 +405,7 @@ class Index:
         open."""
         counted = self._count() is not None
         if len(self) and (ids is None) != counted:
-            how = "given, but this index has no ids of its own" if counted else "missing, and this index names its rows"
+            how = "given, but this index counts its rows" if counted else "missing, and this index names its rows"
             raise ValueError(f"ids is {how}; do as it does (on the command line --ids FILE, or a column of ids)")
         if ids is None:
             if self._next_id is None:
@@ -410,3 +413,53 @@ class Index:
             return np.concatenate([self._own_ids(), np.arange(self._next_id, self._next_id + n)])
         old = np.empty(0, np.int64) if self.ids is None else self.ids
         return identifiers.join_ids(old, identifiers.check_ids(ids, n))
+
+
+class Probing(NamedTuple):
+    """What a search that visits `n_probe` lists finds."""
+
+    n_probe: int
+    recall: float
+    seconds: float
+
+
+def probing_curve(
+    index: Index,
+    Q: ArrayLike,
+    neighbours: ArrayLike | ExactNeighbours,
+    k: int = 10,
+    *,
+    n_probes: Iterable[int] | None = None,
+    oversample: float | None = None,
+) -> list[Probing]:
+    """The share of the k true neighbours that queries Q (q, d) find, and the seconds of the search, for each n_probe.
+
+    neighbours: ids (q, at least k) of the true neighbours, nearest first: `Index.build(X, ids=ids).search(Q, k)[1]`;
+        or as `nearkin.metrics.neighbours` has them, where rows may lie at one distance.
+    n_probes: numbers of lists, each at most that of the index; None for 1, 2, 4, ... and all.
+    oversample: as in `Index.search`.
+
+    The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
+    without an inverted file.
+    """
+    before, k = index.n_probe, check_integer(k, "k", low=1)
+    if before is None:
+        raise ValueError(
+            "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
+        )
+    truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
+    counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
+    curve: list[Probing] = []
+    try:
+        for count in counts:
+            index.n_probe = count
+            start = time.perf_counter()
+            found = index.search(Q, k, oversample=oversample)[1]
+            curve.append(Probing(count, recall_k_at_k(found, truth.beside(found), k), time.perf_counter() - start))
+    finally:
+        index.n_probe = before
+    return curve
+
+
+def _doubling(most: int) -> list[int]:
+    return [*(2**i for i in range(most.bit_length()) if 2**i < most), most]

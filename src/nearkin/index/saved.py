@@ -1,6 +1,8 @@
 """The parts of a saved index: read, compared with each other, and wrapped for plain FAISS."""
 
+import os
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import faiss
@@ -8,14 +10,51 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
-from nearkin._storage import read_arrays, read_config, unpack_ids
+from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
+from nearkin.contracts import Quantizer
 from nearkin.hashing.bits import n_bytes
 from nearkin.index import identifiers
 from nearkin.index.faiss_file import read_faiss
-from nearkin.index.merging import codes_belong
-from nearkin.index.metrics import METRICS
-from nearkin.index.rescoring import KeptVectors
-from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
+from nearkin.index.faiss_rows import METRICS, codes_belong
+from nearkin.index.searching import KeptVectors
+
+KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
+    "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
+    "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
+    "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
+    "product residual quantizer": ("nearkin.quantization.product_residual", "ProductResidualQuantizer"),
+    "hasher": ("nearkin.hashing.loading", "load"),
+}
+
+
+@dataclass(frozen=True)
+class SavedQuantizer:
+    """A quantizer as its folder holds it; `n_bits` None for one to bytes."""
+
+    content: SavedArrays
+    n_features_in_: int
+    n_bits: int | None
+
+    def open(self) -> Quantizer:
+        """The fitted quantizer; ValueError where the folder's values do not make one."""
+        module, name = KINDS[self.content.config["kind"]]
+        maker = getattr(import_module(module), name)
+        return maker(self.content) if name == "load" else maker.load(self.content)
+
+
+def read_quantizer(path: str | os.PathLike[str]) -> SavedQuantizer:
+    """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
+    found = read_saved(path)
+    check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
+    with damage_named(found.path):
+        d = check_integer(found.config["fitted"]["n_features_in_"], "n_features_in_", low=1)
+        bits = found.config["params"]["n_bits"] if found.config["kind"] == "hasher" else None
+        return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
+
+
+def load_quantizer(path: str | os.PathLike[str]) -> Quantizer:
+    """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
+    return read_quantizer(path).open()
 
 
 @dataclass(frozen=True)
@@ -91,7 +130,7 @@ def _unwrapped(wrapped: faiss.IndexIDMap | faiss.IndexBinaryIDMap) -> FaissIndex
 
 
 def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
-    """The FAISS index, under the users' ids where they are integers."""
+    """The FAISS index, under the users' ids if these are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner
     if isinstance(inner, faiss.IndexBinary):  # a map wants an empty index at first: a stand-in, then the real one

@@ -1,20 +1,134 @@
-"""The nearest rows by their codes: by FAISS's search, or, where FAISS would decode every row for every query, from
-tables for few queries and by one decoding of the rows for many."""
+"""The nearest rows by their codes, re-ranked by the exact vectors if the index keeps them.
 
-from typing import cast
+FAISS searches. Where it would decode every row for every query (sums of centroids without a norm, by "l2"), few queries
+are answered from tables, `SumTables`, and many by one decoding of the rows.
+
+Of a query q and a row that is a list's centre c plus the sum r of its centroids, the squared distance is
+|q - c|^2 - 2 <q, r> + (|r|^2 + 2 <c, r>). The inner product adds up entries of one table for each codebook; what stands
+in brackets is the same for all queries, and is kept: four bytes a row. A flat index has one list.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, cast
 
 import faiss
 import numpy as np
 
+from nearkin._check import check_instance
 from nearkin._faiss import innermost
 from nearkin._faiss_blocks import BlockIndex, list_codes
-from nearkin.index.sum_tables import SumIndex, SumTables
+from nearkin._storage import MappedRows
+from nearkin._types import ArrayLike
+from nearkin.linalg.orthonormal import unit_rows
 
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _VISITS = 2  # of a list by several queries, from which its decoding once pays
 _LOOKED_UP = 128  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
-
+_DECODED = 1 << 20  # numbers of decoded rows at a time
+_ROWS = 65_536  # whose codes are unpacked at a time
+_CHUNK = 65_536  # rows written at a time
+_QUERIES = 256  # queries re-ranked at a time
 Found = tuple[np.ndarray, np.ndarray]  # scores and positions (q, k)
+SumIndex: TypeAlias = faiss.IndexAdditiveQuantizer | faiss.IndexIVFAdditiveQuantizer
+
+
+class _Rows(NamedTuple):
+    """Some rows: codes (n, bytes), what is kept of each (n,), positions (n,), and the number of its list (n,)."""
+
+    codes: np.ndarray
+    rest: np.ndarray
+    ids: np.ndarray
+    lists: np.ndarray
+
+
+class SumTables:
+    """Tables for the rows of one index, and what is kept of them between searches; made again when rows change.
+
+    Centroids are taken less the first one of their codebook, and centres and queries less the middle of the centres, so
+    that no offset costs digits.
+    """
+
+    def __init__(self, inner: SumIndex) -> None:
+        self._inner, self._bits = inner, int(faiss.vector_to_array(inner.aq.nbits)[0])
+        first = inner.aq.decode(np.zeros((1, inner.aq.code_size), np.uint8))
+        quantizer = faiss.downcast_AdditiveQuantizer(inner.aq)
+        parts = quantizer.nsplits if isinstance(quantizer, faiss.ProductAdditiveQuantizer) else 1
+        books = faiss.vector_to_array(inner.aq.codebooks).reshape(inner.aq.M, -1, inner.d // parts)
+        self._books = (books - books[:, :1]).reshape(parts, -1, inner.d // parts)
+        inverted = isinstance(inner, faiss.IndexIVFAdditiveQuantizer)
+        centres = inner.quantizer.reconstruct_n(0, inner.nlist) + first if inverted else first
+        self._first, self._middle = first, centres.mean(axis=0)
+        self._centres = centres - self._middle
+        self._rest: dict[int, np.ndarray] = {}
+
+    def search(self, Q: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances and positions (q, k) of the nearest rows to queries (q, d), nearest first; -1 for none."""
+        inner, asked, best = self._inner, Q - self._middle, faiss.ResultHeap(len(Q), k)
+        parts, _, width = self._books.shape
+        products = np.matmul(self._books, asked.reshape(len(Q), parts, width).transpose(1, 2, 0))
+        tables = products.reshape(inner.aq.M, -1, len(Q)).transpose(2, 0, 1).copy()
+        visited = np.zeros((len(Q), 1), np.int64)
+        if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
+            visited = np.sort(inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1], axis=1)
+        for lists in np.unique(visited, axis=0):
+            together = np.flatnonzero((visited == lists).all(axis=1))
+            for rows in self._rows(lists[lists >= 0]):
+                numbers = faiss.unpack_bitstrings(rows.codes, inner.aq.M, self._bits).T.astype(np.intp)
+                for query in together.tolist():
+                    away = np.square(asked[query] - self._centres).sum(axis=1)
+                    scores = rows.rest + away[rows.lists]
+                    for table, own in zip(tables[query], numbers, strict=True):
+                        scores -= 2 * table.take(own, mode="clip")
+                    best.add_result_subset(np.array([query]), np.maximum(scores, 0)[None], rows.ids[None])
+        best.finalize()
+        return best.D, best.I
+
+    def _rows(self, lists: np.ndarray) -> Iterator[_Rows]:
+        """Rows of these lists, about `_ROWS` at a time."""
+        found: list[_Rows] = []
+        for number in lists.tolist():
+            found.extend(self._parts(number))
+            if sum(len(rows.ids) for rows in found) >= _ROWS:
+                yield from _joined(found)
+                found = []
+        yield from _joined(found)
+
+    def _parts(self, number: int) -> Iterator[_Rows]:
+        codes, ids = self._codes(number)
+        if number not in self._rest:
+            self._rest[number] = self._kept(codes, self._centres[number])
+        for first in range(0, len(codes), _ROWS):
+            some = slice(first, first + _ROWS)
+            rest = self._rest[number][some]
+            yield _Rows(codes[some], rest, ids[some], np.full(len(rest), number))
+
+    def _codes(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """FAISS's own memory of the codes (n, bytes) of a list, and their positions (n,)."""
+        inner = self._inner
+        if isinstance(inner, faiss.IndexIVFAdditiveQuantizer):
+            size = inner.invlists.list_size(number)
+            if not size:
+                return np.empty((0, inner.code_size), np.uint8), np.empty(0, np.int64)
+            codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size)
+            return codes.reshape(size, -1), faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+        codes = faiss.rev_swig_ptr(inner.codes.data(), inner.ntotal * inner.code_size)
+        return codes.reshape(inner.ntotal, -1), np.arange(inner.ntotal)
+
+    def _kept(self, codes: np.ndarray, centre: np.ndarray) -> np.ndarray:
+        """|r|^2 + 2 <c, r> of each row, (n,) float32."""
+        rest, step = np.empty(len(codes), np.float32), max(1, _DECODED // self._inner.d)
+        for first in range(0, len(codes), step):
+            decoded = self._inner.aq.decode(np.ascontiguousarray(codes[first : first + step])) - self._first
+            rest[first : first + step] = np.einsum("nd,nd->n", decoded, decoded + 2 * centre)
+        return rest
+
+
+def _joined(parts: list[_Rows]) -> Iterator[_Rows]:
+    if len(parts) == 1:
+        yield parts[0]
+    elif parts:
+        yield _Rows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Kept:
@@ -171,7 +285,7 @@ def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found:
 
 
 def _decoded_list(inner: faiss.IndexIVF, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n,) of the rows of a list, and what their codes stand for (n, d'), less its centre."""
+    """Positions (n,) of the rows of a list, and their decoded codes (n, d'), less its centre."""
     codec = cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
     if isinstance(inner, faiss.IndexIVFFastScan):
         ids, codes = list_codes(inner, number)
@@ -180,3 +294,134 @@ def _decoded_list(inner: faiss.IndexIVF, number: int) -> tuple[np.ndarray, np.nd
         codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
         ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
     return ids, codec.decode(codes)
+
+
+class KeptVectors:
+    """The rows of an index, in the blocks in which they were added; a block may be a mapped file.
+
+    `order` (n,) are the numbers of the blocks' rows that the index has, None for all in their order: removed rows
+    stay in memory until the index is saved and loaded again.
+    """
+
+    def __init__(self, blocks: list[np.ndarray | MappedRows], order: np.ndarray | None = None) -> None:
+        self.blocks = blocks
+        self.order = order
+
+    @classmethod
+    def wanted(cls, keep_vectors: bool, d: int) -> "KeptVectors | None":
+        """None, or no rows of width d yet; TypeError unless `keep_vectors` is a bool."""
+        wanted = check_instance(keep_vectors, "keep_vectors", bool, np.bool_, int)
+        return cls([np.empty((0, d), np.float32)]) if wanted else None
+
+    def __len__(self) -> int:
+        return self._stored() if self.order is None else len(self.order)
+
+    def with_rows(self, X: np.ndarray) -> "KeptVectors":
+        """These rows and behind them a copy of X (m, d): the caller may change X afterwards."""
+        order = self.order
+        if order is not None:
+            order = np.concatenate([order, np.arange(self._stored(), self._stored() + len(X))])
+        before = self.blocks if self._stored() else []
+        return KeptVectors([*before, np.array(X, np.float32, order="C")], order)
+
+    def without(self, positions: np.ndarray) -> "KeptVectors":
+        """These rows but for those at `positions`."""
+        order = np.arange(self._stored()) if self.order is None else self.order
+        return KeptVectors(self.blocks, np.delete(order, positions))
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """Rows (..., d) float32 at positions of any shape; each block is read once."""
+        flat = positions.ravel()
+        flat = flat if self.order is None else self.order[flat]
+        out = np.empty((len(flat), self.blocks[0].shape[1]), np.float32)
+        first = 0
+        for block in self.blocks:
+            here = np.flatnonzero((flat >= first) & (flat < first + len(block)))
+            out[here] = block[flat[here] - first]
+            first += len(block)
+        if len(flat) and (flat.min() < 0 or flat.max() >= first):
+            raise ValueError(f"positions reach from {flat.min()} to {flat.max()}; the index keeps {first} vectors")
+        return out.reshape(*positions.shape, -1)
+
+    def in_one_piece(self, positions: np.ndarray) -> np.ndarray | None:
+        """All rows (n, d) float32 where they lie as one array, None where they do not; of a mapped file the rows at
+        `positions`, of any shape, are verified."""
+        if self.order is not None or len(self.blocks) != 1:
+            return None
+        block = self.blocks[0]
+        rows = block.verified(positions) if isinstance(block, MappedRows) else block
+        return rows if rows.dtype == np.float32 and rows.flags.c_contiguous else None
+
+    def save(self, path: Path) -> None:
+        """Write one float32 .npy file as a stream: a full disk is an OSError there, and the process's end in a map."""
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(self), self.blocks[0].shape[1])}
+        with path.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for first in range(0, len(self), _CHUNK):
+                chunk = self.rows(np.arange(first, min(first + _CHUNK, len(self))))
+                file.write(np.ascontiguousarray(chunk, "<f4").data)
+
+    def _stored(self) -> int:
+        return sum(map(len, self.blocks))
+
+    @classmethod
+    def load(cls, path: Path, n_rows: int, d: int) -> "KeptVectors":
+        """Map the file; ValueError unless it holds float32 rows (n_rows, d)."""
+        rows = MappedRows(path)
+        if rows.dtype != np.float32 or rows.shape != (n_rows, d):
+            raise ValueError(
+                f"{path} has {rows.dtype} vectors of shape {rows.shape}, the index needs float32 {(n_rows, d)}; "
+                "the folder is damaged, or the file is of another index"
+            )
+        return cls([rows])
+
+
+def rescore(
+    Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)).
+
+    Scores are squared L2 distances for "l2", inner products for "ip" and "cosine" (Q already normalised, rows are
+    normalised here). Candidates of -1 (none) sort last. Equal scores keep the order of the codes.
+    """
+    scores = np.empty(candidates.shape, np.float32)
+    for first in range(0, len(Q), _QUERIES):
+        some = slice(first, first + _QUERIES)
+        numbers = np.maximum(candidates[some], 0)
+        rows = kept.in_one_piece(numbers) if metric != "cosine" else None
+        if rows is None:
+            rows = kept.rows(numbers.ravel())
+            rows = normalised(rows) if metric == "cosine" else rows
+            numbers = np.arange(numbers.size).reshape(numbers.shape)
+        scores[some] = _scores(Q[some], rows, numbers, metric)
+    worst = np.float32(np.inf if metric == "l2" else -np.inf)
+    scores[candidates < 0] = worst
+    order = _order(scores if metric == "l2" else -scores, min(k, candidates.shape[1]))
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
+
+
+def _order(scores: np.ndarray, k: int) -> np.ndarray:
+    """Places (n, k) of the k lowest scores (n, c) float32 of each row, lowest first, equal ones in their order; where
+    fewer are finite, the last places follow."""
+    n, width = len(scores), int(scores.shape[1])
+    best, places = faiss.ResultHeap(n, k), np.arange(min(n, _QUERIES) * width).reshape(-1, width) % width
+    for first in range(0, n, _QUERIES):
+        some = scores[first : first + _QUERIES]
+        best.add_result_subset(np.arange(first, first + len(some)), some, places[: len(some)])
+    best.finalize()
+    return best.I  # FAISS's -1 is the last place, where a candidate is missing
+
+
+def _scores(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, metric: str) -> np.ndarray:
+    """Squared distances, or inner products, of queries (q, d) to the rows (n, d) that `numbers` (q, c) names."""
+    queries, ids = np.ascontiguousarray(Q, np.float32), np.ascontiguousarray(numbers, np.int64)
+    scores = np.empty(ids.shape, np.float32)
+    measure = faiss.fvec_L2sqr_by_idx if metric == "l2" else faiss.fvec_inner_products_by_idx
+    out, asked, of, which = (faiss.swig_ptr(array) for array in (scores, queries, rows, ids))
+    measure(out, asked, of, which, queries.shape[1], *ids.shape)
+    return scores
+
+
+def normalised(X: ArrayLike) -> np.ndarray:
+    """Rows divided by their norms, as float32; rows of zeros stay."""
+    return unit_rows(np.asarray(X)).astype(np.float32)

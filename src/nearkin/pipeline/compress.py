@@ -45,8 +45,8 @@ from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
-from nearkin.index.rescoring import normalised
-from nearkin.index.saved_quantizer import load_quantizer
+from nearkin.index.saved import load_quantizer
+from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode

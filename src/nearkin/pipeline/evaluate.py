@@ -16,9 +16,8 @@ from nearkin._words import counted
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
-from nearkin.index.index import Index
-from nearkin.index.probing import probing_curve
-from nearkin.index.rescoring import normalised
+from nearkin.index.index import Index, probing_curve
+from nearkin.index.searching import normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
 from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.inputs import ids_of

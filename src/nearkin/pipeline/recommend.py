@@ -18,7 +18,7 @@ from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import positions
-from nearkin.index.rescoring import normalised
+from nearkin.index.searching import normalised
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.inputs import LEFT, MAP, SideNames, find_ids, ids_of, open_given, side_names
 from nearkin.pipeline.outputs import check_answers_path, writing_answers

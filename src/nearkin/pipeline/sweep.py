@@ -13,7 +13,7 @@ from nearkin._types import ArrayLike, Record
 from nearkin._words import counted
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
-from nearkin.index.rescoring import normalised
+from nearkin.index.searching import normalised
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_neighbors
 from nearkin.pipeline.methods import SCALARS, find_method

@@ -15,7 +15,7 @@ from nearkin._faiss import nearest_codes
 from nearkin._types import Record
 from nearkin.contracts import VectorCodes
 from nearkin.index.index import Index
-from nearkin.index.rescoring import KeptVectors
+from nearkin.index.searching import KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
 from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer

@@ -14,7 +14,7 @@ from nearkin.data import read_vectors
 from nearkin.export.source import Source
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
-from nearkin.index.rescoring import KeptVectors, normalised
+from nearkin.index.searching import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
 from nearkin.pipeline.inputs import decoded, open_index
 from nearkin.pipeline.train import LeftSide, read_left

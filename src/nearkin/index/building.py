@@ -1,18 +1,41 @@
-"""The FAISS index for a metric and a quantizer, without rows yet."""
+"""What building an index needs: the fitted quantizer, and the empty FAISS index for it and the metric."""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
+
+from typing import cast
 
 import faiss
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer
+from nearkin._check import check_choice, check_integer, has_unit_rows
 from nearkin._faiss import FaissIndex
 from nearkin.contracts import BitCodes, Quantizer, ScannedCodes, VectorCodes
 from nearkin.hashing.bits import n_bytes
-from nearkin.index.metrics import METRICS
+from nearkin.index.faiss_rows import METRICS
+from nearkin.index.searching import normalised
+
+
+def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
+    """The quantizer, or its copy fitted on X; ValueError for one that was fitted on rows of another length."""
+    try:
+        check_is_fitted(quantizer)
+    except NotFittedError:
+        return cast(Quantizer, clone(quantizer)).fit(normalised(X) if metric == "cosine" else X)
+    if isinstance(quantizer, VectorCodes) and quantizer.normalized_ and metric != "cosine" and not has_unit_rows(X):
+        raise ValueError(
+            "quantizer was fitted on normalised rows, and the rows of X have other lengths; type metric='cosine', "
+            "or give a quantizer that is not fitted"
+        )
+    return quantizer
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
     """An empty FAISS index for rows of width d.
 
-    ValueError or TypeError for a quantizer that does not go with d or the metric; it says what to type instead.
+    ValueError or TypeError for a quantizer that does not go with d or the metric.
     """
     check_integer(d, "d", low=1)
     check_choice(metric, "metric", METRICS)

@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin._storage.manifest import write_manifest
-from nearkin.index.saved_quantizer import SavedQuantizer, read_quantizer
+from nearkin.index.saved import SavedQuantizer, read_quantizer
 from nearkin.pipeline.check import check_folder
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer

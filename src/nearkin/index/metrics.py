@@ -1,3 +1,0 @@
-"""What an index compares rows by."""
-
-METRICS = ("l2", "ip", "cosine", "hamming")
