@@ -24,7 +24,7 @@ from torch import Tensor
 
 from nearkin.linalg.givens import rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.orthogonal.colouring import round_robin
+from nearkin.orthogonal.matching import round_robin
 
 D = 16
 N = torch.arange(D, 0, -1, dtype=torch.float64)

@@ -17,7 +17,7 @@ from benchmarks.subjects import HERE, SUBJECTS
 from benchmarks.table import RESULTS, Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal.colouring import round_robin
+from nearkin.orthogonal.matching import round_robin
 
 
 @pytest.mark.parametrize("rule", ["Cayley", "GCD-R", "GCD-G", "GCD-S"])

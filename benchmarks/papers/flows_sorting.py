@@ -18,7 +18,7 @@ import torch
 from benchmarks.papers.jobs import Job, Row
 from examples.sorting_flow import sorted_share
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.orthogonal.colouring import round_robin
+from nearkin.orthogonal.matching import round_robin
 
 D = 16
 

@@ -1,4 +1,4 @@
-"""Diagnostics for users: is it orthogonal, is the gradient right, what happened during training."""
+"""Diagnostics for users: test orthogonality and gradients, record the history of a training."""
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -18,7 +18,7 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 1e-2, torc
 
 
 def is_orthogonal(X: Any, tol: float | None = None) -> bool:
-    """Whether ||X^T X - I||_F / sqrt(k) <= tol for every matrix of X (..., d, k); a wide matrix is judged by its rows.
+    """Whether ||X^T X - I||_F / sqrt(k) <= tol for every matrix of X (..., d, k); for a wide matrix X is its transpose.
 
     `tol` None: 1e-6 for float64, 1e-3 for float32, 3e-2 for bfloat16, so that a matrix rounded to its type passes.
     """
@@ -40,7 +40,7 @@ def check_gradient(
     For the right gradient the error |f(exp(t W) X) - f(X) - t <G, W X>| falls as t^2, so the slope of its logarithm
     against log t is 2; a wrong gradient gives 1. `f` maps a matrix to a scalar tensor; `gradient` maps it to the
     Euclidean gradient and is found by automatic differentiation if not given. Computed in float64. A function that is
-    linear along the curve to rounding passes with slope infinity.
+    linear along the curve up to rounding passes with slope infinity.
 
     Examples
     --------
@@ -59,7 +59,12 @@ def check_gradient(
     generator = torch.Generator().manual_seed(random_state)
     W = random_skew(*X.shape[:-2], X.shape[-2], X.shape[-2], generator=generator, dtype=torch.float64).to(X.device)
     W = W / torch.linalg.matrix_norm(W).max()
-    G = gradient(X) if gradient is not None else _automatic_gradient(f, X)
+    if gradient is None:
+        with torch.enable_grad():
+            point = X.clone().requires_grad_()
+            (G,) = torch.autograd.grad(f(point), point)
+    else:
+        G = gradient(X)
     start, derivative = float(f(X)), float((G * (W @ X)).sum())
     lengths = torch.logspace(-4, -1, 31, dtype=torch.float64)
     errors = torch.tensor(
@@ -75,15 +80,8 @@ def check_gradient(
     return slope > 1.9, slope
 
 
-def _automatic_gradient(f: Callable[[Tensor], Tensor], X: Tensor) -> Tensor:
-    with torch.enable_grad():
-        point = X.clone().requires_grad_()
-        (G,) = torch.autograd.grad(f(point), point)
-    return G
-
-
 class History:
-    """A callback that keeps what it is told: pass it as `callback=` and read `history["objective"]` afterwards."""
+    """A callback that keeps every record: pass it as `callback=` and read `history["objective"]` afterwards."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []

@@ -15,17 +15,27 @@ from nearkin.contracts import Callback
 from nearkin.linalg.blocks import stacked_rows
 from nearkin.linalg.givens import descend_rows, rotate_columns, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries, right_skew, right_skew_entries
-from nearkin.orthogonal.moments import Adam, angles, first_moment, step_length
-from nearkin.orthogonal.names import SELECTIONS
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
-from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
-from nearkin.orthogonal.tournament import uniform_components
+from nearkin.orthogonal.matching import (
+    SELECTIONS,
+    heavy_matchings,
+    most_matchings,
+    random_matchings,
+    uniform_components,
+)
+from nearkin.orthogonal.optimizer import (
+    AbstractOrthogonalOptimizer,
+    Adam,
+    angles,
+    common_defaults,
+    first_moment,
+    step_length,
+)
 
 SIDES = ("auto", "left", "right")
 
 
 class _Frame(NamedTuple):
-    """What turns: columns, X <- X R, or rows, X <- R X. `across` is the axis that an entry of Omega sums over."""
+    """Formulas for turning columns, X <- X R, or rows, X <- R X; an entry of Omega is a sum along the axis `across`."""
 
     skew: Callable[[Tensor, Tensor], Tensor]
     entries: Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -33,7 +43,7 @@ class _Frame(NamedTuple):
     across: int
 
     def inner(self, X: Tensor, G: Tensor) -> Tensor:
-        """(d,) the inner product of each of G's and X's columns, or rows."""
+        """Return the inner products (d,) of the columns, or rows, of X and G."""
         return (X * G).sum(self.across)
 
 
@@ -57,23 +67,23 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         (greedy improved by exchanges), "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
     n_matchings: how many edge-disjoint matchings turn, one after the other, from one gradient. 1 is the paper's method;
         d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
-    side: "right", "left", or "auto": as said above, but "random" turns rows of square parameters too. It is the same
-        method in the other frame, and rows lie in order in memory: 5 to 12 times faster.
+    side: "right", "left", or "auto": as above, but "random" turns rows of square parameters too. It is the same
+        method in the other frame, and rows are contiguous in memory: 5 to 12 times faster.
     angle: "gradient", or "exact": lr times the angle that minimises the linearised objective <G, X> along the pair's
         circle; with lr=1 every pair is solved exactly when the objective is linear (Procrustes), and a concave
         objective (PCA, sorting) decreases in every step without a step length to choose.
     momentum: heavy ball, in [0, 1], the buffer being turned with the point; or `Adam()` for the Adam-like step, which
         has one second moment per matrix.
     maximize: ascend instead.
-    stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
+    stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
     layout: "matrix", or "convolution" for kernels (C_out, C_in, ...), used as (window * C_in, C_out) matrices.
     random_state: seed, NumPy or torch generator of the selection. The default is a fixed seed, so that the replicas of
         data-parallel training turn the same pairs.
-    callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and,
-        where `step` was given a closure, its value as "objective".
+    callback: called after each step, counted from 1, with a record of "orthogonality_error", "gradient_norm" and, if
+        `step` was given a closure, its value as "objective".
 
-    Two options are read from groups, `GivensDescent([{"params": params, "check_finite": False}], lr)`: `foreach` and
-    `check_finite`, as `RiemannianDescent` has them.
+    Two options of `RiemannianDescent` are read from groups: `foreach` and `check_finite`, for example
+    `GivensDescent([{"params": params, "check_finite": False}], lr)`.
 
     Examples
     --------

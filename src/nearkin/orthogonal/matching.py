@@ -1,13 +1,14 @@
-"""Matchings on the complete graph of axes: which disjoint pairs rotate together.
+"""Matchings on the complete graph of axes: which disjoint pairs of axes turn together.
 
 GCD (section 2.3) calls them bipartite matchings; the pairs come from the complete graph, so they are (perfect, for even
-n) matchings. Every function returns pairs (floor(n/2), 2) with i < j in each row, sorted by i; for odd n one index is
-left out. Weights W are symmetric; the callers pass |A| or the gains of the pairs.
+n) matchings. Every matching is an array of pairs (floor(n/2), 2) with i < j in each row, sorted by i; for odd n one
+axis is left out. Weights W are symmetric; callers pass |A| or the gains of the pairs.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -22,6 +23,7 @@ from nearkin._types import Seed
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 Matching: TypeAlias = Callable[..., Any]  # weights (..., n, n) to pairs, an array's to an array, a tensor's to a tensor
 
+SELECTIONS = ("random", "greedy", "2opt", "steepest")  # how pairs may be chosen, by name
 _ASYMMETRIC = "W is not symmetric; pass the weights of unordered pairs, for example abs(A) of a skew A"
 
 
@@ -46,7 +48,7 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
 
     Computed without a sort, as the locally dominant matching: every free axis points at its heaviest free partner, and
     axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
-    dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor is answered by a tensor on its device.
+    dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor gives a tensor on its device.
     """
     _check_weights(W, symmetry=check_input)
     if isinstance(W, torch.Tensor):
@@ -99,10 +101,61 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))  # pyright: ignore[reportReturnType]
 
 
-def peel(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:
+WEIGHTED: dict[str, Matching] = {
+    "greedy": greedy_matching,
+    "2opt": two_opt_matching,
+    "steepest": max_weight_matching,
+}
+
+
+def most_matchings(d: int) -> int:
+    """Return how many edge-disjoint matchings cover the complete graph: d - 1 for even d, d for odd."""
+    return d - 1 + d % 2
+
+
+def round_robin(d: int) -> torch.Tensor:
+    """Return the schedule of a round-robin tournament: matchings (d - 1, d / 2, 2), for odd d (d, (d - 1) / 2, 2).
+
+    The circle method: in round r the players whose numbers sum to 2 r modulo an odd n meet, and r meets the last one.
+    """
+    n = most_matchings(d)  # odd
+    rounds, offsets = torch.arange(n)[:, None], torch.arange(1, (n + 1) // 2)[None, :]
+    pairs = torch.stack([(rounds - offsets) % n, (rounds + offsets) % n], -1)
+    if d % 2 == 0:
+        last = torch.stack([rounds, torch.full_like(rounds, d - 1)], -1)
+        pairs = torch.cat([pairs, last], 1)
+    return pairs.sort(-1).values
+
+
+def uniform_components(d: int, s: int, generator: torch.Generator) -> torch.Tensor:
+    """Return floor(d/s) disjoint random sets of s axes (floor(d/s), s), in O(d); pairs, not sorted, for s = 2."""
+    order = torch.randperm(d, generator=generator, device=generator.device)
+    return order[: d // s * s].reshape(-1, s)
+
+
+def random_matchings(d: int, count: int, generator: torch.Generator) -> list[torch.Tensor]:
+    """Return `count` edge-disjoint matchings: rounds of a round-robin tournament of shuffled players."""
+    if count == 1:
+        return [random_matching(d, generator)]
+    players = torch.randperm(d, generator=generator, device=generator.device)
+    schedule = round_robin(d)
+    rounds = torch.randperm(len(schedule), generator=generator, device=generator.device)[:count]
+    return list(players[schedule[rounds.cpu()].to(players.device)])
+
+
+def heavy_matchings(
+    W: torch.Tensor,  # (d, d) weights, symmetric
+    count: int,
+    selection: str,
+) -> list[torch.Tensor]:
+    """Return `count` edge-disjoint matchings by weight: the first by `selection`, the next from the edges left."""
+    return list(islice(disjoint_matchings(W, WEIGHTED[selection]), count))
+
+
+def disjoint_matchings(W: torch.Tensor, matching: Matching) -> Iterator[torch.Tensor]:
     """Yield edge-disjoint matchings of W (n, n) until no edge is left: `matching` of W, then of the rest, and so on.
 
-    W holds weights >= 0 with a zero diagonal. Used edges get a weight so low that none is preferred to a free one.
+    W holds weights >= 0 with a zero diagonal. Used edges get a weight too low to be preferred to a free one.
     """
     rest, left = W.clone(), len(W) * (len(W) - 1) // 2
     used = max(-1.0 - len(W) * float(W.max()), -float(torch.finfo(W.dtype).max)) if left else 0.0
@@ -133,7 +186,7 @@ def _each(matching: Matching, W: np.ndarray) -> np.ndarray:
 
 
 def _check_weights(W: object, *, symmetry: bool) -> None:
-    """TypeError or ValueError unless W holds finite weights; whether they are symmetric is looked at on demand."""
+    """TypeError or ValueError unless W holds finite weights, and with `symmetry` symmetric ones."""
     if not isinstance(W, np.ndarray | torch.Tensor):
         raise TypeError(f"W is of type {type(W).__name__}; it must be a NumPy array or a torch tensor (..., n, n)")
     if W.ndim < 2 or W.shape[-1] != W.shape[-2]:
@@ -142,18 +195,13 @@ def _check_weights(W: object, *, symmetry: bool) -> None:
         raise ValueError("W is on torch's device 'meta', which holds no values; give one on the CPU or a GPU")
     if not _finite(W):
         raise ValueError("W contains NaN or infinity; every weight must be finite")
-    if symmetry and not _symmetric(W):
+    equal: Callable[..., bool] = torch.equal if isinstance(W, torch.Tensor) else np.array_equal
+    if symmetry and not equal(W, W.swapaxes(-1, -2)):
         raise ValueError(_ASYMMETRIC)
 
 
-def _symmetric(W: np.ndarray | torch.Tensor) -> bool:
-    if isinstance(W, torch.Tensor):
-        return torch.equal(W, W.mT)
-    return np.array_equal(W, W.swapaxes(-1, -2))
-
-
 def _finite(W: np.ndarray | torch.Tensor) -> bool:
-    """One quick sum; where it overflows, the exact look."""
+    """A sum is quick; only if it overflows, every entry is tested."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(float(W.sum())):
             return True
@@ -172,10 +220,8 @@ def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
 
 
 @cached_njit(fastmath={"nnan", "nsz", "reassoc"})
-def _largest(
-    row: np.ndarray, bar: np.ndarray
-) -> float:  # reassociation lets the maximum be taken several entries at a time; no entry is NaN
-    best = row[0] + bar[0]
+def _largest(row: np.ndarray, bar: np.ndarray) -> float:
+    best = row[0] + bar[0]  # reassociation lets the loop take several entries at a time; no entry is NaN
     for j in range(1, row.shape[0]):
         best = max(best, row[j] + bar[j])
     return best
@@ -185,7 +231,7 @@ def _largest(
 def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
     """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones.
 
-    The last index where there is none, as with NaN: the scan never leaves the row.
+    The last index if there is none, as with NaN: the scan never leaves the row.
     """
     bar[i] = -np.inf
     best = _largest(W[i], bar)
@@ -202,9 +248,9 @@ def _greedy_kernel(W: np.ndarray) -> np.ndarray:  # W (n, n) is only read
     pairs = np.empty((n // 2, 2), np.int64)
     pointer = np.full(n, -1)
     bar = np.zeros(n, W.dtype)
-    queue = np.empty(n, np.int64)  # matched axes, whose admirers must look again
+    queue = np.empty(n, np.int64)  # matched axes; whoever points at one needs another partner
     count, tail = 0, 0
-    for i in range(n if n > 1 else 0):  # while no axis is barred: every pointer to a free partner is the heaviest
+    for i in range(n if n > 1 else 0):  # no axis is barred yet
         pointer[i] = _heaviest_partner(W, i, bar)
     for i in range(n):
         j = pointer[i]
@@ -241,7 +287,7 @@ def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
     work[:, axes, axes] = -torch.inf
     for _ in range(n // 2):
         best = work.amax(-1, keepdim=True)
-        # the smallest index among ties, which argmax does not promise on every device
+        # the smallest index of a tie; argmax does not promise it on every device
         pointer = torch.where(work == best, axes, n).amin(-1)
         mutual = (pointer.gather(-1, pointer) == axes) & (partner < 0) & (best.squeeze(-1) > -torch.inf)
         partner = torch.where(mutual, pointer, partner)

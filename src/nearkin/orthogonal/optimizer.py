@@ -1,13 +1,23 @@
-"""What all optimizers on the manifold share: checks, the walk over parameters, moments, stabilizing, saving."""
+"""What all optimizers on the manifold share: checks, the loop over parameters, moments, stabilizing, saving.
+
+Momentum of a method that turns rows or columns by a known rotation has the gradient's shape and is turned with the
+point: X <- R X, M <- R M. The rotation is an isometry that maps tangent vectors at X to tangent vectors at R X. So
+nothing is lost or projected, and the skew form of M moves along exactly: Omega(R X, R M) = R Omega(X, M) R^T. The
+second moment is one number per matrix: more than one would depend on the basis, and turning axes changes the basis.
+"""
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 from torch.optim.optimizer import ParamsT
 
 from nearkin._check import check_choice, check_integer, check_real
@@ -16,19 +26,42 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
-from nearkin.orthogonal.gradients import check_finite_option, check_gradients
-from nearkin.orthogonal.joining import joined_by_shape, joint_state, part_state, stacked, write_back_all
-from nearkin.orthogonal.layout import LAYOUTS, as_tall, check_layout, working_dtype, write_back
-from nearkin.orthogonal.moments import Adam
+from nearkin.orthogonal.layout import (
+    LAYOUTS,
+    as_tall,
+    batches_by_shape,
+    check_layout,
+    from_tall,
+    stacked,
+    stacked_state,
+    unstacked,
+    unstacked_state,
+    working_dtype,
+)
 
 
 @runtime_checkable
 class GroupOptions(Protocol):
-    """A small object given for several options of a group, such as `Adam`."""
+    """An object that holds several options of a group, such as `Adam`."""
 
     def group_options(self) -> Record:
-        """The options by their names."""
+        """Return the options by name."""
         ...
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam's two moments, for `momentum=` of the optimizers: averages of gradients over about 1 / (1 - beta) steps.
+
+    betas: two numbers in [0, 1), for the gradient and for its square; eps keeps the division from zero.
+    """
+
+    betas: tuple[float, float] = (0.9, 0.99)
+    eps: float = 1e-8
+
+    def group_options(self) -> Record:
+        """Return flat entries of a parameter group, which schedulers change and `state_dict` saves."""
+        return {"momentum": 0.0, "betas": self.betas, "eps": self.eps}
 
 
 class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
@@ -77,11 +110,11 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         for group in self.param_groups:
             _check_scheduled(group)
         check_gradients(active, self._steps + 1)
-        for group, params in joined_by_shape(active, self.state):
+        for group, params in batches_by_shape(active, self.state):
             if len(params) == 1:
                 self._step_parameter(params[0], group)
             else:
-                self._step_joined(params, group)
+                self._step_batch(params, group)
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
@@ -100,20 +133,20 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         if "master" in state:
             state["master"].copy_(moved)
         if moved.data_ptr() != p.data_ptr():
-            write_back(p, moved, group["layout"])
+            p.copy_(from_tall(moved, p, group["layout"]))
 
-    def _step_joined(self, params: list[Tensor], group: Record) -> None:
+    def _step_batch(self, params: list[Tensor], group: Record) -> None:
         """`_step_parameter` for several parameters of one shape at once."""
         states = [self.state[p] for p in params]
         X = stacked(params, group["layout"])
         G = stacked([p.grad for p in params if p.grad is not None], group["layout"])
-        joint = joint_state(states)
+        joint = stacked_state(states)
         joint["step"] = joint.get("step", 0) + 1
         moved = self._move(X, -G if group["maximize"] else G, group, joint)
         if group["stabilize_every"] and joint["step"] % group["stabilize_every"] == 0:
             moved = newton_schulz(moved)
-        part_state(joint, states, len(X) // len(params), squeezed=self._squeezed)
-        write_back_all(params, moved, group["layout"])
+        unstacked_state(joint, states, len(X) // len(params), squeezed=self._squeezed)
+        unstacked(params, moved, group["layout"])
 
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -186,6 +219,49 @@ def common_defaults(lr: float, momentum: float | Adam, maximize: bool, stabilize
     }
 
 
+def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:
+    """Return the direction-giving matrix M (b, d, k): G itself, heavy-ball momentum, or Adam's average of gradients."""
+    if group.get("betas") is None and not group["momentum"]:
+        return G
+    if "momentum" not in state:
+        state["momentum"] = torch.zeros_like(G)
+    if group.get("betas") is None:
+        return state["momentum"].mul_(group["momentum"]).add_(G)
+    beta = group["betas"][0]
+    return state["momentum"].mul_(beta).add_(G, alpha=1 - beta)
+
+
+def step_length(
+    entries: Sequence[Tensor],  # for each of the b matrices, the raw gradient's skew entries
+    group: Record,
+    state: Record,
+) -> Tensor | float:
+    """Return lr, or Adam's lr / (sqrt(v) + eps) (b,) with both bias corrections; v averages the entries' squares."""
+    if group.get("betas") is None:
+        return group["lr"]
+    beta1, beta2 = group["betas"]
+    mean_square = torch.stack([raw.square().mean() for raw in entries])
+    if "second_moment" not in state:
+        state["second_moment"] = torch.zeros_like(mean_square)
+    v = state["second_moment"].mul_(beta2).add_(mean_square, alpha=1 - beta2)
+    unbiased = v / (1 - beta2 ** state["step"])
+    return group["lr"] / (1 - beta1 ** state["step"]) / (unbiased.sqrt() + group["eps"])
+
+
+def angles(
+    values: Tensor,  # (p,)
+    length: Tensor | float,  # a number, or a tensor ()
+) -> Tensor:
+    """Return length * values (p,), in float64 where the product is too large for the dtype of the values.
+
+    A rotation by any finite angle is a rotation, so a far too long step stays on the manifold.
+    """
+    theta = values * length
+    if theta.device.type == "cpu" and not bool(torch.isfinite(theta).all()):
+        return values.double() * length
+    return theta
+
+
 def _flat(options: Record) -> Record:
     """The options with those that stand for several spread out: plain values can be saved without pickle."""
     flat = {name: value for name, value in options.items() if not isinstance(value, GroupOptions)}
@@ -201,7 +277,10 @@ def _check_common(group: Record) -> None:
     check_real(group["eps"], "eps", above=0)
     check_integer(group["stabilize_every"], "stabilize_every", low=0)
     check_choice(group["layout"], "layout", LAYOUTS)
-    check_finite_option(group["check_finite"])
+    if not isinstance(group["check_finite"], bool) and not _every(group["check_finite"]):
+        raise ValueError(
+            f"check_finite is {group['check_finite']!r}; it must be True, False or 'every N', such as 'every 100'"
+        )
     betas = group.get("betas")
     if betas is None:
         return
@@ -254,3 +333,41 @@ def _record(active: list[tuple[Record, Tensor]], loss: Any) -> dict[str, float]:
     if loss is None:
         return record
     return {"objective": float(loss.detach() if isinstance(loss, Tensor) else loss), **record}
+
+
+def _every(check_finite: object) -> int:
+    """Return the N of "every N", 0 for anything else."""
+    found = re.fullmatch(r"every (\d+)", check_finite) if isinstance(check_finite, str) else None
+    return int(found[1]) if found else 0
+
+
+def check_gradients(active: Sequence[tuple[Record, Tensor]], step: int) -> None:
+    """ValueError or TypeError for the first gradient that allows no step; one common norm if all are fine."""
+    due: list[tuple[int, Tensor]] = []
+    for number, (group, p) in enumerate(active):
+        if p.grad is not None and p.grad.layout != torch.strided:
+            raise TypeError(f"the gradient of parameter {number} is sparse ({p.grad.layout}); it must be dense")
+        often = group.get("check_finite", True)
+        if often if isinstance(often, bool) else step % _every(often) == 0:
+            due.append((number, p))
+    if len(due) > 1 and math.isfinite(get_total_norm([p.grad for _, p in due if p.grad is not None])):
+        return
+    for number, p in due:
+        if p.grad is not None and not math.isfinite(torch.linalg.vector_norm(p.grad, dtype=working_dtype(p))):
+            _refuse(p.grad, number, working_dtype(p))
+
+
+def _refuse(grad: Tensor, number: int, dtype: torch.dtype) -> None:
+    """ValueError for a gradient whose norm is not finite, unless only the sum of its squares is too large."""
+    if not bool(torch.isfinite(grad).all()):
+        raise ValueError(
+            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, contains NaN or infinity; "
+            "no parameter was changed. Lower lr or skip the batch"
+        )
+    largest = float(grad.abs().amax())
+    norm = largest * float(torch.linalg.vector_norm(grad.double() / largest))
+    if not norm <= torch.finfo(dtype).max / 8:  # entries of G X^T - X G^T are at most twice the norm
+        raise ValueError(
+            f"the gradient of parameter {number}, shape {tuple(grad.shape)}, is as large as {largest:.3g}: products "
+            f"with it overflow {dtype}; no parameter was changed. Scale the loss or clip the gradient"
+        )

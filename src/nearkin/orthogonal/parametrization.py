@@ -1,9 +1,9 @@
-"""A weight that any optimizer may move and that is orthonormal whenever it is used, made of matrix products alone.
+"""Modules whose weights are orthonormal: put there once, kept there for any optimizer, or put back after averaging.
 
-The weight is the polar factor X = P (P^T P)^(-1/2) of an ordinary parameter P. When P has been moved, it is replaced by
-its own polar factor, which changes nothing of the weight; at such a point the derivative of the polar factor is the
-projection onto the tangent space, dX = dP - X sym(X^T dP). So a step costs a few products and no factorisation, and
-P, not some coordinates of it, is what optimizers copy, average, interpolate and save.
+`orthogonal_parametrization` makes the weight the polar factor X = P (P^T P)^(-1/2) of an ordinary parameter P, by
+matrix products alone. When P has been moved, it is replaced by its own polar factor, which does not change the weight;
+at such a point the derivative of the polar factor is the projection onto the tangent space, dX = dP - X sym(X^T dP).
+So a step costs a few products and no factorisation, and optimizers copy, average, interpolate and save P itself.
 """
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -14,26 +14,114 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.utils import parametrize
+from torch.optim.swa_utils import AveragedModel
 
+from nearkin._random import torch_generator
+from nearkin._types import Seed
+from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import drop_normal
-from nearkin.orthogonal.initialize import layout_of
-from nearkin.orthogonal.layout import as_tall, check_layout
+from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.layout import as_tall, check_layout, from_tall
 from nearkin.orthogonal.retraction import orthogonality_probe
 
-# of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is taken as it is
+# of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
 NEAR = 0.25  # of ||P^T P - I||_F, below which a step of second order is the cheaper one
+FULL_RANK = 1e-6  # of the smallest singular value: below, the nearest orthonormal matrix is arbitrary
+
+
+def layout_of(module: nn.Module) -> str:
+    """Return "convolution" for a convolution layer, whose kernel is one matrix, and "matrix" for all others."""
+    return "convolution" if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) else "matrix"
+
+
+def _parameter(module: nn.Module, name: str) -> nn.Parameter:
+    """`module`'s own parameter `name`, which can hold an orthonormal matrix; ValueError or TypeError if not."""
+    own = dict(module.named_parameters(recurse=False, remove_duplicate=False))
+    if name not in own:
+        names = ", ".join(own) or "none of its own"
+        raise ValueError(f"name is {name!r}; it must be a parameter of the {type(module).__name__}, which has: {names}")
+    check_layout(own[name], name, layout_of(module))
+    return own[name]
+
+
+@torch.no_grad()
+def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", random_state: Seed = 0) -> nn.Parameter:
+    """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
+
+    A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
+    matrix (give its group layout="convolution"). init="haar" draws a uniform random point, "nearest" projects the
+    present values.
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> layer = torch.nn.Linear(8, 3)
+    >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
+    >>> nk.orthogonal.is_orthogonal(weight)
+    True
+    """
+    if init not in ("haar", "nearest"):
+        raise ValueError(f"init is {init!r}; it must be one of 'haar', 'nearest'")
+    p = _parameter(module, name)
+    X = as_tall(p, layout_of(module))
+    if init == "haar":
+        generator = torch_generator(random_state)
+        fresh = haar_orthogonal(*X.shape, random_state=generator, dtype=torch.float64).to(p.device)
+    else:
+        fresh = nearest_orthogonal(X.double())
+    p.copy_(from_tall(fresh, p, layout_of(module)))
+    return p
+
+
+@torch.no_grad()
+def reproject_(averaged: nn.Module, model: nn.Module) -> list[str]:
+    """Put an average of models back onto the manifold, in place; return the names of the projected parameters.
+
+    An average of orthonormal matrices, as `torch.optim.swa_utils.AveragedModel` or an EMA keeps it, is not
+    orthonormal. Every parameter of `averaged` that is orthonormal in `model` is replaced by the nearest orthonormal
+    one. Call it before the average is used, and on a copy if averaging goes on. ValueError if the two have other
+    parameters or a matrix that is not of full rank.
+
+    Examples
+    --------
+    >>> import torch, nearkin as nk
+    >>> layer = torch.nn.Linear(3, 3)
+    >>> weight = nk.orthogonal.orthogonal_(layer, "weight")
+    >>> average = torch.optim.swa_utils.AveragedModel(layer)
+    >>> average.update_parameters(layer)
+    >>> nk.orthogonal.reproject_(average, layer)
+    ['weight']
+    """
+    inner = averaged.module if isinstance(averaged, AveragedModel) else averaged
+    ours, theirs = dict(inner.named_parameters()), dict(model.named_parameters())
+    if {name: p.shape for name, p in ours.items()} != {name: p.shape for name, p in theirs.items()}:
+        raise ValueError("averaged and model have other parameters; averaged must be an average of this very model")
+    layouts = {id(p): layout_of(module) for module in model.modules() for p in module.parameters(recurse=False)}
+    projected: list[str] = []
+    for name, p in theirs.items():
+        layout = layouts[id(p)]
+        if p.ndim < 2 or not p.is_floating_point() or not is_orthogonal(as_tall(p, layout)):
+            continue
+        X = as_tall(ours[name], layout).double()
+        if not bool((torch.linalg.svdvals(X) > FULL_RANK).all()):
+            raise ValueError(
+                f"{name} of averaged is not of full rank: the models in it lie too far apart to be averaged"
+            )
+        ours[name].copy_(from_tall(nearest_orthogonal(X), ours[name], layout))
+        projected.append(name)
+    return projected
 
 
 def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Module:
-    """Make `module`'s parameter `name` orthonormal for every optimizer; returns the module.
+    """Make `module`'s parameter `name` orthonormal for every optimizer; return the module.
 
     A drop-in for `torch.nn.utils.parametrizations.orthogonal`: tall matrices have orthonormal columns, wide ones
-    orthonormal rows, batches (..., d, k) are batches, and a convolution kernel is taken as its flattened matrix. What
-    the optimizer moves is `module.parametrizations.weight.original`. The present value is projected onto the manifold;
-    one that is orthonormal is kept as it is, and so is one assigned later (`module.weight = Q`).
+    orthonormal rows, batches (..., d, k) are batches, and a convolution kernel is one flattened matrix. The optimizer
+    moves `module.parametrizations.weight.original`. The present value is projected onto the manifold; an orthonormal
+    one is kept, and so is one assigned later (`module.weight = Q`).
 
     Weight decay has no effect on such a weight, since the polar factor does not depend on P's length. A rank-deficient
     P has no polar factor: that is an error. ValueError or TypeError if there is no such parameter, or if it can hold no
@@ -49,13 +137,8 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     >>> nk.orthogonal.is_orthogonal(layer.weight, 1e-6)
     True
     """
-    p = dict(module.named_parameters(recurse=False)).get(name)
-    if p is None:
-        names = ", ".join(n for n, _ in module.named_parameters(recurse=False)) or "none of its own"
-        raise ValueError(f"name is {name!r}; it must be a parameter of the {type(module).__name__}, which has: {names}")
-    layout = layout_of(module)
-    check_layout(p, name, layout)
-    parametrize.register_parametrization(module, name, _Orthonormal(layout))
+    _parameter(module, name)
+    parametrize.register_parametrization(module, name, _Orthonormal(layout_of(module)))
     return module
 
 
@@ -75,10 +158,10 @@ class _Orthonormal(nn.Module):
         return cast(Tensor, _Polar.apply(P, self.layout))
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """A P whose weight is Q: Q itself if it is orthonormal, else the nearest orthonormal matrix."""
+        """Return a P whose weight is Q: Q itself if it is orthonormal, else the nearest orthonormal matrix."""
         with torch.no_grad():
             X = polar_by_products(as_tall(Q, self.layout))
-        return Q if X is None else from_tall(X, Q, self.layout).contiguous()
+        return Q if X is None else from_tall(X, Q, self.layout).to(Q.dtype).contiguous()
 
 
 class _Polar(torch.autograd.Function):
@@ -96,19 +179,13 @@ class _Polar(torch.autograd.Function):
         (P,) = ctx.saved_tensors
         X, G = (as_tall(T, ctx.layout) for T in (P, gradients[0]))
         with torch.autocast(P.device.type, enabled=False):
-            return from_tall(drop_normal(X, G.to(X.dtype)), P, ctx.layout), None
-
-
-def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
-    """Tall matrices X (b, d, k) in the shape and type of p, the inverse of `as_tall`."""
-    shape = p.flatten(1).shape if layout == "convolution" else p.shape
-    return (X if shape[-2] >= shape[-1] else X.mT).reshape(p.shape).to(p.dtype)
+            return from_tall(drop_normal(X, G.to(X.dtype)), P, ctx.layout).to(P.dtype), None
 
 
 def polar_by_products(M: Tensor) -> Tensor | None:
     """Return M (M^T M)^(-1/2) (..., d, k), in float32 at least, or None if M is orthonormal to rounding already.
 
-    With E = M^T M - I it iterates M <- M - M E / 2 (Newton-Schulz) where ||E||_F is small, and M <- M - M (E / 2 -
+    With E = M^T M - I it iterates M <- M - M E / 2 (Newton-Schulz) while ||E||_F is small, and M <- M - M (E / 2 -
     3 E^2 / 8), the next term of the same series, while ||E^2||_F < 1, which bounds E's eigenvalues: all singular values
     then converge to 1. Further away the polar factor comes from the singular vectors.
     """

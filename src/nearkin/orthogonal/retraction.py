@@ -1,12 +1,12 @@
 """From a point and a descent direction to the next point: exact curves and cheap retractions on O(d) and St(d, k).
 
-All of them agree with exp to first order: `step(X, direction, 0)` is X and the derivative is minus the tangent
-gradient. Square points move from the right by a skew matrix, X <- X f(-t A). Tall points move from the left by the
-low-rank skew matrix W = G X^T - X G^T, of which only G (d, k) is kept: every formula is written in the span of [X, G],
-so that no d x d matrix is ever formed.
+All agree with exp to first order: a step of length 0 is X, and the derivative is minus the tangent gradient. Square
+points move from the right by a skew matrix, X <- X f(-t A). Tall points move from the left by the low-rank skew matrix
+W = G X^T - X G^T, of which only G (d, k) is kept: every formula is written in the span of [X, G], so no d x d matrix is
+ever formed.
 
 The Cayley map is (I + A/2)(I - A/2)^-1, with derivative +A at 0. The flows paper prints (I + A/2)^-1 (I - A/2), whose
-derivative is -A: its eq. 4 with that map runs the other way than with exp.
+derivative is -A: its eq. 4 with that map moves opposite to exp.
 """
 
 # pyright: reportConstantRedefinition=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -25,8 +25,8 @@ from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.small_matrices import FOURTH, THIRD, inverse_root, is_small, orthonormalize_small
 
 RETRACTIONS = ("exp", "cayley", "qr", "polar", "newton-schulz", "taylor")
-TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k), where products alone keep it
-UNSEEN = 0.25  # of ||M^T M - I||, for two corrections to be enough
+TOLERANCE = {torch.float32: 5e-7, torch.float64: 1e-11}  # of ||X^T X - I||_F / sqrt(k) after products alone
+UNSEEN = 0.25  # of ||M^T M - I||: up to here the fixed number of corrections is enough
 LONG_EXP, LONG_CAYLEY = 1.0, 100.0  # norms of t W beyond which the formulas in the span of [X, H] lose digits
 
 
@@ -39,17 +39,17 @@ def right_step(
     """Return X f(-t A) (..., d, d): `retraction` names f."""
     if retraction == "exp":
         return plus_product(X, X, expm1(-t * A))
-    if retraction == "cayley":
-        half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-        # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
-        solution, singular = torch.linalg.solve_ex(identity + half, X, left=False)
-        if bool(singular.any()):  # a step so long that the identity is lost beside a skew matrix of lower rank
-            return right_step(X, A, t, "exp")
-        moved = 2 * solution - X
-        return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
     if retraction == "taylor":
         return taylor_right_step(X, A, t)
-    return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
+    if retraction != "cayley":
+        return ORTHONORMALIZE[retraction](plus_product(X, X, A, -t))
+    half, identity = (t / 2) * A, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    # (I + A/2)^-1 (I - A/2) with A <- t A is 2 (I + A/2)^-1 - I: one solve, and X (...) by a left division
+    solution, singular = torch.linalg.solve_ex(identity + half, X, left=False)
+    if bool(singular.any()):  # so long a step that rounding removes I from I + A/2
+        return right_step(X, A, t, "exp")
+    moved = 2 * solution - X
+    return moved if orthogonality_probe(moved) <= TOLERANCE[X.dtype] else newton_schulz_orthonormalize(moved)
 
 
 def taylor_right_step(
@@ -57,19 +57,19 @@ def taylor_right_step(
     A: Tensor,  # (..., d, d), skew
     t: float,
 ) -> Tensor:
-    """Return X f(-t A), f a polynomial of degree 2 or 4 that is exp's to second order, put back when that is due.
+    """Return X f(-t A), f a polynomial of degree 2 or 4 that is exp's to second order, corrected when necessary.
 
     The cheapest of all: three or four products with the one for A and no factorisation. The series of degree 2 leaves
     the manifold by (t A)^4 / 4. In the polynomial of degree 4 the coefficients of B^3 and B^4 are such that |f(i x)|^2
-    has neither x^4 nor x^6: it leaves the manifold by 0.00046 (t A)^8 only (exp's series by (t A)^6 / 72). Which one is
-    needed, and whether a Newton-Schulz step (two products) has become due, is measured by multiplying one vector.
+    has neither x^4 nor x^6: it leaves the manifold by 0.00046 (t A)^8 only (exp's series by (t A)^6 / 72). The product
+    with one vector shows which one is needed, and whether a Newton-Schulz step (two products) is due.
     """
     B = -t * A
     probe = w = probing_signs(B.shape[-1], B.dtype, B.device)
     for _ in range(4):
         w = B @ w
     fourth = _rms(w, probe)
-    if not fourth <= 1:  # so long that powers are no help
+    if not fourth <= 1:  # so long a step that powers do not help
         moved = plus_product(X, X, expm1(B))
     elif fourth / 4 <= TOLERANCE[X.dtype] / 4:  # then a correction is due every fourth step at most
         first = X @ B
@@ -111,10 +111,8 @@ def left_step(
     """Return f(-t W) X (..., d, k) in O(d k^2 + k^3): `retraction` names f."""
     if t == 0:
         return X
-    if retraction in ("exp", "taylor"):  # in the span the whole series costs no more than its start
-        return _left_span_step(X, G, t, exact=True)
-    if retraction == "cayley":
-        return _left_span_step(X, G, t, exact=False)
+    if retraction in ("exp", "taylor", "cayley"):  # in the span the whole series costs no more than its start
+        return _left_span_step(X, G, t, exact=retraction != "cayley")
     moved = plus_product(torch.sub(X, G, alpha=t), X, G.mT @ X, t)  # X minus t times the tangent gradient
     return ORTHONORMALIZE[retraction](moved)
 
@@ -124,7 +122,7 @@ def _left_span_step(X: Tensor, G: Tensor, t: float, *, exact: bool) -> Tensor:
 
     It is X + U phi(V^T U) V^T X for -t W = U V^T, U = [-t H, c X], V = [X, t H / c], phi being (f - 1) / Z.
     H replaces G because W is the same and H has no part normal to the manifold, which may be large and would cancel.
-    The number c balances the blocks of V^T U, whose norm is then about that of t W. A long step goes another way.
+    The number c balances the blocks of V^T U, whose norm is then about that of t W.
     """
     B = X.mT @ G
     skew = (B - B.mT) / 2  # X^T H; G's symmetric part in X^T G drops out of W
@@ -176,6 +174,9 @@ def _cayley_phi(Z: Tensor, Y: Tensor) -> Tensor:
     return torch.linalg.solve(torch.eye(Z.shape[-1], dtype=Z.dtype, device=Z.device) - Z / 2, Y)
 
 
+# ---- back onto the manifold -----------------------------------------------------------------------------------------
+
+
 def qr_orthonormalize(M: Tensor) -> Tensor:
     """Return the Q factor (..., d, k) of M with R's diagonal positive.
 
@@ -191,14 +192,6 @@ def qr_orthonormalize(M: Tensor) -> Tensor:
     return unique_q(M)
 
 
-def _check_finite(M: Tensor) -> None:
-    if not bool(torch.isfinite(M).all()):
-        raise ValueError(
-            "the step is not finite: lr times the gradient is too large for the parameter's dtype; lower lr or scale "
-            "the loss"
-        )
-
-
 def polar_orthonormalize(M: Tensor) -> Tensor:
     """Return the polar factor M (M^T M)^(-1/2) (..., d, k), the nearest orthonormal matrix.
 
@@ -212,14 +205,22 @@ def polar_orthonormalize(M: Tensor) -> Tensor:
     return M @ ((vectors / values.clamp_min(torch.finfo(M.dtype).tiny).sqrt()[..., None, :]) @ vectors.mT)
 
 
+def _check_finite(M: Tensor) -> None:
+    if not bool(torch.isfinite(M).all()):
+        raise ValueError(
+            "the step is not finite: lr times the gradient is too large for the parameter's dtype; lower lr or scale "
+            "the loss"
+        )
+
+
 def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
     """Return M, whose memory may be used, after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold.
 
     One step, enough if M came from a short one, is POGO's rule; it squares the error: E = M^T M - I becomes
-    (E^3 - 3 E^2) / 4. Where E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
-    / 8 for one small product more, and two further terms (`inverse_root`) leave about E^5 / 8 for another. Which is due
-    is plain from a small ||E||_F and else measured by multiplying one vector. A step so long that the iteration might
-    not converge (||E||_F >= 1) is made by QR.
+    (E^3 - 3 E^2) / 4. If E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
+    / 8 for one small product more, and two further terms (`inverse_root`) leave about E^5 / 8 for another. A small
+    ||E||_F, or else the product with one vector, shows which is due. A step so long that the iteration might not
+    converge (||E||_F >= 1) is made by QR.
     """
     enough = TOLERANCE[M.dtype]
     if is_small(M):
@@ -249,7 +250,7 @@ def newton_schulz_unseen(
     X: Tensor,  # (..., d, k), orthonormal
     M: Tensor,  # (..., d, k), X plus a tangent step
 ) -> Tensor:
-    """Return M put back onto the manifold without a number that the CPU would have to wait for.
+    """Return M back on the manifold, without reading a number from the device.
 
     A step so long that E = M^T M - I could exceed `UNSEEN` in norm is shortened: E is t^2 times a matrix that does not
     depend on t, and its largest sum of a row bounds the norm. Each correction leaves 5 E^3 / 8 of it, so that two are

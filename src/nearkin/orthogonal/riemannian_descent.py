@@ -10,8 +10,13 @@ from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.moments import Adam, first_moment, step_length
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
+from nearkin.orthogonal.optimizer import (
+    AbstractOrthogonalOptimizer,
+    Adam,
+    common_defaults,
+    first_moment,
+    step_length,
+)
 from nearkin.orthogonal.retraction import (
     RETRACTIONS,
     TOLERANCE,
@@ -39,19 +44,18 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     lr: step length, > 0.
     retraction: "exp" follows the geodesic; "cayley", "qr" and "polar" stay on the manifold, each with its own
         factorisation; "newton-schulz" uses products only (POGO's rule; more of them when a step is long);
-        "taylor" uses the fewest products: the curve to second order, put back onto the manifold when rounding would
-        notice. The fastest on square parameters; on tall ones it is "exp". "auto" is "taylor" for square parameters and
+        "taylor" uses the fewest products: the curve to second order, corrected when the error exceeds rounding. The
+        fastest on square parameters; on tall ones it is "exp". "auto" is "taylor" for square parameters and
         "newton-schulz" for others. After a step by one of these three ||X^T X - I||_F / sqrt(k) is below 1e-6 in
         float32.
     momentum: heavy ball, in [0, 1], or `Adam()` for the Adam-like step.
-    stabilize_every: every so many steps, one Newton-Schulz step removes what rounding has left; 0 for never.
+    stabilize_every: number of steps after which one Newton-Schulz step removes rounding errors; 0 for never.
     foreach: whether parameters of one shape, of up to 64 x 64 entries a matrix, move as one batch. Each then takes as
         many Newton-Schulz steps as the worst of them needs.
-    check_finite: whether gradients are looked at before they are used: True, "every N" for every N-th step, or False.
-        It is one synchronisation with the device; a NaN that is not seen goes into the parameters.
-    capturable: for "newton-schulz" (and "auto", which is then the same) without Adam: whether steps are made without
-        waiting for the device, as CUDA graphs need it. Steps of a norm above about 1/2 are shortened then; give
-        check_finite=False too.
+    check_finite: whether gradients are tested before use: True, "every N" for every N-th step, or False. A test is one
+        synchronisation with the device; an undetected NaN goes into the parameters.
+    capturable: for "newton-schulz" (and "auto", which is then the same) without Adam: whether steps never wait for the
+        device, as CUDA graphs need it. Steps of a norm above about 1/2 are then shortened; give check_finite=False too.
     maximize, layout, callback: see `GivensDescent`.
 
     Examples
@@ -87,8 +91,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         callback: Callback | None = None,
     ) -> None:
         defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        own = {"retraction": retraction, "foreach": foreach, "check_finite": check_finite}
-        own["capturable"] = capturable
+        own = {"retraction": retraction, "foreach": foreach, "check_finite": check_finite, "capturable": capturable}
         super().__init__(params, {**defaults, **own}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
@@ -133,7 +136,7 @@ def _descend(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
 
 
 def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-    """`_descend` by "newton-schulz" without a number that the CPU waits for."""
+    """`_descend` by "newton-schulz", without reading a number from the device."""
     M = first_moment(right_skew(X, G) if X.shape[-2] == X.shape[-1] else G, group, state)
     step = X @ M if X.shape[-2] == X.shape[-1] else M - X @ (M.mT @ X)
     return newton_schulz_unseen(X, torch.sub(X, step, alpha=group["lr"]))

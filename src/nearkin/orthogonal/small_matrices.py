@@ -1,9 +1,9 @@
 """The "newton-schulz" and "taylor" steps of small matrices as one compiled call.
 
-There a product takes as long as calling torch.
+A product of them takes no longer than the call of torch that starts it.
 
 The formulas are those of `riemannian_descent`, of `retraction.newton_schulz_orthonormalize` and of
-`retraction.taylor_right_step`, the slow twins to which tests hold them.
+`retraction.taylor_right_step`; tests compare both.
 """
 
 # pyright: reportConstantRedefinition=false, reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from nearkin._compile import cached_njit
+from nearkin.orthogonal.layout import DEFAULTS
 
-LARGEST = 128 * 128  # entries; beyond, torch's products are faster than the BLAS that numba calls
 # f(B) = I + B + B^2 / 2 + THIRD B^3 + FOURTH B^4, for which |f(i t)|^2 = 1 + FOURTH^2 t^8
 THIRD = (1 - 0.5**0.5) / 2
 FOURTH = THIRD**2
@@ -28,11 +28,11 @@ def is_small(M: Tensor) -> bool:
     """Whether `orthonormalize_small` and `descend_small` take M (..., d, k)."""
     if M.device.type != "cpu" or M.dtype not in (torch.float32, torch.float64):
         return False
-    return M.shape[-2] * M.shape[-1] <= LARGEST and M.is_contiguous()
+    return M.shape[-2] * M.shape[-1] <= DEFAULTS.compiled and M.is_contiguous()
 
 
 class Fit(NamedTuple):
-    """Inverse roots: (1 + x)^(-1/2) is 1 - x / 2 + x^2 (a + b x + c x^2) for |x| <= reach, but for what `slack` bounds.
+    """Inverse roots: (1 + x)^(-1/2) is 1 - x / 2 + x^2 (a + b x + c x^2) for |x| <= reach, up to an error.
 
     With the polynomial p, |(1 + x) p(x)^2 - 1| <= slack x^2. So a matrix with E = M^T M - I, ||E^2||_F <= reach^2, is
     orthonormal after M <- M p(E) up to ||M^T M - I||_F <= slack ||E^2||_F.
@@ -47,9 +47,7 @@ class Fit(NamedTuple):
 
 @lru_cache
 def inverse_root(dtype: torch.dtype) -> Fit:
-    """The fit that leaves about `retraction.TOLERANCE` of the dtype: in Chebyshev's nodes, where it reaches 1.3 times
-    as far as the series does.
-    """
+    """Return the fit in Chebyshev's nodes that leaves about `retraction.TOLERANCE`; the series reaches less far."""
     reach = 0.12 if dtype == torch.float32 else 0.0145
     # the series over x^2: binom(-1/2, j) = (-1/4)^j binom(2 j, j)
     rest = np.polynomial.Polynomial([(-0.25) ** j * comb(2 * j, j) for j in range(2, 30)])
@@ -67,7 +65,7 @@ def orthonormalize_small(
     if not is_small(M):
         raise ValueError(
             f"M is {M.dtype} {tuple(M.shape)} on {M.device}; it must be contiguous float32 or float64 of at most "
-            f"{LARGEST} entries a matrix on the CPU"
+            f"{DEFAULTS.compiled} entries a matrix on the CPU"
         )
     array = M.detach().numpy().reshape(-1, *M.shape[-2:])
     k, fit = M.shape[-1], np.array(inverse_root(M.dtype), array.dtype)
@@ -77,8 +75,8 @@ def orthonormalize_small(
 
 
 class Rates(NamedTuple):
-    """The numbers of one step: M <- decay M + gain gradient; with beta2, v averages squares, and M / (sqrt(v) / scale +
-    eps) is the direction; without, scale is 0.
+    """The numbers of one step: M <- decay M + gain gradient; with beta2, v averages squares, and the direction is
+    M / (sqrt(v) / scale + eps); without, scale is 0.
     """
 
     length: float
@@ -97,11 +95,11 @@ def descend_small(
     tolerance: float,
     signs: Tensor | None = None,
 ) -> tuple[Tensor, bool]:
-    """One step: X itself, moved, and True; or where it is too long, a new matrix that is still to be orthonormalized.
+    """One step: X itself, moved, and True; for too long a step False and a new matrix still to be orthonormalized.
 
-    X is then as it was. Second moments are for square X only. With `signs`, a probing vector of X's dtype (d,), square
-    X move by the polynomial of `retraction.taylor_right_step` and else by Newton-Schulz; where a step is too long for
-    the polynomial, the new matrix is of no use.
+    X is then unchanged. Second moments are for square X only. With `signs`, a probing vector of X's dtype (d,), square
+    X move by the polynomial of `retraction.taylor_right_step` and else by Newton-Schulz; if a step is too long for
+    the polynomial, the new matrix is not meaningful.
     """
     x, g = X.numpy(), G.numpy()
     empty = x[:0]
@@ -114,7 +112,7 @@ def descend_small(
     return (X, True) if done else (torch.from_numpy(Y), False)
 
 
-@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity propagate
 def _square_step(
     X: np.ndarray, G: np.ndarray, M: np.ndarray, V: np.ndarray, numbers: np.ndarray, signs: np.ndarray
 ) -> tuple[np.ndarray, bool]:
@@ -249,7 +247,7 @@ def _square_sum(E: np.ndarray) -> float:
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})
 def _root_less_one(E: np.ndarray, F: np.ndarray, size: float, left: float, fit: np.ndarray) -> bool:
-    """E <- (I + E)^(-1/2) - I, as few terms as will do; whether no more than `left` is left. `size` is ||E||_F^2."""
+    """E <- (I + E)^(-1/2) - I by the fewest terms; whether at most `left` is left. `size` is ||E||_F^2."""
     a, b, c, reach, slack = fit
     half, quarter = E.dtype.type(0.5), E.dtype.type(0.25)
     three_quarters, three_eighths = E.dtype.type(0.75), E.dtype.type(0.375)

@@ -1,6 +1,24 @@
-"""Stochastic flows: the exponential of an unbiased, block-sparse estimate of the skew gradient (flows, section 3)."""
+"""Stochastic flows: the exponential of an unbiased, block-sparse estimate of the skew gradient (flows, section 3).
+
+The skew matrix Omega is seen as a weighted tournament on d vertices. A member of the family T_s keeps the edges inside
+floor(d/s) disjoint components of s vertices; the vertices left over, if s does not divide d, rest. The estimate is
+`scale` times Omega restricted to the components.
+
+Sampling with probability proportional to the sum of h over the kept edges ("h-regular", Definition 3.3) gains little:
+the variance for h = x^2 is exactly that of the uniform law, (d - s) / (s - 1) ||Omega||_F^2 (Lemmas 9.5 and 9.6).
+
+Importance sampling draws a matching of an edge colouring of the complete graph, the paper's non-intersecting family
+(sections 3.2 and 9.7): a matrix `colour` (d, d), symmetric, with the number of the matching that holds the pair (i, j)
+and -1 on the diagonal. Matching m, drawn with probability p_m, gives the estimate Omega[m] / p_m. Lemma 9.7 as printed,
+Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in its sum and twice in the norm. With both counted
+twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of e's matching.
+"""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,25 +31,40 @@ from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
-from nearkin.orthogonal.colouring import FAMILIES, Importance, draw_matching, heavy_colouring, round_robin_colouring
-from nearkin.orthogonal.moments import Adam, angles, first_moment, step_length
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, common_defaults
-from nearkin.orthogonal.tournament import (
-    WEIGHTS,
-    direct_components,
-    regular_scale,
-    resolve_component_size,
-    uniform_components,
-    uniform_scale,
+from nearkin.orthogonal.matching import WEIGHTED, disjoint_matchings, round_robin, uniform_components
+from nearkin.orthogonal.optimizer import (
+    AbstractOrthogonalOptimizer,
+    Adam,
+    angles,
+    common_defaults,
+    first_moment,
+    step_length,
 )
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
+FAMILIES = {"round-robin": None, "greedy": WEIGHTED["greedy"], "max-weight": WEIGHTED["steepest"]}
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Importance sampling of matchings, for `sampling=` of `StochasticFlow`.
+
+    family: "round-robin", or heavy matchings by "greedy" or "max-weight" (`heavy_colouring`).
+    rebuild_every: for heavy matchings: number of steps of a parameter after which its family is rebuilt from |Omega|.
+    """
+
+    family: str = "round-robin"
+    rebuild_every: int = 50
+
+    def group_options(self) -> Record:
+        """Return flat entries of a parameter group, which `state_dict` saves."""
+        return {"sampling": "importance", "family": self.family, "rebuild_every": self.rebuild_every}
 
 
 class StochasticFlow(AbstractOrthogonalOptimizer):
     """X <- prod_l exp(-lr Omega_l) X over disjoint components of s axes (flows, eq. 7 to 9).
 
-    Axes are dealt into floor(d/s) random components; within each, the s x s block of Omega = G X^T - X G^T is
+    Axes are divided into floor(d/s) random components; within each, the s x s block of Omega = G X^T - X G^T is
     exponentiated, all blocks together. O(d k s) per step; with uniform sampling only the O(d s) entries used are
     computed. It acts from the left, on square and tall parameters alike.
 
@@ -45,7 +78,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         variance. All but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained
         under 1 % at d = 256.
     scale: "unbiased" multiplies the sampled entries so that their mean is Omega: at s = 2 by d - 1, and then the stable
-        lr is about 1/d of the exact method's. "none" leaves them as they are, so that lr means the same for every s.
+        lr is about 1/d of the exact method's. "none" does not scale them, so that lr means the same for every s.
     check_finite: see `RiemannianDescent`; so is `foreach`, which is read from groups.
     momentum, maximize, stabilize_every, layout, random_state, callback: see `GivensDescent`.
 
@@ -88,7 +121,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)
         check_choice(group["scale"], "scale", ("unbiased", "none"))
-        check_choice(group["family"], "family", FAMILIES)
+        check_choice(group["family"], "family", tuple(FAMILIES))
         check_integer(group["rebuild_every"], "rebuild_every", low=1)
         s = resolve_component_size(group["component_size"], X.shape[-2])
         if group["sampling"] == "importance" and s != 2:
@@ -120,30 +153,12 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             return [(uniform_components(d, s, self.generator), uniform_scale(d, s)) for _ in range(b)]
         Omega = left_skew(X, M)
         if group["sampling"] == "importance":
-            _renew_families(Omega, group, state)
+            _rebuild_families(Omega, group, state)
             pairs = zip(Omega, state["colour"], strict=True)
             return [draw_matching(one, colour, self.generator) for one, colour in pairs]
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
         components = [direct_components(H, s, self.generator) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
-
-
-def _renew_families(Omega: Tensor, group: Record, state: Record) -> None:
-    """Put the edge colourings of all matrices (b, d, d) into the state, anew every `rebuild_every` steps."""
-    heavy = group["family"] != "round-robin"
-    if "colour" in state and not (heavy and (state["step"] - 1) % group["rebuild_every"] == 0):
-        return
-    if heavy:
-        fresh = [heavy_colouring(one.abs(), group["family"]) for one in Omega]
-    else:
-        fresh = [round_robin_colouring(Omega.shape[-1])] * len(Omega)
-    state["colour"] = torch.stack(fresh).to(Omega.device)
-
-
-def _spread(numbers: Tensor | list[float], counts: list[int], like: Tensor) -> Tensor:
-    """The number of each matrix (b,) for each of its components (c,)."""
-    each = torch.as_tensor(numbers, dtype=like.dtype, device=like.device)
-    return each.repeat_interleave(torch.tensor(counts, device=like.device), output_size=sum(counts))
 
 
 def _turn_pairs(
@@ -156,31 +171,160 @@ def _turn_pairs(
     group: Record,
     state: Record,
 ) -> None:
-    scale = _spread(scales, counts, X)
+    scale = _per_component(scales, counts, X)
     raw = left_skew_entries(X, G, pairs) * scale
     values = raw if M is None else left_skew_entries(X, M, pairs) * scale
     length = step_length(raw.split(counts), group, state)
-    theta = angles(values, _spread(length, counts, X) if isinstance(length, Tensor) else length)
+    theta = angles(values, _per_component(length, counts, X) if isinstance(length, Tensor) else length)
     rotate_rows(X, pairs, theta)
     if M is not None:
         rotate_rows(M, pairs, theta)
 
 
 def _turn_blocks(
-    X: Tensor,  # (b d, k), changed in place
+    X: Tensor,  # and the rest as in `_turn_pairs`
     G: Tensor,
-    M: Tensor | None,  # turned too
-    components: Tensor,  # (c, s), of all b matrices
-    scales: list[float],  # (b,)
-    counts: list[int],  # (b,), they sum to c
+    M: Tensor | None,
+    components: Tensor,  # (c, s)
+    scales: list[float],
+    counts: list[int],
     group: Record,
     state: Record,
 ) -> None:
-    scale = _spread(scales, counts, X)[:, None, None]
+    scale = _per_component(scales, counts, X)[:, None, None]
     raw = skew_blocks(X, G, components) * scale
     Omega = raw if M is None else skew_blocks(X, M, components) * scale
     length = step_length(raw.split(counts), group, state)
-    turn = expm1(-Omega * (_spread(length, counts, X)[:, None, None] if isinstance(length, Tensor) else length))
+    turn = expm1(-Omega * (_per_component(length, counts, X)[:, None, None] if isinstance(length, Tensor) else length))
     turn_blocks(X, components, turn)
     if M is not None:
         turn_blocks(M, components, turn)
+
+
+def _per_component(numbers: Tensor | list[float], counts: list[int], like: Tensor) -> Tensor:
+    """Repeat the number of each matrix (b,) for each of its components (c,)."""
+    each = torch.as_tensor(numbers, dtype=like.dtype, device=like.device)
+    return each.repeat_interleave(torch.tensor(counts, device=like.device), output_size=sum(counts))
+
+
+def resolve_component_size(component_size: int | str, d: int) -> int:
+    """Return s from an integer in [2, d] or from "d/log d", the paper's ceil(d / ln d) (flows, section 9.1.2)."""
+    if component_size == "d/log d":
+        return max(2, min(d, math.ceil(d / math.log(d)))) if d > 1 else 2
+    if isinstance(component_size, str):
+        raise ValueError(f"component_size is {component_size!r}; it must be an integer or 'd/log d'")
+    check_integer(component_size, "component_size", low=2)
+    if component_size > d:
+        raise ValueError(
+            f"component_size is {component_size}; it must be at most {d}, the matrix's longer side: "
+            f"type component_size={d} for the exact step or 'd/log d'"
+        )
+    return int(component_size)
+
+
+# ---- members of T_s -------------------------------------------------------------------------------------------------
+
+
+def _squares(Omega: Tensor) -> Tensor:
+    """Omega^2 up to a power of 4, which has no part in the law; without it large entries would overflow."""
+    exponent = torch.frexp(Omega.abs().amax()).exponent
+    return torch.ldexp(Omega, -exponent).square()
+
+
+WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {"abs": torch.abs, "square": _squares}
+
+
+def uniform_scale(d: int, s: int) -> float:
+    """Return the factor that makes the uniform estimate unbiased: (d - 1) / (s - 1) if s divides d (Lemma 9.3).
+
+    In general it is the inverse of the share of edges kept, d (d - 1) / (floor(d/s) s (s - 1)).
+    """
+    return d * (d - 1) / (d // s * s * (s - 1))
+
+
+def kept_weight(H: Tensor, components: Tensor) -> Tensor:
+    """Return h(G_T), the sum of H (d, d), symmetric with zero diagonal, over the edges inside the components."""
+    return H[components[:, :, None], components[:, None, :]].sum() / 2
+
+
+def regular_scale(H: Tensor, components: Tensor) -> float:
+    """Return ||h(Omega)||_1 / (2 h(G_T)), which makes the h-regular estimate unbiased (flows, Algorithm 1)."""
+    kept = float(kept_weight(H, components))
+    return float(H.sum()) / (2 * kept) if kept > 0 else uniform_scale(len(H), components.shape[1])
+
+
+def direct_components(H: Tensor, s: int, generator: torch.Generator) -> Tensor:
+    """Return an h-regular member of T_s without rejection; H = h(Omega) (d, d). Components (floor(d/s), s).
+
+    One edge is drawn with probability proportional to h, then the rest uniformly given that this edge is kept. Each
+    edge lies in the same number W of members, so p_T = sum over T's edges of (h_e / ||h||) / W: the law of Definition
+    3.3.
+    """
+    d = len(H)
+    upper = H.triu(1).reshape(-1)
+    if not float(upper.sum()) > 0:
+        return uniform_components(d, s, generator)
+    i, j = divmod(_draw_index(upper, generator), d)
+    order = torch.randperm(d, generator=generator, device=generator.device)
+    rest = order[(order != i) & (order != j)]
+    return torch.cat([torch.tensor([i, j], device=rest.device), rest])[: d // s * s].reshape(-1, s)
+
+
+def _draw_index(weights: Tensor, generator: torch.Generator) -> int:
+    """Return an index of weights (n,) >= 0, drawn with probability proportional to its weight."""
+    total = weights.double().cumsum(0)
+    uniform = torch.rand((), generator=generator, dtype=torch.float64, device=generator.device).to(total.device)
+    return int(torch.searchsorted(total, uniform * total[-1], right=True).clamp_max(len(total) - 1))
+
+
+# ---- edge colourings ------------------------------------------------------------------------------------------------
+
+
+def heavy_colouring(W: Tensor, method: str = "greedy") -> Tensor:
+    """Return a colouring (d, d) into heavy matchings: the heaviest, then the heaviest of the rest, and so on.
+
+    W (d, d) holds the weights |Omega|. `method` is "greedy" or "max-weight" (O(d^4) in all). Few heavy matchings mean a
+    low variance (flows, section 9.7.1), but the best family is NP-hard to find (Lemma 9.8) and this is not it.
+    """
+    matching = FAMILIES[check_choice(method, "method", ("greedy", "max-weight"))]
+    weights = W.detach().cpu().double().clone().fill_diagonal_(0)
+    return colouring(list(disjoint_matchings(weights, matching)), len(W))  # pyright: ignore[reportArgumentType]
+
+
+def colouring(matchings: list[Tensor] | Tensor, d: int) -> Tensor:
+    """Return the colour (d, d) of each pair of axes: the number of the matching that holds it."""
+    colour = torch.full((d, d), -1)
+    for number, pairs in enumerate(matchings):
+        i, j = pairs.unbind(-1)
+        colour[i, j] = colour[j, i] = number
+    return colour
+
+
+def optimal_probabilities(Omega: Tensor, colour: Tensor) -> Tensor:
+    """Return p (n_colours,) proportional to sqrt(sum of w_e^2 over each matching): the least variance (Lemma 3.2)."""
+    index = colour.reshape(-1)
+    inside = index >= 0
+    squares = torch.zeros(int(index.max()) + 1, dtype=torch.float64, device=Omega.device)
+    squares.index_add_(0, index[inside], Omega.reshape(-1)[inside].double().square())
+    weights = squares.sqrt()
+    total = weights.sum()
+    return weights / total if float(total) > 0 else torch.full_like(weights, 1 / len(weights))
+
+
+def draw_matching(Omega: Tensor, colour: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+    """Return pairs (m, 2) of a matching drawn with the optimal probabilities, and the scale 1 / p_m."""
+    probabilities = optimal_probabilities(Omega, colour)
+    number = _draw_index(probabilities, generator)
+    return (colour == number).triu(1).nonzero(), 1 / float(probabilities[number])
+
+
+def _rebuild_families(Omega: Tensor, group: Record, state: Record) -> None:
+    """Put the colourings of all matrices (b, d, d) into the state; rebuild heavy ones every `rebuild_every` steps."""
+    heavy = group["family"] != "round-robin"
+    if "colour" in state and not (heavy and (state["step"] - 1) % group["rebuild_every"] == 0):
+        return
+    if heavy:
+        colours = [heavy_colouring(one.abs(), group["family"]) for one in Omega]
+    else:
+        colours = [colouring(round_robin(Omega.shape[-1]), Omega.shape[-1])] * len(Omega)
+    state["colour"] = torch.stack(colours).to(Omega.device)

@@ -8,8 +8,7 @@ import numpy as np
 from nearkin._compile import cached_njit
 from nearkin._random import numpy_generator
 from nearkin.linalg.givens import rotate_rows
-from nearkin.orthogonal.matching import random_matching
-from nearkin.orthogonal.selection import WEIGHTED
+from nearkin.orthogonal.matching import WEIGHTED, random_matching
 from nearkin.quantization.codebooks import Update
 
 Selection = Callable[[np.ndarray], np.ndarray]  # symmetric weights (d, d) -> pairs (p, 2)

@@ -6,12 +6,11 @@ Givens updates, which load torch, stand in `givens_update`. All are functions (R
 
 import numpy as np
 
-from nearkin.orthogonal.names import SELECTIONS
 from nearkin.quantization.codebooks import Update, exact_updates
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
 ROTATIONS = (
-    *("none", "procrustes", *(f"givens-{selection}" for selection in SELECTIONS)),
+    *("none", "procrustes", "givens-random", "givens-greedy", "givens-2opt", "givens-steepest"),
     *("givens-overlapping-greedy", "givens-overlapping-random", "cayley"),
 )
 

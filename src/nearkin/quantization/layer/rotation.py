@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.moments import Adam
-from nearkin.orthogonal.selection import most_matchings
+from nearkin.orthogonal.matching import most_matchings
+from nearkin.orthogonal.optimizer import Adam
 
 BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-random": "random",
