@@ -10,7 +10,7 @@ from nearkin.linalg.givens import directional_derivatives, rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
 from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching, two_opt_matching
-from nearkin.orthogonal.selection import heavy_matchings, most_matchings, random_matchings
+from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
 from tests.orthogonal.steps import problem, stepped
 
 MATCHINGS = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}

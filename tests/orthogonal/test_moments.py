@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from nearkin.orthogonal import Adam, GivensDescent, StochasticFlow
-from nearkin.orthogonal.moments import first_moment, step_length
+from nearkin.orthogonal.optimizer import first_moment, step_length
 
 TURNING = {
     "flow, s = 2": lambda p, **kw: StochasticFlow(p, 0.1, 2, scale="none", **kw),

@@ -10,10 +10,10 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
+from nearkin.orthogonal.layout import DEFAULTS
 from nearkin.orthogonal.retraction import TOLERANCE
 from nearkin.orthogonal.small_matrices import (
     FOURTH,
-    LARGEST,
     THIRD,
     Rates,
     descend_small,
@@ -142,7 +142,7 @@ def test_a_long_step_is_corrected_once(size: float, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_small() -> None:
-    side = int(LARGEST**0.5)
+    side = int(DEFAULTS.compiled**0.5)
     assert is_small(torch.eye(side))
     assert not is_small(torch.eye(side + 1))
     assert not is_small(torch.eye(4, dtype=torch.bfloat16))

@@ -6,7 +6,8 @@ from torch import nn
 
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal import Importance, RiemannianDescent, StochasticFlow
-from nearkin.orthogonal.tournament import uniform_components, uniform_scale
+from nearkin.orthogonal.matching import uniform_components
+from nearkin.orthogonal.stochastic_flow import uniform_scale
 from tests.orthogonal.steps import problem, stepped
 
 

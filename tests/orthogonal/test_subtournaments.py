@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from nearkin.linalg.skew import random_skew
-from nearkin.orthogonal.tournament import (
+from nearkin.orthogonal.matching import uniform_components
+from nearkin.orthogonal.stochastic_flow import (
     WEIGHTS,
     direct_components,
     kept_weight,
     regular_scale,
     resolve_component_size,
-    uniform_components,
     uniform_scale,
 )
-from tests.reference.tournament import count_members, estimate_norm, rejection_components
+from tests.reference.subtournaments import count_members, estimate_norm, rejection_components
 
 Member = frozenset[frozenset[int]]
 

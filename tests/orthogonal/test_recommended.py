@@ -12,10 +12,11 @@ from nearkin.orthogonal import (
     orthogonal_,
     orthogonal_optimizer,
 )
+from nearkin.orthogonal.layout import Defaults
 
 
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(orthogonal_optimizer.__globals__, "LARGE", 16)  # of this very module, should there be a copy
+    monkeypatch.setitem(orthogonal_optimizer.__globals__, "DEFAULTS", Defaults(large=16))
     small, large = nn.Parameter(torch.eye(4)), nn.Parameter(torch.eye(16))
     tall = nn.Parameter(torch.eye(18, 16))
     assert isinstance(orthogonal_optimizer([small], 0.1), RiemannianDescent)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nearkin.orthogonal.tournament import kept_weight, uniform_components
+from nearkin.orthogonal.matching import uniform_components
+from nearkin.orthogonal.stochastic_flow import kept_weight
 
 
 def count_members(d: int, s: int) -> tuple[int, int]:

@@ -4,14 +4,8 @@ import pytest
 import torch
 
 from nearkin.linalg.skew import random_skew
-from nearkin.orthogonal.colouring import (
-    draw_matching,
-    heavy_colouring,
-    optimal_probabilities,
-    round_robin,
-    round_robin_colouring,
-)
-from nearkin.orthogonal.matching import greedy_matching, max_weight_matching
+from nearkin.orthogonal.matching import greedy_matching, max_weight_matching, round_robin
+from nearkin.orthogonal.stochastic_flow import colouring, draw_matching, heavy_colouring, optimal_probabilities
 
 
 def skew(d: int) -> torch.Tensor:
@@ -32,7 +26,7 @@ def estimate(Omega: torch.Tensor, pairs: torch.Tensor, scale: float) -> torch.Te
 def families(Omega: torch.Tensor) -> dict[str, torch.Tensor]:
     W = Omega.abs()
     return {
-        "round-robin": round_robin_colouring(len(W)),
+        "round-robin": colouring(round_robin(len(W)), len(W)),
         "greedy": heavy_colouring(W),
         "max-weight": heavy_colouring(W, "max-weight"),
     }
@@ -84,7 +78,7 @@ def test_unbiased_and_least_variance(family: str, d: int) -> None:
 @pytest.mark.parametrize("d", [6, 7])
 def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
     Omega = skew(d)
-    parts = matchings(round_robin_colouring(d))
+    parts = matchings(colouring(round_robin(d), d))
     weights = torch.stack([Omega[pairs[:, 0], pairs[:, 1]].abs().sum() for pairs in parts])  # K(e) of each matching
     K = float(weights.sum())
     variance = sum(
@@ -102,7 +96,7 @@ def test_lemma_9_7_counts_each_edge_twice(d: int) -> None:
 
 def test_drawn_with_the_optimal_probabilities() -> None:
     Omega, n = skew(5), 2000
-    colour = round_robin_colouring(5)
+    colour = colouring(round_robin(5), 5)
     p, generator = optimal_probabilities(Omega, colour), torch.Generator().manual_seed(0)
     counts = torch.zeros(len(p))
     for _ in range(n):

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from nearkin.orthogonal import GivensDescent, RiemannianDescent, StochasticFlow, orthogonal_optimizer
-from nearkin.orthogonal.gradients import check_finite_option, is_due
 
 FAMILIES = {
     "riemannian": lambda p, when: RiemannianDescent(p, 0.1, "newton-schulz", check_finite=when),
@@ -55,13 +54,7 @@ def test_a_sparse_gradient_is_refused_without_looks_too() -> None:
 @pytest.mark.parametrize("value", ["every 0", "every", "every x", "always", 3, None, "every -1"])
 def test_what_is_no_option(value: Any) -> None:
     with pytest.raises(ValueError, match=r"check_finite is .*'every 100'"):
-        check_finite_option(value)
-    with pytest.raises(ValueError, match="check_finite is"):
         RiemannianDescent([nn.Parameter(torch.eye(3))], 0.1, check_finite=value)
-
-
-def test_steps_are_counted_from_one() -> None:
-    assert [is_due("every 3", step) for step in range(1, 7)] == [False, False, True, False, False, True]
 
 
 def test_state_of_an_optimizer_without_the_option_loads() -> None:

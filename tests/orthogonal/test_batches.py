@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow
-from nearkin.orthogonal.joining import LARGEST, joined_by_shape
+from nearkin.orthogonal.layout import DEFAULTS, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 
 SHAPES = [(5, 5), (6, 3), (3, 6), (2, 5, 5), (2, 3, 6, 3), (1, 1)]
@@ -113,16 +113,16 @@ def test_a_saved_batch_goes_on_bit_for_bit() -> None:
 
 
 def test_what_moves_together() -> None:
-    large = int(LARGEST**0.5) + 1
+    large = int(DEFAULTS.batched**0.5) + 1
     shapes = [(4, 4), (4, 4), (large, large), (large, large), (4, 4)]
     params = [nn.Parameter(torch.eye(*shape, dtype=torch.float32)) for shape in shapes]
     halves = [nn.Parameter(torch.eye(4, dtype=torch.bfloat16)) for _ in range(2)]
     group, other = {"foreach": True}, {"foreach": True}
     active = [*((group, p) for p in params[:4]), (other, params[4]), *((group, p) for p in halves)]
-    assert [len(part) for _, part in joined_by_shape(active, {})] == [2, 1, 1, 1, 1, 1]
-    assert [len(part) for _, part in joined_by_shape([({}, p) for p in params[:2]], {})] == [1, 1]
+    assert [len(part) for _, part in batches_by_shape(active, {})] == [2, 1, 1, 1, 1, 1]
+    assert [len(part) for _, part in batches_by_shape([({}, p) for p in params[:2]], {})] == [1, 1]
     late = {params[0]: {"step": 3}, params[1]: {"step": 2}}
-    assert [len(part) for _, part in joined_by_shape(active[:2], late)] == [1, 1]
+    assert [len(part) for _, part in batches_by_shape(active[:2], late)] == [1, 1]
     assert GivensDescent(params, 0.1).param_groups[0]["foreach"]
 
 
