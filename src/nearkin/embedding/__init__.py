@@ -14,7 +14,7 @@ __getattr__, __dir__, __all__ = lazily(
         "item_knn": "nearkin.embedding.baselines",
         "popularity": "nearkin.embedding.baselines",
         "sparse_ease": "nearkin.embedding.baselines",
-        "CustomPairLoss": "nearkin.embedding.all_pairs.loss",
+        "CustomPairLoss": "nearkin.embedding.all_pairs",
         "OrdinalEmbedding": "nearkin.embedding.ordinal",
         "ask_function": "nearkin.embedding.ordinal",
         "Adam": "nearkin.embedding.two_tower",
@@ -34,7 +34,7 @@ __getattr__, __dir__, __all__ = lazily(
         "SOGram": "nearkin.embedding.two_tower",
         "SubBlocks": "nearkin.embedding.two_tower",
         "Tower": "nearkin.embedding.two_tower",
-        "feature_towers": "nearkin.embedding.two_tower.feature_towers",
+        "feature_towers": "nearkin.embedding.two_tower",
         "TwoTower": "nearkin.embedding.two_tower",
     },
 )
@@ -42,7 +42,7 @@ __getattr__, __dir__, __all__ = lazily(
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
-    from nearkin.embedding.all_pairs.loss import CustomPairLoss as CustomPairLoss
+    from nearkin.embedding.all_pairs import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.all_pairs.softmax import SoftmaxLoss as SoftmaxLoss
     from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
@@ -68,4 +68,4 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower
-    from nearkin.embedding.two_tower.feature_towers import feature_towers as feature_towers
+    from nearkin.embedding.two_tower import feature_towers as feature_towers

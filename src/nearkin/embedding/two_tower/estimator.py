@@ -17,30 +17,27 @@ from nearkin._distributed import current
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
-from nearkin.embedding.two_tower import old_spelling, storage
-from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Choices, Indexed, check_pairs, choose, settings
-from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
-from nearkin.embedding.two_tower.fitting import Fitted, fit_towers
+from nearkin.embedding.two_tower import storage
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
+from nearkin.embedding.two_tower.fitting import Before, Fitted, continue_fit, fit_towers, join_interactions, tune
 from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.softmax_fold_in import fold_in_softmax
+from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Indexed, as_object, check_pairs, check_settings
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
-from nearkin.embedding.two_tower.tuning import tune
-from nearkin.embedding.two_tower.update import Before, join_interactions, update_towers
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
 
 class TwoTower(BaseEstimator):
-    """Embed the left and right entities of observed pairs so that the inner product ranks, every pair counted.
+    """Embed the left and right entities of observed pairs so that inner products rank; the loss counts every pair.
 
     Parameters
     ----------
     n_components : k, length of the embeddings
     loss : "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and
         few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an object with
-        settings of its own: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
+        settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
         `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "sub-blocks" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
@@ -54,15 +51,15 @@ class TwoTower(BaseEstimator):
         `nk.embedding.Tower(hidden=...)` sets
     index : `nearkin.contracts.TrainableIndex` that the right side is trained through, such as
         `nk.quantization.IndexingLayer`; `nk.embedding.Indexed(module, distortion_weight=...)` weighs its distortion
-    validation_fraction : share of the pairs held out where a choice must be made and `fit` got no validation
+    validation_fraction : share of the pairs that `fit` holds out for choices if it gets no validation
     random_state : seed
 
     Attributes
     ----------
     left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step:
-    `step` from 1, `objective`, `seconds`, and `metric` where pairs are held out), index_ (the trained copy of `index`),
-    exact_embeddings_ (both as they would be without an index; solver "joint" learns them first), regularization_,
-    omega_, solver_ (what "auto" became); n_features_in_ is not set: the input is a table of pairs
+    `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs), index_ (the trained copy of `index`),
+    exact_embeddings_ (both without an index; solver "joint" learns them first), regularization_, omega_, solver_ (the
+    name of the solver that "auto" chose); n_features_in_ is not set, since the input is a table of pairs
 
     >>> import nearkin as nk
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
@@ -71,7 +68,6 @@ class TwoTower(BaseEstimator):
     ((60, 8), (1, 5))
     """
 
-    @old_spelling.takes_flat_parameters
     def __init__(
         self,
         n_components: int = 64,
@@ -96,12 +92,10 @@ class TwoTower(BaseEstimator):
         self.random_state = random_state
 
     def set_params(self, **params: Any) -> "TwoTower":
-        """scikit-learn's, where `loss__omega` or `solver__max_iter` also work on a loss or solver given as a string."""
-        if params.keys() & set(old_spelling.OLD):
-            params = old_spelling.translated(params, self.get_params(deep=False))
+        """scikit-learn's; `loss__omega` or `solver__max_iter` also work on a loss or solver given as a string."""
         for name, known in (("loss", LOSSES), ("solver", SOLVERS)):
             if any(key.startswith(f"{name}__") for key in params):
-                params = {name: settings(params.get(name, getattr(self, name)), name, known)} | params
+                params = {name: as_object(params.get(name, getattr(self, name)), name, known)} | params
         return super().set_params(**params)
 
     # ---- fitting ---------------------------------------------------------------------------------------------------
@@ -119,16 +113,14 @@ class TwoTower(BaseEstimator):
 
         `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out where something must be chosen, and ALS is fitted on all of them
-        afterwards. `callback(step, record)` hears of every step, and first of every strength of regularization that
-        is tried ("phase": "regularization"). `checkpoint` is a folder from which an interrupted fit goes on; ValueError
-        if it was begun with other data or settings (how long to train may differ).
+        afterwards. `callback(step, record)` is called after every step, and before that for every tried strength of
+        regularization ("phase": "regularization"). `checkpoint` is a folder from which an interrupted fit continues;
+        ValueError if it began with other data or settings (max_iter, max_seconds and patience may differ).
         """
         del y
-        choices = choose(interactions, validation, **self.get_params(deep=False))
-        fitted = fit_towers(
-            choices, interactions, validation, callback=callback, checkpoint=checkpoint, group=current()
-        )
-        return self._keep(interactions, choices, fitted)
+        settings = check_settings(interactions, validation, **self.get_params(deep=False))
+        options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
+        return self._keep(interactions, fit_towers(settings, interactions, validation, **options))
 
     def partial_fit(
         self,
@@ -138,11 +130,11 @@ class TwoTower(BaseEstimator):
         max_iter: int | None = None,
         callback: Callback | None = None,
     ) -> "TwoTower":
-        """Go on from the fitted embeddings with new pairs, whose ids may be new too; an unfitted model is fitted.
+        """Continue from the fitted embeddings with new pairs, whose ids may be new too; an unfitted model is fitted.
 
-        The pairs are those that came since: they are added to the pairs of `fit`, and a pair that was there adds to its
-        weight. lambda stays, nothing is held out, and `max_iter` steps are taken: two sweeps of ALS unless told, and
-        for any other solver a quarter of its own number. An index is learned anew.
+        New pairs are added to the pairs of `fit`; a pair of both adds its weights. lambda is kept, nothing is held out,
+        and `max_iter` steps are taken, by default two sweeps of ALS, or a quarter of the steps of any other solver. An
+        index is learned again.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(interactions, y, callback=callback)
@@ -150,25 +142,24 @@ class TwoTower(BaseEstimator):
             check_integer(max_iter, "max_iter", low=1)
         check_pairs(interactions)
         pairs = join_interactions(self.seen_, interactions)
-        choices = choose(pairs, **self.get_params(deep=False))
+        settings = check_settings(pairs, **self.get_params(deep=False))
         P, Q = self.exact_embeddings_
         before = Before(P, Q, (self.left_encoder_, self.right_encoder_), self.regularization_)
-        fitted = update_towers(choices, pairs, before, max_iter, callback=callback, group=current())
-        return self._keep(pairs, choices, fitted)
+        return self._keep(pairs, continue_fit(settings, pairs, before, max_iter, callback=callback, group=current()))
 
-    def _keep(self, interactions: Interactions, choices: Choices, fitted: Fitted) -> "TwoTower":
+    def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":
         """Set the fitted attributes."""
-        plan, solver = fitted.plan, fitted.solver
+        pair, solver = fitted.pair, fitted.solver
         self.left_ids_, self.right_ids_, self.seen_ = interactions.left_ids, interactions.right_ids, interactions
         self.left_embeddings_, self.right_embeddings_ = (X.detach().numpy().copy() for X in solver.embeddings())
         exact = solver.exact()
         self.exact_embeddings_ = (
             (self.left_embeddings_, self.right_embeddings_) if exact is None else tuple(X.numpy().copy() for X in exact)
         )
-        self.left_encoder_, self.right_encoder_ = encoder(plan.left), encoder(plan.right)
-        self.index_, self.solver_, self.history_ = plan.index, choices.solver.name, fitted.history
-        self.regularization_, self.omega_ = plan.strength, plan.objective.omega
-        self.costs_ = plan.objective.a, plan.objective.b
+        self.left_encoder_, self.right_encoder_ = encoder(pair.left), encoder(pair.right)
+        self.index_, self.solver_, self.history_ = pair.index, solver.name, fitted.history
+        self.regularization_, self.omega_ = pair.strength, pair.objective.omega
+        self.costs_ = pair.objective.a, pair.objective.b
         return self
 
     # ---- using -----------------------------------------------------------------------------------------------------
@@ -182,21 +173,21 @@ class TwoTower(BaseEstimator):
         return transform(right, self._fitted().right_ids_, self.right_embeddings_, self.right_encoder_, "right")
 
     def embed_left(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
-        """(b, k) embeddings of new left entities from what each of them met, without training.
+        """(b, k) embeddings of new left entities from their histories, without training.
 
         `history` is the right ids of one entity, a sequence of them for each of several, `Interactions` whose right ids
         the model knows, or a sparse (b, n) matrix of weights. The model's own loss, all pairs or cosine softmax, is
-        solved for each row with the right side fixed. `features` (b, d) are what the rows shrink towards, in a model
-        with features of this side.
+        solved for each row with the right side fixed. Rows shrink towards the branch of their `features` (b, d), in a
+        model with features of this side.
         ValueError for an id that the model does not know, no pair at all, or a model of a sampled loss.
         """
         known = Known(self._fitted().right_ids_, self.right_embeddings_, "right", self.costs_[1])
         return self._fold_in(history, known, self.left_embeddings_, self.left_encoder_, features)
 
     def embed_right(self, history: History, features: ArrayLike | None = None) -> np.ndarray:
-        """(b, k) embeddings of new right entities from the left ids that each of them met; see `embed_left`.
+        """(b, k) embeddings of new right entities from the left ids of each; see `embed_left`.
 
-        An index does not quantize them: that is done when they are added to it.
+        They are not quantized; the index does that when they are added to it.
         """
         known = Known(self._fitted().left_ids_, self.left_embeddings_, "left", self.costs_[0])
         return self._fold_in(history, known, self.right_embeddings_, self.right_encoder_, features)
@@ -204,8 +195,8 @@ class TwoTower(BaseEstimator):
     def _fold_in(
         self, history: History, known: Known, others: np.ndarray, encoder: nn.Module | None, features: ArrayLike | None
     ) -> np.ndarray:
-        """New rows by the loss of the fit; ValueError for a sampled one, which no row can be solved for."""
-        loss = settings(self.loss, "loss", LOSSES)
+        """New rows by the loss of the fit; ValueError for a sampled loss, which has no such solution."""
+        loss = as_object(self.loss, "loss", LOSSES)
         if isinstance(loss, CosineSoftmax):
             return fold_in_softmax(history, known, others, loss, self.seen_)
         if not isinstance(loss, AllPairs):
@@ -229,7 +220,7 @@ class TwoTower(BaseEstimator):
 
         `exclude_seen` leaves out the pairs of fit; `candidates` are the right ids that may be recommended, default all;
         `index` is a `faiss.Index` of the right side in the order of `right_ids_`, such as the coded
-        `model.index_.export(...).faiss_index`, that is searched in place of the embeddings. Where fewer than k rights
+        `model.index_.export(...).faiss_index`, that is searched instead of the embeddings. Where fewer than k rights
         remain, the score is -inf and the id is -1 (or "" for text).
         """
         self._fitted()
@@ -242,7 +233,7 @@ class TwoTower(BaseEstimator):
         return scores, name_ids(numbers, self.right_ids_)
 
     def similar(self, right_ids: ArrayLike, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """The k rights of largest cosine to each right id, itself left out: cosines and ids, both (b, k)."""
+        """The k rights of largest cosine to each right id, without itself: cosines and ids, both (b, k)."""
         rows, _ = number_ids(right_ids, self._fitted().right_ids_, "right")
         X = unit_rows(self.right_embeddings_)
         itself = sp.csr_matrix((np.ones(len(X)), (np.arange(len(X)),) * 2))
@@ -255,12 +246,12 @@ class TwoTower(BaseEstimator):
         return self.evaluate(interactions, k=k)[f"ndcg@{k}"]
 
     def evaluate(self, interactions: Interactions, *, k: int | Sequence[int] = (20, 100)) -> dict[str, float]:
-        """Recall, precision, NDCG and MRR at each k, as `nk.metrics.ranking_metrics` counts them."""
+        """Recall, precision, NDCG and MRR at each k, as in `nk.metrics.ranking_metrics`."""
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
 
     def tune(self, interactions: Interactions, validation: Interactions | None = None, **grid: Any) -> list[dict]:
-        """Set omega and regularization to the best of a grid; see `nearkin.embedding.two_tower.tuning.tune`."""
+        """Set omega and regularization to the best of a grid; see `nearkin.embedding.two_tower.fitting.tune`."""
         return tune(self, interactions, validation, **grid)
 
     def save(self, path: str | PathLike) -> None:
@@ -276,7 +267,7 @@ class TwoTower(BaseEstimator):
         right: nn.Module | None = None,
         index: nn.Module | None = None,
     ) -> "TwoTower":
-        """Read what `save` wrote. Modules of your own are given again, and an index too, and get their weights."""
+        """Read a folder of `save`. Your own modules, and an index, are passed again and get their weights."""
         return storage.load(cls, path, left, right, index)
 
     def _fitted(self) -> "TwoTower":
@@ -288,7 +279,7 @@ class TwoTower(BaseEstimator):
 
 
 def encoder(side: Side) -> nn.Module | None:
-    """What embeds an unseen entity of a side from its features, if anything does."""
+    """The module that embeds an unseen entity of a side from its features, if there are features."""
     tower = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
     return None if side.features is None or tower is None else tower.eval()
 

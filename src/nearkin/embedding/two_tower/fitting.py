@@ -1,49 +1,66 @@
-"""One fit of two towers: from observed pairs and settings to a trained solver."""
+"""One fit of two towers: held-out pairs, the strength of regularization, the start, training; and its continuation."""
 
+from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, Group
-from nearkin._random import draw_seed
+from nearkin._pairs import Features
+from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.data.interaction_split import split_random
-from nearkin.embedding.two_tower.checkpoint import Checkpoint, described
-from nearkin.embedding.two_tower.choice import Choices
+from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.towers import Side, Tower
-from nearkin.embedding.two_tower.training import AbstractSolver, train
-from nearkin.embedding.two_tower.validation import (
-    SAMPLED,
-    ValidationRanking,
-    choose_regularization,
-    start_tables,
-    validation_ranking,
-)
+from nearkin.embedding.two_tower.settings import Settings
+from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower, TowerPair
+from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
+from nearkin.metrics.ranking import ranking_metrics
 from nearkin.records import Interactions
 
-UNWATCHED = ("max_iter", "max_seconds", "patience")  # what may change when an interrupted fit goes on
+UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interrupted fit continues
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """A trained solver, what it was made from, and its history."""
+class Defaults:
+    """Numbers of a fit, chosen 2026-11 on ml100k and gowalla without a recorded table, but for those with a figure."""
+
+    ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
+    fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
+    depth: int = 100  # of the held-out NDCG
+    strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
+    first_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
+    sweeps: int = 2  # at each later strength, which starts from the tables of the one before
+    margin: float = 1.02  # gain that a weaker strength needs: warm starts favour it
+    fallback: float = 0.25  # share of the noise level with too few pairs to hold out
+    sampled: float = 0.005  # the same for sampled losses, whose scores are logits and must grow large
+    update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
+    update_share: float = 0.25  # of the steps of any other solver in `partial_fit`
+    omegas: tuple[float, ...] = (0.25, 1.0, 4.0)  # grid of `tune`, as shares of the omega of "auto"
+
+
+DEFAULTS = Defaults()
+
+
+class Fitted(NamedTuple):
+    """A trained solver, its towers, and one record a step."""
 
     solver: AbstractSolver
-    plan: Plan
+    pair: TowerPair
     history: list[Record]
 
 
 def fit_towers(
-    choices: Choices,
+    settings: Settings,
     interactions: Interactions,
     validation: Interactions | None = None,
     *,
@@ -51,97 +68,93 @@ def fit_towers(
     checkpoint: str | PathLike | None = None,
     group: Group = ALONE,
 ) -> Fitted:
-    """Hold pairs out where something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
-    saved, seed = None, choices.random_state
+    """Hold pairs out if something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
+    saved, seed, solver = None, settings.random_state, settings.solver
     if checkpoint is not None:
         saved = Checkpoint(checkpoint)
-        saved.check(made_from(choices, interactions, validation))
+        saved.check(made_from(settings, interactions, validation))
         seed = saved.seed(seed, group)
     rng = shared_generator(seed, group)
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
-    pairs, ranking, tables_only = interactions, None, choices.solver.tables_only
+    pairs, ranking = interactions, None
     if validation is not None:
         ranking = validation_ranking(validation, interactions, rng)
-    elif choices.regularization == "auto" or not tables_only:
-        parts = split_random(interactions, valid=choices.validation_fraction, test=0, random_state=rng)
+    elif settings.regularization == "auto" or not solver.tables_only:
+        parts = split_random(interactions, valid=settings.validation_fraction, test=0, random_state=rng)
         ranking = validation_ranking(parts.valid, parts.train, rng)
         pairs = interactions if ranking is None else parts.train
-    objective = choices.loss.objective(pairs)
-    start = initial_tables(pairs, choices.n_components, generator)
-    strength, start = _strength_and_start(choices, objective, start, ranking, rng, callback, group)
-    if tables_only and validation is None:  # what was held out for the choice is fitted too
-        objective, ranking = choices.loss.objective(interactions), None
+    objective = settings.loss.objective(pairs)
+    start = initial_tables(pairs, settings.n_components, generator)
+    strength, start = _strength_and_start(settings, objective, start, ranking, rng, callback, group)
+    if solver.tables_only and validation is None:  # the pairs that were held out for the choice are fitted too
+        objective, ranking = settings.loss.objective(interactions), None
 
-    plan = make_plan(choices, objective, strength, start, generator, group)
-    solver, start = choices.solver.from_plan(plan), ()
-    plan = replace(plan, start=(torch.empty(0), torch.empty(0)))  # solvers have copied it
+    pair = make_pair(settings, objective, strength, start, generator, group)
+    del start  # its copy is in the towers
+    solver.begin(pair, settings.loss)
     history = train(
-        solver, choices.limits, evaluate=None if ranking is None else ranking.metric, callback=callback,
-        checkpoint=saved, group=group,
-    )  # fmt: skip
-    return Fitted(solver, plan, history)
+        solver, evaluate=None if ranking is None else ranking.metric, callback=callback, checkpoint=saved, group=group
+    )
+    return Fitted(solver, pair, history)
 
 
 def _strength_and_start(
-    choices: Choices,
+    settings: Settings,
     objective: Objective,
     random_start: tuple[Tensor, Tensor],
-    ranking: ValidationRanking | None,
+    ranking: "ValidationRanking | None",
     rng: np.random.Generator,
     callback: Callback | None,
     group: Group,
 ) -> tuple[float, tuple[Tensor, Tensor]]:
     """lambda, and the tables that training begins with."""
-    strength, start = choices.regularization, random_start
-    if not isinstance(choices.loss, AllPairs):
-        strength = SAMPLED * objective.noise_level(rng) if strength == "auto" else strength
+    strength, start = settings.regularization, random_start
+    if not isinstance(settings.loss, AllPairs):
+        strength = DEFAULTS.sampled * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
         strength, *start = choose_regularization(
             objective, *random_start, ranking, random_state=rng, callback=callback, group=group
         )
-    elif choices.from_als:
+    elif settings.from_als:
         start = start_tables(objective, float(strength), *random_start, group)
-    if not choices.from_als:  # a fresh ALS of few sweeps ranks better than one that has gone down the whole path
+    if not settings.from_als:  # a new ALS of few sweeps ranks better than one that has gone through all strengths
         start = random_start
     return float(strength), (start[0], start[1])
 
 
-def make_plan(
-    choices: Choices,
+def make_pair(
+    settings: Settings,
     objective: Objective,
     strength: float,
     start: tuple[Tensor, Tensor],
     generator: torch.Generator,
     group: Group,
-) -> Plan:
-    """The plan with towers and an index of its own: modules that the user gave are copied."""
-    pairs, k = objective.interactions, choices.n_components
-    left, right = (
-        Side(
-            tower.build(size, k, features, generator) if isinstance(tower, Tower) else deepcopy(tower),
-            *(size, features, group),
-        )
-        for tower, size, features in zip(
-            choices.towers, pairs.shape, (pairs.left_features, pairs.right_features), strict=True
-        )
-    )
-    module, weight = None, 1.0
-    if choices.index is not None:
-        module, weight = deepcopy(choices.index.module), choices.index.distortion_weight
-    return Plan(objective, strength, left, right, start, choices.loss, module, weight, generator, group)
+) -> TowerPair:
+    """The towers, with copies of the user's modules; id tables begin at `start`."""
+    pairs, k, sides = objective.interactions, settings.n_components, []
+    features = pairs.left_features, pairs.right_features
+    for given, size, own, table in zip(settings.towers, pairs.shape, features, start, strict=True):
+        tower = given.build(size, k, own, generator) if isinstance(given, Tower) else deepcopy(given)
+        if isinstance(tower, ResidualTower):
+            tower.table.data.copy_(table)
+        sides.append(Side(tower, size, own, group))
+    index = settings.index
+    options = {} if index is None else {"index": deepcopy(index.module), "distortion_weight": index.distortion_weight}
+    left, right = sides
+    return TowerPair(left, right, objective, strength, generator, **options)
 
 
-def made_from(choices: Choices, interactions: Interactions, validation: Interactions | None) -> Record:
-    """Everything that decides the result of a fit, by name, but for how long it runs."""
+def made_from(settings: Settings, interactions: Interactions, validation: Interactions | None) -> Record:
+    """Everything that decides the result of a fit, by name, except its length."""
     named: Record = {
-        "interactions": interactions, "validation": validation, "n_components": choices.n_components,
-        "regularization": choices.regularization, "validation_fraction": choices.validation_fraction,
-        "random_state": choices.random_state,
+        "interactions": interactions, "validation": validation, "n_components": settings.n_components,
+        "regularization": settings.regularization, "validation_fraction": settings.validation_fraction,
+        "random_state": settings.random_state,
     }  # fmt: skip
-    named |= _parameters("loss", choices.loss) | _parameters("solver", choices.solver)
-    left, right = choices.towers
-    for name, given in (("left", left), ("right", right), ("index", choices.index)):
+    named |= _parameters("loss", settings.loss) | _parameters("solver", settings.solver)
+    left, right = settings.towers
+    for name, given in (("left", left), ("right", right), ("index", settings.index)):
         named |= {part if part == name else f"{name}.{part}": v for part, v in _parameters(name, given).items()}
     return {name: described(value) for name, value in named.items()}
 
@@ -152,3 +165,235 @@ def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> Record:
         return {name: given}
     own = {part: value for part, value in given.get_params(deep=False).items() if part not in UNWATCHED}
     return {name: type(given).__name__} | own
+
+
+# ---- held-out pairs -------------------------------------------------------------------------------------------------
+
+
+class ValidationRanking(NamedTuple):
+    """Pairs to predict, those to leave out of the rankings, and the left entities to rank."""
+
+    pairs: Interactions
+    seen: Interactions
+    lefts: np.ndarray
+
+    def metric(self, P: Tensor, Q: Tensor) -> float:
+        """NDCG@100."""
+        metrics = ranking_metrics(
+            P.numpy(), Q.numpy(), self.pairs, seen=self.seen, k=DEFAULTS.depth, metrics=("ndcg",), rows=self.lefts
+        )
+        return metrics[f"ndcg@{DEFAULTS.depth}"]
+
+
+def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.Generator) -> ValidationRanking | None:
+    """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
+    if len(pairs) < DEFAULTS.fewest_pairs:
+        return None
+    lefts, most = np.flatnonzero(np.diff(pairs.indptr) > 0), DEFAULTS.ranked_lefts
+    lefts = lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
+    return ValidationRanking(pairs, seen, lefts)
+
+
+class Chosen(NamedTuple):
+    """A strength of regularization and the tables that ALS reached with it."""
+
+    strength: float
+    P: Tensor
+    Q: Tensor
+
+
+def start_tables(
+    objective: Objective, strength: float, P: Tensor, Q: Tensor, group: Group = ALONE
+) -> tuple[Tensor, Tensor]:
+    """Tables after a few sweeps of alternating least squares, the start of other solvers."""
+    solver = ALS().alternate(objective.loss(strength), P, Q, group=group)
+    for _ in range(DEFAULTS.first_sweeps):
+        solver.step()
+    return solver.P, solver.Q
+
+
+def choose_regularization(
+    objective: Objective,
+    P: Tensor,
+    Q: Tensor,
+    ranking: ValidationRanking | None,
+    *,
+    random_state: np.random.Generator,
+    callback: Callback | None = None,
+    group: Group = ALONE,
+) -> Chosen:
+    """The lambda of best held-out metric among shares of the objective's noise level, and its tables.
+
+    Goes from strong to weak regularization, each starting from the tables of the one before, and stops when the metric
+    no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the given tables.
+    """
+    noise = objective.noise_level(random_state)
+    if ranking is None:
+        return Chosen(DEFAULTS.fallback * noise, P, Q)
+    best: tuple[float, Chosen] | None = None
+    for number, share in enumerate(DEFAULTS.strengths, start=1):
+        solver = ALS().alternate(objective.loss(share * noise), P, Q, group=group)
+        for _ in range(DEFAULTS.first_sweeps if best is None else DEFAULTS.sweeps):
+            value = solver.step()
+        P, Q = solver.P, solver.Q
+        metric = ranking.metric(P, Q)
+        if callback is not None:
+            record = {"step": number, "total": len(DEFAULTS.strengths), "phase": "regularization"}
+            callback(number, record | {"regularization": share * noise, "objective": value, "metric": metric})
+        if best is not None and metric <= DEFAULTS.margin * best[0]:
+            break
+        best = (metric, Chosen(share * noise, P, Q))
+    if best is None:
+        raise RuntimeError("no strength of regularization was tried")
+    return best[1]
+
+
+def tune(
+    model: Any,
+    interactions: Interactions,
+    validation: Interactions | None = None,
+    *,
+    omegas: Iterable[float | str] | None = None,
+    regularizations: Iterable[float | str] = ("auto",),
+    k: int = 100,
+    callback: Callback | None = None,
+) -> list[Record]:
+    """Fit `model` at every point of the grid, set its parameters to the best and return all records, best first.
+
+    A record has `omega`, `regularization` and `ndcg@k` on the validation pairs (by default a tenth of the pairs, held
+    out). The model itself is not fitted. The default grid is a quarter of, once and four times the omega of "auto",
+    each with the regularization of "auto".
+    """
+    train_pairs = interactions
+    if validation is None:
+        parts = split_random(
+            interactions, valid=model.validation_fraction, test=0, random_state=numpy_generator(model.random_state)
+        )
+        train_pairs, validation = parts.train, parts.valid
+    if not len(validation):
+        raise ValueError("validation has no pair; hold out more of them, or pass validation=")
+    if omegas is None:
+        from_auto = clone(model).set_params(loss__omega="auto").loss.objective(train_pairs).omega
+        omegas = [share * from_auto for share in DEFAULTS.omegas]
+    records = []
+    for omega in omegas:
+        for regularization in regularizations:
+            tried = clone(model).set_params(loss__omega=omega, regularization=regularization).fit(train_pairs)
+            record = {"omega": tried.omega_, "regularization": tried.regularization_}
+            record[f"ndcg@{k}"] = tried.score(validation, k=k)
+            records.append(record)
+            if callback is not None:
+                callback(len(records), dict(record))
+    records.sort(key=lambda record: -record[f"ndcg@{k}"])
+    model.set_params(loss__omega=records[0]["omega"], regularization=records[0]["regularization"])
+    return records
+
+
+# ---- continuing a fit with more pairs -------------------------------------------------------------------------------
+
+
+class Before(NamedTuple):
+    """The results of a fit that another one continues."""
+
+    left: np.ndarray  # (m, k) embeddings
+    right: np.ndarray  # (n, k), before an index
+    encoders: tuple[nn.Module | None, nn.Module | None]
+    strength: float  # lambda
+
+
+def continue_fit(
+    settings: Settings,
+    interactions: Interactions,
+    before: Before,
+    max_iter: int | None,
+    *,
+    callback: Callback | None = None,
+    group: Group = ALONE,
+) -> Fitted:
+    """Train from the embeddings `before`, whose ids come first in `interactions`, with the same lambda."""
+    rng, solver = shared_generator(settings.random_state, group), settings.solver
+    generator = torch.Generator().manual_seed(draw_seed(rng))
+    objective = settings.loss.objective(interactions)
+    start = initial_tables(interactions, settings.n_components, generator)
+    for table, known in zip(start, (before.left, before.right), strict=True):
+        table[: len(known)] = torch.from_numpy(known)
+    pair = make_pair(settings, objective, before.strength, start, generator, group)
+    for side, encoder in zip(pair.sides, before.encoders, strict=True):
+        _load_encoder(side, encoder)
+    steps = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter or 1
+    if not solver.tables_only:
+        steps = max(1, round(DEFAULTS.update_share * steps))
+        for side in pair.sides:
+            _subtract_branch(side)
+    solver.begin(pair, settings.loss)
+    steps = steps if max_iter is None else max_iter
+    return Fitted(solver, pair, train(solver, callback=callback, group=group, max_iter=steps))
+
+
+def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
+    """The pairs of both; ids of `new` alone come after those of `seen`, and weights of a pair in both are added.
+
+    ValueError if one has features of a side and the other lacks them.
+    """
+    (left_ids, left_new), (right_ids, right_new) = (
+        _joined_ids(seen.left_ids, new.left_ids), _joined_ids(seen.right_ids, new.right_ids)
+    )  # fmt: skip
+    return Interactions.from_pairs(
+        np.concatenate([seen.left_ids[seen.rows], new.left_ids[new.rows]]),
+        np.concatenate([seen.right_ids[seen.indices], new.right_ids[new.indices]]),
+        np.concatenate([seen.weights, new.weights]),
+        left_ids=left_ids, right_ids=right_ids,
+        left_features=_joined_features(seen.left_features, new.left_features, left_new, "left"),
+        right_features=_joined_features(seen.right_features, new.right_features, right_new, "right"),
+    )  # fmt: skip
+
+
+def _joined_ids(known: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ids of both, and a mask of the given ones that are new."""
+    if (known.dtype.kind == "U") != (given.dtype.kind == "U"):
+        raise TypeError(
+            f"interactions has ids of type {given.dtype}, the model of {known.dtype}; use one type for both"
+        )
+    new = ~np.isin(given, known)
+    return np.concatenate([known, given[new]]), new
+
+
+def _joined_features(known: Features | None, given: Features | None, new: np.ndarray, side: str) -> Features | None:
+    if known is None and given is None:
+        return None
+    if known is None or (given is None and new.any()):
+        lacking = "model's pairs" if known is None else "interactions"
+        raise ValueError(
+            f"the {lacking} have no features of the {side} side; give features for every id in fit and in partial_fit "
+            "(a model that was loaded from a folder has kept none)"
+        )
+    if given is None:
+        return known
+    if known.shape[1] != given.shape[1]:  # pyright: ignore[reportOptionalSubscript]
+        raise ValueError(
+            f"the interactions have {given.shape[1]} features of the {side} side, the model's pairs have "  # pyright: ignore[reportOptionalSubscript]
+            f"{known.shape[1]}; give the same features as in fit"  # pyright: ignore[reportOptionalSubscript]
+        )
+    if sp.issparse(known) or sp.issparse(given):
+        return sp.csr_matrix(sp.vstack([sp.csr_matrix(known), sp.csr_matrix(given)[new]]))
+    return np.concatenate([np.asarray(known), np.asarray(given)[new]])
+
+
+def _load_encoder(side: Side, encoder: nn.Module | None) -> None:
+    """Give the new tower the weights of the old one."""
+    tower: Any = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
+    if tower is None:
+        return
+    if encoder is None:
+        raise ValueError(
+            "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it features"
+        )
+    tower.load_state_dict(encoder.state_dict())
+
+
+def _subtract_branch(side: Side) -> None:
+    """Make id embeddings of embeddings: less the output of the branch of features."""
+    if isinstance(side.tower, ResidualTower) and isinstance(side.tower.branch, FeatureBranch):
+        with torch.no_grad():
+            branch, table = side.tower.branch, side.tower.table
+            table -= torch.cat([branch(side.feature_rows(rows)) for rows in side.chunks()])

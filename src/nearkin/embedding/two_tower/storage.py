@@ -12,17 +12,21 @@ from torch import nn
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record
 from nearkin.embedding.saved_towers import KIND, read_towers
-from nearkin.embedding.two_tower.checkpoint import current_record
-from nearkin.embedding.two_tower.choice import LOSSES, SOLVERS, Indexed
+from nearkin.embedding.two_tower.gradient import Adam
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.old_spelling import OLD, nested
-from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
+from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Auto, Indexed, as_object
+from nearkin.embedding.two_tower.towers import HIDDEN, FeatureBranch, Tower
+from nearkin.embedding.two_tower.training import current_record
 
 Model = TypeVar("Model")
 LOSS_ARRAYS = "loss.safetensors"
-PLAIN = (int, float, str, bool, type(None))  # parameters that JSON keeps as they are
+PLAIN = (int, float, str, bool, type(None))  # types of parameters that JSON holds
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
+_FLAT_LOSS = ("pair_loss", "omega", "weighting", "labels")  # parameters of `TwoTower` in version 0.1
+_FLAT_SOLVER = {"max_steps": "max_iter"} | {
+    name: name for name in ("max_seconds", "learning_rate", "batch_size", "start", "patience")
+}
 
 
 def save(model: Any, path: str | PathLike) -> None:
@@ -65,7 +69,7 @@ def load(
 ) -> Model:
     """A fitted `cls`; ValueError if an encoder of the user's own is needed and was not given.
 
-    Without `index`, a saved index stays unread and `index_` is None: everything else works.
+    Without `index` a saved index is not read and `index_` is None; everything else works.
     """
     return one_version(path, lambda folder: _read(cls, folder, left, right, index))
 
@@ -89,7 +93,7 @@ def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | Non
 
 
 def _loss_arrays(model: Any) -> dict[str, np.ndarray]:
-    """What the loss was fitted with beside numbers: costs that are not all 1, and a prior of several factors."""
+    """Arrays of the loss: costs that are not all 1, and a prior of several factors."""
     costs = {f"{side}_costs": x for side, x in zip(("left", "right"), model.costs_, strict=True) if (x != 1).any()}
     prior = model.loss.prior if isinstance(model.loss, AllPairs) else None
     if isinstance(prior, tuple | list):
@@ -99,7 +103,7 @@ def _loss_arrays(model: Any) -> dict[str, np.ndarray]:
 
 
 def _read_loss(model: Any, file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The costs (m,) and (n,) of the fit; a prior goes back into the parameters."""
+    """The costs (m,) and (n,) of the fit; a prior is put back into the parameters."""
     arrays = read_arrays(file) if file.is_file() else {}
     if "prior_left" in arrays and isinstance(model.loss, AllPairs):
         model.loss.prior = arrays["prior_left"], arrays["prior_right"]
@@ -120,9 +124,8 @@ def _written_parameters(model: Any) -> Record:
 
 
 def _read_parameters(written: Record, given: Record) -> Record:
-    """What `_written_parameters` wrote, or version 0.1 did, with the modules that the user gives again."""
-    flat = {name: value for name, value in written.items() if name in OLD}
-    parameters = {name: value for name, value in written.items() if name not in flat}
+    """The parameters that `_written_parameters` or version 0.1 wrote, with the modules that the user gives again."""
+    parameters = dict(_without_flat(written, given))
     for name, value in parameters.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
@@ -130,10 +133,34 @@ def _read_parameters(written: Record, given: Record) -> Record:
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
                 parameters[name] = _KINDS[value["class"]](**own)
-    parameters |= {
-        name: module for name, module in given.items() if module is not None and parameters.get(name) is None
+    missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
+    return parameters | {name: given[name] for name in missing}
+
+
+def _without_flat(written: Record, given: Record) -> Record:
+    """Parameters of version 0.1, which had those of losses, solvers and towers in one flat list, in today's form."""
+    if not written.keys() & {*_FLAT_LOSS, *_FLAT_SOLVER}:
+        return written
+    found = {
+        name: value for name, value in written.items() if name in ("n_components", "regularization", "random_state")
     }
-    return nested(parameters, flat)
+    found["validation_fraction"] = written.get("validation_fraction", 0.1)
+    loss = as_object(written.get("loss", "all-pairs"), "loss", LOSSES)
+    solver = as_object(written.get("solver", "auto"), "solver", SOLVERS)
+    all_pairs = isinstance(loss, AllPairs)
+    if isinstance(solver, Auto) and (not all_pairs or given["left"] is not None or given["right"] is not None):
+        solver = Adam()
+    flat = {new: written[old] for old, new in _FLAT_SOLVER.items() if written.get(old) is not None}
+    if all_pairs and isinstance(solver, Adam):
+        flat.pop("batch_size", None)
+    for chosen, values in ((loss, {name: written[name] for name in _FLAT_LOSS if name in written}), (solver, flat)):
+        known = chosen.get_params()
+        chosen.set_params(**{name: value for name, value in values.items() if name in known})
+    if tuple(written.get("hidden", HIDDEN)) != HIDDEN:
+        found |= {side: Tower(tuple(written["hidden"])) for side in ("left", "right") if given[side] is None}
+    if given["index"] is not None:
+        found["index"] = Indexed(given["index"], written.get("distortion_weight", 1.0))
+    return found | {"loss": loss, "solver": solver}
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:

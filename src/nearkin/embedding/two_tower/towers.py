@@ -1,7 +1,7 @@
-"""Towers: modules that turn the rows of one side into embeddings, and the passes that keep their memory bounded."""
+"""Towers: modules that map the rows of one side to embeddings, passes of bounded memory, and both sides together."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
@@ -11,19 +11,26 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 
+from nearkin._check import check_integer, check_real, check_vectors
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
+from nearkin._random import torch_generator
+from nearkin._types import ArrayLike, Seed
+from nearkin.contracts import PhasedIndex, TrainableIndex
+from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.products import gathered
+from nearkin.embedding.two_tower.objective import Objective
 
 HIDDEN = (128,)  # widths of the default branch
-CHUNK = 1 << 16  # rows whose activations live at the same time
+CHUNK = 1 << 16  # rows whose activations are in memory at the same time
 
 
 class FeatureBranch(nn.Module):
     """An MLP from the features of a side to k numbers, whose last layer starts at zero.
 
-    Features are (b, d) dense tensors, or sparse COO tensors, which the first layer multiplies as they are.
+    Features are (b, d) dense tensors, or sparse COO tensors, which the first layer multiplies without a dense copy.
     `fit_scale` standardizes them: dense columns to zero mean and unit variance, sparse rows to one mean length.
     """
 
@@ -56,7 +63,7 @@ class FeatureBranch(nn.Module):
             self.scale.copy_(torch.from_numpy(1 / np.where(deviation > 0, deviation, 1)))
 
     def hidden(self, features: Tensor) -> Tensor:
-        """(b, h) what the last layer sees."""
+        """(b, h) inputs of the last layer."""
         x = features
         if not features.is_sparse:
             x = (features - self.shift) * self.scale
@@ -104,7 +111,7 @@ class Tower(BaseEstimator):
     hidden: tuple[int, ...] = HIDDEN
 
     def build(self, n_rows: int, k: int, features: Features | None, generator: torch.Generator) -> ResidualTower:
-        """The module, its table of zeros and its branch's last layer of zeros."""
+        """The module; its table and the last layer of its branch are zeros."""
         branch = None
         if features is not None:
             width = features.shape[1]  # pyright: ignore[reportOptionalSubscript]
@@ -129,11 +136,11 @@ class Side:
 
     @property
     def device(self) -> torch.device | None:
-        """Where the tower is, and its inputs are put; None for a tower without parameters, whose inputs stay here."""
+        """The tower's device, to which its inputs are moved; None for a tower without parameters."""
         return next((p.device for p in self.tower.parameters()), None)
 
     def inputs(self, rows: slice | Tensor) -> tuple[slice | Tensor | None, ...]:
-        """What the tower is called with for these rows."""
+        """The arguments of the tower for these rows."""
         features = None if self.features is None else self.feature_rows(rows)
         if isinstance(self.tower, ResidualTower):
             return (rows, features)
@@ -172,9 +179,9 @@ class Side:
         return gathered(mine, self.group)
 
     def pull_back(self, gradient: Tensor) -> None:
-        """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are computed again to bound memory.
+        """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are recomputed to bound memory.
 
-        In a group each process pulls its share of the rows back, and all add the sum.
+        In a group each process computes its share of the rows, and all add the sum.
         """
         group = self.group
         first, stop = group.share(self.n_rows)
@@ -196,7 +203,7 @@ class Side:
                 p.grad = host.to(p) if old is None else old + host.to(p)
 
     def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
-        """J^T gradient by parameter, beside the parameters' `.grad`."""
+        """J^T gradient by parameter; leaves the parameters' `.grad` alone."""
         parameters = self.parameters()
         total = {name: torch.zeros_like(p) for name, p in parameters.items()}
         for rows in self.chunks():
@@ -232,3 +239,210 @@ def as_tensor(features: Features) -> Tensor:
         torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)), torch.from_numpy(coo.data), coo.shape,
         is_coalesced=True, check_invariants=False,
     )  # fmt: skip
+
+
+# ---- both sides -----------------------------------------------------------------------------------------------------
+
+
+class TowerPair:
+    """Two sides, the objective that they minimise, and the index if the right side is trained through one.
+
+    The penalties, lambda times the objective's `ridge`, fall on the id embeddings of a `ResidualTower`, so that what
+    features explain is not penalised, and on the embeddings of any other module. `index` maps Q to (quantized Q,
+    distortion); the distortion is added with the weight `distortion_weight`, in units of the mean loss of an observed
+    pair. `generator` draws batches and signs; the processes of `left.group` share the work.
+    """
+
+    def __init__(
+        self,
+        left: Side,
+        right: Side,
+        objective: Objective,
+        strength: float,
+        generator: torch.Generator,
+        *,
+        index: TrainableIndex | None = None,
+        distortion_weight: float = 1.0,
+    ) -> None:
+        self.left, self.right, self.index, self.distortion_weight = left, right, index, distortion_weight
+        self.objective, self.strength, self.generator = objective, strength, generator
+        self.ridge = tuple((strength * torch.from_numpy(r).reshape(-1, 1)).float() for r in objective.ridge)
+        self.distortion = float("nan")
+
+    def alone(self) -> "TowerPair":
+        """The same towers without the other processes."""
+        left, right = (Side(side.tower, side.n_rows, side.features) for side in self.sides)
+        options = {"index": self.index, "distortion_weight": self.distortion_weight}
+        return TowerPair(left, right, self.objective, self.strength, self.generator, **options)
+
+    def tables(self) -> tuple[Tensor, Tensor]:
+        """The id embeddings (m, k) and (n, k); TypeError for towers without."""
+        left, right = (side.tower for side in self.sides)
+        if not isinstance(left, ResidualTower) or not isinstance(right, ResidualTower):
+            raise TypeError("the towers have no id embeddings; use nk.embedding.Tower, or solver='adam'")
+        return left.table.data, right.table.data
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        return self.left, self.right
+
+    def parameters(self) -> list[Tensor]:
+        """All trainable parameters, the index's last."""
+        own = [p for side in self.sides for p in side.parameters().values()]
+        return own if self.index is None else own + [p for p in self.index.parameters() if p.requires_grad]
+
+    def optimizers(self, learning_rate: float) -> list[torch.optim.Optimizer]:
+        """Adam on all parameters but those of the rotation of a `PhasedIndex`, and the index's optimizer of these."""
+        turning = self.index.rotation_optimizer() if isinstance(self.index, PhasedIndex) else None
+        apart = {id(p) for group in ([] if turning is None else turning.param_groups) for p in group["params"]}
+        adam = torch.optim.Adam([p for p in self.parameters() if id(p) not in apart], lr=learning_rate)
+        return [adam] if turning is None else [adam, turning]
+
+    def modules(self) -> dict[str, nn.Module | TrainableIndex]:
+        named: dict[str, nn.Module | TrainableIndex] = {"left": self.left.tower, "right": self.right.tower}
+        return named if self.index is None else named | {"index": self.index}
+
+    def embed_left(self, rows: Tensor) -> Tensor:
+        """(b, k) embeddings of some left rows, with a graph."""
+        return self.left.embed_rows(rows)
+
+    def embed_right(self, columns: Tensor) -> Tensor:
+        """(b, k) embeddings of some right rows, with a graph, through the index if there is one."""
+        return self.quantized(self.right.embed_rows(columns))[0]
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k) before the index, as users get them."""
+        return self.left.embed(), self.right.embed()
+
+    def value_and_gradient(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
+        """Fill the parameters' `.grad` with the gradient of scale * L + distortion; return that value."""
+        P, Q = (side.embed(keep_graph=True).requires_grad_() for side in self.sides)
+        R, distortion = self.quantized(Q, noted=True)
+        value = self._objective(loss, scale, P, Q, R, distortion)
+        value.backward()
+        for side, X in zip(self.sides, (P, Q), strict=True):
+            side.pull_back(X.grad)  # pyright: ignore[reportArgumentType]
+        return float(value.detach())
+
+    def value(self, loss: AllPairsLoss, scale: float = 1.0) -> float:
+        with torch.no_grad():
+            P, Q = self.embeddings()
+            R, distortion = self.quantized(Q)
+            return float(self._objective(loss, scale, P, Q, R, distortion))
+
+    def _objective(
+        self, loss: AllPairsLoss, scale: float, P: Tensor, Q: Tensor, R: Tensor, distortion: Tensor | float
+    ) -> Tensor:
+        """scale * (L(P, R) + penalties) + distortion, R the quantized rows of Q."""
+        scaled = scale * (loss.differentiable(P, R, self.left.group) + self.penalty(P, Q))
+        return scaled + self.distortion_weight * distortion
+
+    def quantized(self, Q: Tensor, *, noted: bool = False) -> tuple[Tensor, Tensor | float]:
+        """Q through the index, if there is one, and the distortion, which is `noted` for the step's record."""
+        if self.index is None:
+            return Q, 0.0
+        R, distortion = self.index(Q)
+        if noted:
+            self.distortion = float(distortion.detach())
+        return R, distortion
+
+    def penalty(self, P: Tensor, Q: Tensor) -> Tensor:
+        """Half the ridge-weighted squares of the id embeddings, or of the embeddings where there are none."""
+        return sum(
+            (
+                0.5 * (r * penalised(side, X).square()).sum()
+                for side, X, r in zip(self.sides, (P, Q), self.ridge, strict=True)
+            ),
+            start=torch.zeros(()),
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        return {
+            f"{name}.{key}": value
+            for name, module in self.modules().items()
+            for key, value in module.state_dict().items()
+        }
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        for name, module in self.modules().items():
+            head = f"{name}."
+            module.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
+
+
+def penalised(side: Side, X: Tensor, rows: Tensor | slice = slice(None)) -> Tensor:
+    """The penalised rows of a side: the id embeddings of `rows`, or X, the embeddings of these rows."""
+    return side.tower.table[rows] if isinstance(side.tower, ResidualTower) else X
+
+
+def zero_grad(parameters: Iterable[Tensor]) -> None:
+    for parameter in parameters:
+        parameter.grad = None
+
+
+# ---- towers on good features ----------------------------------------------------------------------------------------
+
+
+class FeatureTower(nn.Module):
+    """x (b, d) -> scale * normalised(W (x - mean) + g(x)) (b, k), g a `FeatureBranch`, which is 0 at first, or none.
+
+    W begins as the first k principal directions, so before any training cosines are about those of the centred
+    features: rows without pairs keep the similarities of the text or image encoder.
+    """
+
+    mean: Tensor
+
+    def __init__(self, mean: Tensor, directions: Tensor, branch: FeatureBranch | None, scale: float) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.directions = nn.Parameter(directions.clone())  # (d, k)
+        self.scale = nn.Parameter(torch.tensor(float(scale)))
+        self.branch = branch
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = (x - self.mean) @ self.directions
+        return self.scale * normalize(y if self.branch is None else y + self.branch(x), dim=1)
+
+
+def feature_towers(
+    left: ArrayLike,
+    right: ArrayLike,
+    n_components: int = 64,
+    *,
+    hidden: tuple[int, ...] = (),
+    scale: float = 4.0,
+    random_state: Seed = None,
+) -> tuple[FeatureTower, FeatureTower]:
+    """A tower for each side, whose features are vectors of one encoder: left (m, d) and right (n, d).
+
+    Both begin as the same principal components of the rows of both sides, and learn separately. `hidden` are the widths
+    of a nonlinear part, which begins at 0. `scale` is the first length of the embeddings, so cosines are multiplied by
+    scale^2: 4 to 5 suits `loss="in-batch-softmax"`, 1 `loss="all-pairs"`. ValueError for sides of different widths, and
+    for more components than columns.
+
+    >>> import numpy as np, nearkin as nk
+    >>> X = np.random.default_rng(0).standard_normal((50, 12)).astype(np.float32)
+    >>> pairs = nk.Interactions.from_pairs(range(30), range(30)).with_features(left=X[:30], right=X[20:])
+    >>> left, right = nk.embedding.feature_towers(X[:30], X[20:], 8, random_state=0)
+    >>> adam = nk.embedding.Adam(max_iter=2, learning_rate=1e-3, batch_size=16)
+    >>> model = nk.TwoTower(8, left=left, right=right, loss="in-batch-softmax", solver=adam, random_state=0).fit(pairs)
+    >>> model.transform_right(X[:2]).shape
+    (2, 8)
+    """
+    X, Z = (check_vectors(features, name=name) for features, name in ((left, "left"), (right, "right")))
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(
+            f"left has {X.shape[1]} columns and right has {Z.shape[1]}; both must be vectors of one encoder. With "
+            "features of two kinds leave the towers out: the default ones begin at 0"
+        )
+    k = check_integer(n_components, "n_components", low=1, high=X.shape[1])
+    check_real(scale, "scale", above=0)
+    both = np.concatenate([X, Z])
+    mean = both.mean(axis=0, dtype=np.float64)
+    directions = np.linalg.eigh((both - mean).T @ (both - mean))[1][:, ::-1][:, :k]
+    start = torch.from_numpy(mean).float(), torch.from_numpy(directions.astype(np.float32))
+    generator = torch_generator(random_state)
+    branches = [FeatureBranch(X.shape[1], k, tuple(hidden), generator) if hidden else None for _ in range(2)]
+    for branch in branches:
+        if branch is not None:
+            branch.fit_scale(both)
+    return FeatureTower(*start, branches[0], scale), FeatureTower(*start, branches[1], scale)

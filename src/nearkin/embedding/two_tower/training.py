@@ -1,51 +1,93 @@
-"""The one loop that every solver runs in: history, held-out metric, early stopping, checkpoint and resume."""
+"""The loop that every solver runs in: history, held-out metric, early stopping, checkpoint and resume."""
 
+import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from hashlib import blake2b
+from os import PathLike
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
 
+import numpy as np
+import scipy.sparse as sp
 import torch
-from torch import Tensor
+from sklearn.base import BaseEstimator
+from torch import Tensor, nn
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_choice, check_integer, check_real
 from nearkin._distributed import ALONE, Group
-from nearkin._types import Record
-from nearkin.contracts import Callback, ignore
-from nearkin.embedding.two_tower.checkpoint import Best, Checkpoint
+from nearkin._random import draw_seed
+from nearkin._storage import read_arrays, read_config, saving_folder, write_arrays
+from nearkin._types import Fields, Record, Seed
+from nearkin.contracts import Callback, PhasedIndex
+from nearkin.embedding.two_tower.towers import TowerPair
+from nearkin.records import Interactions
 
 Evaluate = Callable[[Tensor, Tensor], float]
+KIND = "two-tower-checkpoint"
+STARTS = ("auto", "als", "random")
+_OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the manifold add to torch's
 
 
 class TrainingError(ValueError):
-    """Training left the finite numbers."""
+    """The objective is not finite any more."""
 
 
-class AbstractSolver(ABC):
-    """What the loop knows of a solver. A step is its natural unit: a sweep, a full-batch step, an epoch."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class AbstractSolver(BaseEstimator, ABC):
+    """Settings of a solver, and after `begin` the state of its run. A step is a sweep, a full-batch step, an epoch.
+
+    max_iter: most steps; max_seconds: no further step begins after this time; patience: number of steps without a new
+    best held-out NDCG@100 after which it ends.
+    """
+
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int = 10
+
+    name: ClassVar[str]
+    start: ClassVar[str] = "random"  # where id tables begin: "als", "random", "auto"; a field of solvers that choose
+    tables_only: ClassVar[bool] = False  # trains default towers only
+    through_index: ClassVar[bool] = True  # can train through an index
+
+    def check(self, all_pairs: bool) -> None:
+        """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
+        del all_pairs
+        check_integer(self.max_iter, "max_iter", low=1)
+        if self.max_seconds is not None:
+            check_real(self.max_seconds, "max_seconds", above=0)
+        if self.patience is not None:
+            check_integer(self.patience, "patience", low=1)
+        check_choice(self.start, "start", STARTS)
+
+    @abstractmethod
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        """Set the state for training `pair` on its objective; `loss` is the `TwoTower`'s."""
 
     @abstractmethod
     def step(self) -> float:
-        """Do one step; return the objective as the step saw it."""
+        """Do one step; return the objective as the step computed it."""
 
     @abstractmethod
     def embeddings(self) -> tuple[Tensor, Tensor]:
         """P (m, k) and Q (n, k) now, without a graph."""
 
     def ranked(self) -> tuple[Tensor, Tensor]:
-        """P and Q as they are searched: through the index, if there is one."""
+        """P and Q for the held-out metric: through the index, if there is one."""
         return self.embeddings()
 
     def exact(self) -> tuple[Tensor, Tensor] | None:
-        """P and Q as they would be without an index, where the solver learns them too."""
+        """P and Q without an index, if the solver learns them too."""
         return None
 
     def notes(self) -> Record:
-        """What a record says beside the objective."""
+        """Further entries of a step's record."""
         return {}
 
     def ready(self) -> bool:
-        """Whether a step may be the best one; not while an index still lets rows pass as they are."""
+        """Whether a step may be the best one; not before an index quantizes."""
         return True
 
     @abstractmethod
@@ -53,7 +95,7 @@ class AbstractSolver(ABC):
         """Everything that the next step depends on, by name."""
 
     def settled(self) -> Collection[str]:
-        """Names in `state` of what no later step changes, not even in place: it need not be copied."""
+        """Names of the tensors in `state` that no later step changes, not even in place: they need no copy."""
         return ()
 
     @abstractmethod
@@ -61,72 +103,95 @@ class AbstractSolver(ABC):
         """Continue from a `state`."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When training ends: after `max_iter` steps; no step begins after `max_seconds` of them, or once `patience` steps
-    brought no new best held-out metric."""
+class AbstractTowerSolver(AbstractSolver):
+    """A solver whose towers, and index if there is one, are `pair`."""
 
-    max_iter: int
-    max_seconds: float | None = None
-    patience: int | None = None
+    pair: TowerPair
 
-    def __post_init__(self) -> None:
-        check_integer(self.max_iter, "max_iter", low=1)
-        if self.max_seconds is not None:
-            check_real(self.max_seconds, "max_seconds", above=0)
-        if self.patience is not None:
-            check_integer(self.patience, "patience", low=1)
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return self.pair.embeddings()
 
-    def reached(self, history: list[Record], best: Best | None) -> bool:
-        """Whether no further step begins."""
-        done = len(history)
-        tired = self.patience is not None and best is not None and done - best.step >= self.patience
-        late = self.max_seconds is not None and done > 0 and history[-1]["seconds"] >= self.max_seconds
-        return tired or late or done >= self.max_iter
+    def ranked(self) -> tuple[Tensor, Tensor]:
+        """P (m, k) and Q (n, k), Q through the index without training it."""
+        P, Q = self.pair.embeddings()
+        index = self.pair.index
+        if index is None:
+            return P, Q
+        mode = index.training
+        with torch.no_grad():
+            Q = index.eval()(Q)[0]
+        index.train(mode)
+        return P, Q
+
+    def notes(self) -> Record:
+        """The last step's distortion, if there is an index."""
+        return {} if self.pair.index is None else {"distortion": self.pair.distortion}
+
+    def ready(self) -> bool:
+        """Whether the index quantizes yet; one without phases always does."""
+        return not isinstance(self.pair.index, PhasedIndex) or self.pair.index.phase == "train"
+
+
+class Best(NamedTuple):
+    """The best step so far."""
+
+    metric: float
+    step: int
+    state: dict[str, Tensor]
 
 
 def train(
     solver: AbstractSolver,
-    limits: Limits,
     *,
     evaluate: Evaluate | None = None,
     callback: Callback | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: "Checkpoint | None" = None,
     group: Group = ALONE,
+    max_iter: int | None = None,
 ) -> list[Record]:
     """Run `solver` and leave it at its best evaluated step; return one record a step.
 
-    A record has `step` (from 1), `total`, `seconds` (evaluation not counted), `objective` and, with `evaluate`,
-    `metric`, of which larger is better. `checkpoint` is written after every step; if it is there already, training goes
-    on from it as if it had never stopped. Raises TrainingError if the objective is no longer finite.
+    A record has `step` (from 1), `total`, `seconds` (without evaluation), `objective` and, with `evaluate`, `metric`,
+    of which larger is better. `checkpoint` is written after every step; if it exists, training continues from it as if
+    it had never stopped. `max_iter` replaces the solver's. Raises TrainingError if the objective is not finite.
     """
+    total = max_iter or solver.max_iter or 1
     history: list[Record] = []
     best: Best | None = None
     if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
         history, best, state = checkpoint.read()
         solver.load_state(state)
-    while not limits.reached(history, best):
-        record = _timed_step(solver, history, limits.max_iter, group)
+    while not _ends(solver, total, history, best):
+        record = _timed_step(solver, history, total, group)
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
             if solver.ready() and (best is None or record["metric"] > best.metric):
-                best = Best(record["metric"], record["step"], _copied(solver.state(), solver.settled(), best))
+                best = Best(record["metric"], record["step"], copied_state(solver, best))
         history.append(record)
         if checkpoint is not None and group.rank == 0:
             checkpoint.write(history, best, solver.state())
-        (callback or ignore)(record["step"], record)
+        if callback is not None:
+            callback(record["step"], record)
     if best is not None:
         solver.load_state(best.state)
     return history
 
 
-def _copied(state: dict[str, Tensor], settled: Collection[str], before: Best | None) -> dict[str, Tensor]:
-    """A copy of `state` but for what is settled; what has not changed is the copy made `before`, which is used up."""
-    old, copies = {} if before is None else before.state, {}
-    for name, value in state.items():
+def _ends(solver: AbstractSolver, total: int, history: list[Record], best: Best | None) -> bool:
+    """Whether no further step begins."""
+    done = len(history)
+    no_gain = solver.patience is not None and best is not None and done - best.step >= solver.patience
+    late = solver.max_seconds is not None and done > 0 and history[-1]["seconds"] >= solver.max_seconds
+    return no_gain or late or done >= total
+
+
+def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tensor]:
+    """A copy of the state; unchanged tensors come from `before`, which is consumed; settled ones are shared."""
+    old, copies, settled = {} if before is None else before.state, {}, solver.settled()
+    for name, value in solver.state().items():
         kept = value if name in settled else old.pop(name, None)
         if kept is None or not torch.equal(kept, value):
-            kept = None  # its memory is free before the next copy is made
+            kept = None  # frees its memory before the next copy is made
             kept = value.clone()
         copies[name] = kept
     return copies
@@ -136,10 +201,175 @@ def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group
     """One step and its record."""
     number, start = len(history) + 1, time.perf_counter()
     objective = solver.step()
-    took = group.exchange(time.perf_counter() - start)[0]  # by one clock, as it decides when to stop
+    took = group.exchange(time.perf_counter() - start)[0]  # one clock for all processes, as it decides when to stop
     seconds = (history[-1]["seconds"] if history else 0.0) + took
     if objective != objective or abs(objective) == float("inf"):
         raise TrainingError(
             f"the objective became {objective} at step {number}; lower learning_rate or raise regularization"
         )
     return {"step": number, "total": total, "seconds": seconds, "objective": objective} | solver.notes()
+
+
+# ---- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+class Checkpoint:
+    """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from."""
+
+    def __init__(self, folder: str | PathLike) -> None:
+        self.folder, self.made_from, self.drawn_seed = Path(folder), {}, None
+
+    def exists(self) -> bool:
+        return self.folder.exists()
+
+    def seed(self, random_state: Seed, group: Group) -> Seed:
+        """`random_state`, or if that is None the seed that the fit began with."""
+        if random_state is not None:
+            return random_state
+        drawn = read_config(self.folder, KIND).get("drawn_seed") if self.exists() else None
+        fresh = draw_seed(np.random.default_rng()) if drawn is None else drawn
+        self.drawn_seed = group.exchange(fresh)[0]
+        return self.drawn_seed
+
+    def check(self, made_from: Fields) -> None:
+        """Remember what this fit is made from; ValueError if the folder's fit was made from something else.
+
+        A folder of version 0.1 has no such record and is not checked.
+        """
+        self.made_from = dict(made_from)
+        before = read_config(self.folder, KIND).get("made_from") if self.exists() else None
+        if before is None:
+            return
+        differing = [
+            f"{name} was {before.get(name, 'not there')}, is {self.made_from.get(name, 'not there')}"
+            for name in sorted({*before, *self.made_from})
+            if before.get(name) != self.made_from.get(name)
+        ]
+        if differing:
+            raise ValueError(
+                f"checkpoint={str(self.folder)!r} belongs to another fit; what differs: {'; '.join(differing)}. "
+                "Give the same data and settings, or another folder"
+            )
+
+    def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
+        config = {
+            "history": history,
+            "best": None if best is None else [best.metric, best.step],
+            "made_from": self.made_from,
+            "drawn_seed": self.drawn_seed,
+        }
+        with saving_folder(self.folder, KIND, config) as fresh:
+            write_arrays(fresh / "now.safetensors", {name: t.numpy() for name, t in state.items()})
+            if best is not None:
+                write_arrays(fresh / "best.safetensors", {name: t.numpy() for name, t in best.state.items()})
+
+    def read(self) -> tuple[list[Record], Best | None, dict[str, Tensor]]:
+        """The history, the best step and the state to continue from."""
+        config = read_config(self.folder, KIND)
+        history = [current_record(record) for record in config["history"]]
+        best = None
+        if config["best"] is not None:
+            metric, step = config["best"]
+            step += "made_from" not in config  # version 0.1 counted from 0
+            best = Best(metric, step, _tensors(self.folder / "best.safetensors"))
+        return history, best, _tensors(self.folder / "now.safetensors")
+
+
+def current_record(record: Fields) -> Record:
+    """A record of a history in today's form; version 0.1 had "value" for "objective" and counted from 0."""
+    if "value" not in record:
+        return dict(record)
+    new = {("objective" if name == "value" else name): value for name, value in record.items()}
+    return new | {"step": record["step"] + 1}
+
+
+def described(value: object) -> object:
+    """`value` in a checkpoint: numbers and text unchanged, everything else as a digest."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Interactions):
+        arrays = (value.indptr, value.indices, value.weights, value.left_ids, value.right_ids)
+        return f"{len(value)} pairs, digest {digest(*arrays, value.left_features, value.right_features)}"
+    if isinstance(value, np.random.Generator):
+        return f"generator, digest {digest(json.dumps(value.bit_generator.state, default=_listed))}"
+    if isinstance(value, nn.Module):
+        state = {name: part for name, part in value.state_dict().items() if isinstance(part, Tensor)}
+        return f"{type(value).__name__}, digest {digest(*state, *(part.cpu().numpy() for part in state.values()))}"
+    if isinstance(value, list | tuple):
+        return [described(part) for part in value]
+    if isinstance(value, np.ndarray | Tensor) or sp.issparse(value):
+        return f"array, digest {digest(value)}"
+    return type(value).__name__
+
+
+def digest(*parts: object) -> str:
+    """A short digest of arrays, sparse matrices and text."""
+    made = blake2b(digest_size=8)
+    for part in parts:
+        if sp.issparse(part):
+            made.update(digest(part.indptr, part.indices, part.data).encode())
+        elif isinstance(part, str) or part is None:
+            made.update(f"{part};".encode())
+        else:
+            array = np.ascontiguousarray(part)
+            made.update(f"{array.dtype}{array.shape}".encode())
+            made.update(array.tobytes() if array.dtype.kind != "O" else repr(array.tolist()).encode())
+    return made.hexdigest()
+
+
+def _listed(value: object) -> object:
+    return value.tolist() if isinstance(value, np.ndarray) else str(value)
+
+
+def _tensors(file: Path) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(array.copy()) for name, array in read_arrays(file).items()}
+
+
+# ---- the state of torch optimizers ---------------------------------------------------------------------------------
+
+
+def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Tensor]:
+    """An optimizer's state by name, whole numbers as tensors under `name#`; options are not state."""
+    saved = optimizer.state_dict()
+    packed = {
+        f"{head}{number}.{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
+        for number, entries in saved["state"].items()
+        for name, value in entries.items()
+        if isinstance(value, Tensor | int)
+    }
+    own = {name: torch.as_tensor(saved[name]) for name in _OPTIMIZER_STATE if name in saved}
+    return packed | {f"{head}{name}#": value for name, value in own.items()}
+
+
+def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
+    """Put back what `pack_optimizer` took."""
+    entries: dict[int, Record] = {}
+    own: Record = {}
+    for key, value in state.items():
+        if not key.startswith(head):
+            continue
+        name = key[len(head) :].removesuffix("#")
+        kept = int(value) if key.endswith("#") and value.numel() == 1 else value.clone()
+        if name in _OPTIMIZER_STATE:
+            own[name] = kept
+        else:
+            number, name = name.split(".", 1)
+            entries.setdefault(int(number), {})[name] = kept
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": entries, **own})
+
+
+def pack_optimizers(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The state of all of them: Adam's first, then the rotation's."""
+    return {
+        name: value
+        for number, optimizer in enumerate(optimizers)
+        for name, value in pack_optimizer(optimizer, f"optimizer{number or ''}.").items()
+    }
+
+
+def unpack_optimizers(optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
+    """Put back what `pack_optimizers` took."""
+    for number, optimizer in enumerate(optimizers):
+        unpack_optimizer(optimizer, state, f"optimizer{number or ''}.")

@@ -1,19 +1,19 @@
 """Towers and index learned together, block by block: users, codes, codebooks, each the best for the others.
 
-Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. What an
-index must keep are the scores near the top of each left entity's list, so the student, left vectors P and quantized
-right vectors T, minimises
+Alternating least squares, or sweeps of a softmax on cosines, first give exact tables P0 and Q0, the teacher. An index
+must keep the scores near the top of each left entity's list, so the student, left vectors P and quantized right vectors
+T, minimises
 
     sum over pairs (i, j) on a list of (p_i . t_j - p0_i . q0_j)^2 / 2
     + (omega / 2) sum over all other pairs of (p_i . t_j - p0_i . q0_j)^2,
 
 an all-pairs loss whose labels and whose prior are the teacher's scores (ESL, eq. 5), at the cost of m + n. Every block
-is exact least squares or a descent in codes, so nothing is tuned; see docs/end_to_end.md for what each block gains.
+is exact least squares or a descent in codes, without a step size; docs/end_to_end.md has the gain of each block.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,107 +26,101 @@ from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
 from nearkin.embedding.all_pairs.row_solves import descend_left, descend_right
-from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
-from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.solvers.als import ALS
-from nearkin.embedding.two_tower.solvers.sphere import SphereSweeps
-from nearkin.embedding.two_tower.training import AbstractSolver, Limits
+from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
+from nearkin.embedding.two_tower.towers import TowerPair
+from nearkin.embedding.two_tower.training import AbstractSolver
 from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions, RowForms
 
-SWEEPS = 8  # of the teacher
-SPHERE_SWEEPS = 4  # of a teacher with a softmax on cosines, in each of those steps
-ROUNDS = 4  # of the blocks; more gain little
 BLOCK = 8192  # left rows whose lists are made at a time
-DEPTH = 200  # length of a list: what is asked for is rarely more than 100, and the next ones must stay behind them;
-# of a small catalogue a quarter, since a list of everything singles nothing out
-UNLISTED_MASS = 1.0  # what all pairs together weigh, in units of the listed ones
-_RIDGE = 1e-4  # of the mean curvature: settles directions that no score depends on
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of joint learning (2026-11, gowalla and ml100k, `python -m benchmarks end_to_end`)."""
+
+    sweeps: int = 8  # of the teacher
+    sphere_sweeps: int = 4  # of a teacher with a softmax on cosines, in each of these steps
+    rounds: int = 4  # of the blocks; with three Recall@20 on gowalla is equal to .0001
+    depth: int = 200  # length of a list: k is rarely above 100, and the next rights must stay behind them
+    share: int = 4  # a list has at most a 1 / share of the rights, since a list of all of them singles out none
+    unlisted_mass: float = 1.0  # total weight of all pairs over that of the listed ones
+    ridge: float = 1e-4  # of the mean curvature: determines directions on which no score depends
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Joint(BaseEstimator):
+class Joint(AbstractSolver):
     """`TwoTower(index=..., solver=Joint(...))`: id tables and an `IndexingLayer` learned together, block by block.
 
-    max_iter: steps, of which the first eight are sweeps of the towers (four sweeps each under `CosineSoftmax`), the
-    ninth starts the index and each later one is a round of codes, codebooks and left vectors; at least 9. max_seconds,
-    patience: as in `ALS`.
+    Teacher sweeps, then rounds of (codes, codebooks, users) through the index. It starts from the teacher's right
+    vectors, weighted by their numbers of pairs as in mini-batches; from then on the right embeddings are the quantized
+    ones. max_iter: steps; the first eight are sweeps of the towers (four sweeps each under `CosineSoftmax`), the ninth
+    starts the index, and each later one is a round; at least 9. max_seconds, patience: as in `ALS`.
     """
 
-    max_iter: int = SWEEPS + 1 + ROUNDS
-    max_seconds: float | None = None
-    patience: int = 10
+    max_iter: int | None = DEFAULTS.sweeps + 1 + DEFAULTS.rounds
 
     name: ClassVar[str] = "joint"
-    start: ClassVar[str] = "random"
     tables_only: ClassVar[bool] = True
-    through_index: ClassVar[bool] = True
 
-    def limits(self) -> Limits:
-        limits = Limits(self.max_iter, self.max_seconds, self.patience)
-        if self.max_iter <= SWEEPS:
+    def check(self, all_pairs: bool) -> None:
+        super().check(all_pairs)
+        if self.max_iter is None or self.max_iter <= DEFAULTS.sweeps:
+            first = DEFAULTS.sweeps + 1
             raise ValueError(
-                f"max_iter is {self.max_iter}, but solver 'joint' starts the index at step {SWEEPS + 1}, after "
-                f"{SWEEPS} sweeps of the towers: it would never start. Give {SWEEPS + 1} or more, or leave it out"
+                f"max_iter is {self.max_iter}, but solver 'joint' starts the index at step {first}, after "
+                f"{DEFAULTS.sweeps} sweeps of the towers: it would never start. Give {first} or more, or leave it out"
             )
-        return limits
 
-    def from_plan(self, plan: Plan) -> "JointBlocks":
-        if not isinstance(plan.index, JointIndex):
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        if not isinstance(pair.index, JointIndex):
             raise TypeError("index cannot be learned by blocks; use solver='adam'")
-        pairs, weights = plan.objective.interactions, plan.objective.weights
-        if isinstance(plan.loss, CosineSoftmax):
-            teacher, sweeps = SphereSweeps(max_iter=SPHERE_SWEEPS * SWEEPS).from_plan(plan), SPHERE_SWEEPS
-        else:
-            teacher, sweeps = ALS().from_plan(plan), 1
-        return JointBlocks(teacher, plan.index, pairs, weights, plan.group, sweeps=sweeps)
+        teacher, sweeps = ALS(), 1
+        if isinstance(loss, CosineSoftmax):
+            sweeps = DEFAULTS.sphere_sweeps
+            teacher = SphereSweeps(max_iter=sweeps * DEFAULTS.sweeps)
+        objective, group = pair.objective, pair.left.group
+        self.follow(teacher.begin(pair, loss), pair.index, objective.interactions, objective.weights, group)
+        self.sweeps = sweeps
+        return self
 
-
-class JointBlocks(AbstractSolver):
-    """Teacher sweeps, then rounds of (codes, codebooks, users) through an index with `start`, `descend` and `phase`.
-
-    The index starts from the teacher's right vectors, each counting as often as it was observed (as it would in
-    mini-batches). From then on the right embeddings are the quantized ones.
-    """
-
-    def __init__(
-        self,
-        teacher: AbstractSolver,
-        index: JointIndex,
-        seen: Interactions,
-        weights: np.ndarray,
-        group: Group = ALONE,
-        *,
-        sweeps: int = 1,
-    ) -> None:
-        self.teacher, self.index, self.seen, self.group, self.sweeps = teacher, index, seen, group, sweeps
+    def follow(
+        self, teacher: AbstractSolver, index: JointIndex, seen: Interactions, weights: np.ndarray, group: Group = ALONE
+    ) -> Self:
+        """Begin with this teacher; `weights` (nnz,) are the importances of the seen pairs."""
+        self.teacher, self.index, self.seen, self.group, self.sweeps = teacher, index, seen, group, 1
         self.importance = 1.0 + np.bincount(seen.indices, weights, minlength=seen.shape[1])
         self._observed_weight = float(np.sum(weights))
         self.done, self.distortion = 0, 0.0
         self.left, self.right = teacher.embeddings()
         self._student: AllPairsLoss | None = None
-        self._nothing: float | None = None  # the student's loss where all scores are 0
+        self._zero_loss: float | None = None  # the student's loss if all scores are 0
+        return self
 
     def step(self) -> float:
-        """One sweep of the teacher, or one round; returns the loss, of a round as a share of what no vectors give."""
+        """One sweep of the teacher, or one round; returns the loss, of a round as a share of that of zero vectors."""
         self.done += 1
-        if self.done <= SWEEPS:
+        if self.done <= DEFAULTS.sweeps:
             values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
             return values[-1] / self._observed_weight
-        self._start() if self.done == SWEEPS + 1 else self._round()
+        self._start() if self.done == DEFAULTS.sweeps + 1 else self._round()
         self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
         self.left = descend_left(self.student, self.left, self.right, self.group)
-        if self._nothing is None:
-            self._nothing = self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
-        return self.student.value(self.left, self.right) / self._nothing
+        if self._zero_loss is None:
+            self._zero_loss = self.student.value(*(X.new_zeros(len(X), 1) for X in (self.left, self.right)))
+        return self.student.value(self.left, self.right) / self._zero_loss
 
     def exact(self) -> tuple[Tensor, Tensor]:
         """The teacher's tables."""
         return self.teacher.embeddings()
 
     def ready(self) -> bool:
-        return self.done > SWEEPS
+        return self.done > DEFAULTS.sweeps
 
     def notes(self) -> Record:
         return {"phase": "index" if self.ready() else "teacher", "distortion": self.distortion}
@@ -144,7 +138,7 @@ class JointBlocks(AbstractSolver):
         return self.teacher.state().keys() if self.ready() else ()
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._student = self._nothing = None
+        self._student = self._zero_loss = None
         self.teacher.load_state(state)
         self.index.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("index.")})
         self.left, self.right = state["left"].clone(), state["right"].clone()
@@ -152,7 +146,7 @@ class JointBlocks(AbstractSolver):
 
     @property
     def student(self) -> AllPairsLoss:
-        """The student's loss, made when the teacher is done."""
+        """The student's loss, made after the teacher's last sweep."""
         if self._student is None:
             self._student = student_loss(*self.exact(), self.seen)
         return self._student
@@ -175,11 +169,11 @@ class JointBlocks(AbstractSolver):
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:
     """The all-pairs loss of an index's scores against the teacher's P (m, k), Q (n, k); seen pairs are on no list."""
     m, n = seen.shape
-    lists = listed(P.numpy(), Q.numpy(), min(DEPTH, -(-n // 4)), seen)
+    lists = listed(P.numpy(), Q.numpy(), min(DEFAULTS.depth, -(-n // DEFAULTS.share)), seen)
     curvature = [lists.nnz * float(X.square().mean()) / len(Y) for X, Y in ((Q, P), (P, Q))]
     return AllPairsLoss(
-        lists, omega=UNLISTED_MASS * lists.nnz / (m * n), weights=1.0, prior=(P, Q), regularization=_RIDGE,
-        ridge=(np.full(m, curvature[0]), np.full(n, curvature[1])),
+        lists, omega=DEFAULTS.unlisted_mass * lists.nnz / (m * n), weights=1.0, prior=(P, Q),
+        regularization=DEFAULTS.ridge, ridge=(np.full(m, curvature[0]), np.full(n, curvature[1])),
     )  # fmt: skip
 
 
@@ -198,7 +192,7 @@ def listed(P: np.ndarray, Q: np.ndarray, depth: int, seen: Interactions) -> sp.c
 
 
 def right_forms(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> RowForms:
-    """How the loss measures errors of the rows of Q (n, k) for fixed P."""
+    """The curvature of the loss at the rows of Q (n, k) for fixed P."""
     point, columns = loss.at(P, Q), loss.pairs.columns
     curvature = point.curvature.expand(len(columns.rows)).numpy()
     return RowForms(

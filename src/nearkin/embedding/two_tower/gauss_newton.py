@@ -2,89 +2,63 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from nearkin._check import check_integer, check_real
-from nearkin._distributed import ALONE
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
-from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.solvers.tower_solver import AbstractTowerSolver
-from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
-from nearkin.embedding.two_tower.towers import ResidualTower, Side
-from nearkin.embedding.two_tower.training import Limits
+from nearkin.embedding.all_pairs.loss import AllPairsPoint
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, zero_grad
+from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.solvers.newton import newton_step
 
-PROBES = 2  # random signs that the diagonal of the Gauss-Newton matrix is estimated with
+PROBES = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GaussNewton(BaseEstimator):
+class GaussNewton(AbstractTowerSolver):
     """`TwoTower(solver=GaussNewton(...))`: truncated Newton steps through any towers.
 
+    The product J^T (l'' over all pairs) J + lambda is never a matrix; it costs O(nnz k + (m + n) k^2) and one
+    forward-mode and one reverse pass of the towers. With `alternating` one side moves at a time: its block is then a
+    plain least-squares problem (for linear towers an exact one), which converges where joint steps are slow. Id tables
+    are preconditioned row by row with the other side's mean k x k curvature, scaled by the row's weight; other
+    parameters by an estimate of the diagonal.
+
     max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
-    (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: conjugate-gradient steps at
-    most in one of them. damping: the first one. start: where id tables begin, "als", "random" or "auto" (ALS on the
-    default towers). max_seconds, patience: as in `ALS`.
+    (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: most conjugate-gradient steps
+    in one of them. damping: the first one. start: where id tables begin, "als", "random" or "auto" (ALS on the default
+    towers). max_seconds, patience: as in `ALS`.
     """
 
-    max_iter: int | None = None
-    max_seconds: float | None = None
-    patience: int = 10
     alternating: bool = True
     cg_steps: int = 10
     damping: float = 1e-3
     start: str = "auto"
 
-    tables_only: ClassVar[bool] = False
     through_index: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "gauss-newton" if self.alternating else "gauss-newton-joint"
 
-    def limits(self) -> Limits:
+    def check(self, all_pairs: bool) -> None:
         check_integer(self.cg_steps, "cg_steps", low=1)
         check_real(self.damping, "damping", above=0)
-        steps = 15 if self.alternating else 20
-        return Limits(steps if self.max_iter is None else self.max_iter, self.max_seconds, self.patience)
+        self.max_iter = (15 if self.alternating else 20) if self.max_iter is None else self.max_iter
+        super().check(all_pairs)
 
-    def from_plan(self, plan: Plan) -> "NewtonSteps":
-        # every process for itself: conjugate gradients make the rounding of a merged sum a thousand times as large
-        return NewtonSteps(
-            plan.pair(ALONE), plan.objective.loss(0.0), alternating=self.alternating, cg_steps=self.cg_steps,
-            damping=self.damping,
-        )  # fmt: skip
-
-
-class NewtonSteps(AbstractTowerSolver):
-    """Newton steps with the product J^T (l'' over all pairs) J + lambda, never a matrix; cost of a product
-    O(nnz k + (m + n) k^2) and one forward-mode and one reverse pass of the towers.
-
-    `alternating` moves one side at a time: its block is then a plain least-squares problem (for linear towers an exact
-    one), which converges where joint steps are slow. Id tables are preconditioned row by row with the other side's mean
-    k x k curvature, scaled by the row's weight; other parameters by an estimate of the diagonal.
-    """
-
-    def __init__(
-        self,
-        pair: TowerPair,
-        loss: AllPairsLoss,
-        *,
-        alternating: bool = True,
-        cg_steps: int = 10,
-        damping: float = 1e-3,
-    ) -> None:
-        if pair.index is not None:
-            raise ValueError("solver 'gauss-newton' cannot train through an index; use solver='adam'")
-        self.pair, self.loss, self.cg_steps = pair, loss, cg_steps
-        self.blocks = [(True, False), (False, True)] if alternating else [(True, True)]
-        self.damping = torch.full((len(self.blocks),), damping, dtype=torch.float64)
-        self.scale = 1 / loss.observed_weight
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        del loss
+        # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
+        self.pair, self.loss = pair.alone(), pair.objective.loss(0.0)
+        self.blocks = [(True, False), (False, True)] if self.alternating else [(True, True)]
+        self.dampings = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
+        self.scale = 1 / self.loss.observed_weight
         self.generator = torch.Generator().manual_seed(0)
+        return self
 
     def step(self) -> float:
         for number, active in enumerate(self.blocks):
@@ -92,11 +66,11 @@ class NewtonSteps(AbstractTowerSolver):
         return value
 
     def state(self) -> dict[str, Tensor]:
-        return self.pair.state() | {"damping": self.damping, "generator": self.generator.get_state()}
+        return self.pair.state() | {"damping": self.dampings, "generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
-        self.damping = state["damping"].clone()
+        self.dampings = state["damping"].clone()
         self.generator.set_state(state["generator"])
 
     def _move(self, number: int, active: tuple[bool, bool]) -> float:
@@ -115,14 +89,14 @@ class NewtonSteps(AbstractTowerSolver):
             _write(parameters, y)
             return self.pair.value(self.loss, self.scale)
 
-        damping = float(self.damping[number])
+        damping = float(self.dampings[number])
         preconditioner = self._preconditioner(point, active, matvec, damping)
         step = newton_step(
             value, gradient, matvec, x, start_value=before, damping=damping, preconditioner=preconditioner,
             max_iter=self.cg_steps,
         )  # fmt: skip
         _write(parameters, step.x)
-        self.damping[number] = min(max(step.damping, 1e-9), 1e9)
+        self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
         return step.value
 
     def _matvec(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
@@ -173,24 +147,19 @@ class NewtonSteps(AbstractTowerSolver):
 
     def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Callable[[Tensor], Tensor]:
         """Row i by (w_i M + damping I)^-1, M the mean curvature of a row and w_i its weight against the mean's."""
-        c, ridge = point.constants, self.pair.ridge[number]
-        columns = point.pairs.columns
+        pairs, c, ridge = point.pairs, point.constants, self.pair.ridge[number]
         if number == 0:
-            other, smooth, mine = point.Q, point.right_gram * float(c.a.mean()), self.pair.ridge[0]
-            weights = torch.zeros(len(other)).index_add_(
-                0, torch.from_numpy(point.pairs.indices).long(), point.curvature.float()
-            )
+            other, smooth, columns = point.Q, point.right_gram * float(c.a.mean()), pairs.indices
+            curvature = point.curvature.float()
         else:
-            other, smooth, mine = point.P, point.left_gram * float(c.b.mean()), self.pair.ridge[1]
-            order = point.pairs.order
-            weights = torch.zeros(len(other)).index_add_(
-                0, torch.from_numpy(columns.rows).long(), point.curvature.float()[order]
-            )
+            other, smooth, columns = point.P, point.left_gram * float(c.b.mean()), pairs.columns.rows
+            curvature = point.curvature.float()[pairs.order]
+        weights = torch.zeros(len(other)).index_add_(0, torch.from_numpy(columns).long(), curvature)
         rows = len(ridge)
         mean = self.loss.omega * smooth + (other.T @ (weights[:, None] * other)).double() / rows
         mean += float(ridge.mean()) * torch.eye(len(mean))
         spectrum, turn = torch.linalg.eigh(mean)
-        share = (mine / mine.mean().clamp(min=1e-30)).clamp(min=1e-3)
+        share = (ridge / ridge.mean().clamp(min=1e-30)).clamp(min=1e-3)
         inverse = 1 / (self.scale * share * spectrum.clamp(min=float(spectrum[-1]) * 1e-6).float()[None, :] + damping)
         turn = turn.float()
 

@@ -1,4 +1,4 @@
-"""What `TwoTower`'s parameters stand for: strings become objects, "auto" a solver; what does not fit is refused."""
+"""The settings of a fit: `TwoTower`'s parameters as objects, "auto" as a solver, checked against pairs and index."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,25 +11,18 @@ from torch import nn
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
-from nearkin.embedding.two_tower.batch_losses.in_batch_hinge import InBatchHinge
-from nearkin.embedding.two_tower.batch_losses.in_batch_softmax import InBatchSoftmax
-from nearkin.embedding.two_tower.batch_losses.sampled_bce import SampledBCE
-from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax
+from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
+from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
+from nearkin.embedding.two_tower.gauss_newton import GaussNewton
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GradientDescent, SubBlocks
+from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.solvers.adam import Adam
-from nearkin.embedding.two_tower.solvers.als import ALS
-from nearkin.embedding.two_tower.solvers.full_batch import LBFGS, GradientDescent
-from nearkin.embedding.two_tower.solvers.gauss_newton import GaussNewton
-from nearkin.embedding.two_tower.solvers.joint import Joint
-from nearkin.embedding.two_tower.solvers.sogram import SOGram
-from nearkin.embedding.two_tower.solvers.sphere import SphereSweeps
-from nearkin.embedding.two_tower.solvers.sub_blocks import SubBlocks
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
-from nearkin.embedding.two_tower.training import Limits
+from nearkin.embedding.two_tower.training import AbstractSolver
 from nearkin.records import Interactions
 
 Made = TypeVar("Made")
-STARTS = ("auto", "als", "random")
 _INDEX = ("__call__", "parameters", "state_dict", "load_state_dict", "train", "eval", "training")
 _PHASED = ("phase", "rotation_parameters", "rotation_optimizer")
 _JOINT = (*_PHASED, "start", "descend", "can_descend")
@@ -37,7 +30,7 @@ _JOINT = (*_PHASED, "start", "descend", "can_descend")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Auto(BaseEstimator):
-    """`TwoTower(solver=Auto(max_iter=...))`: the solver that "auto" means, with limits of your own.
+    """`TwoTower(solver=Auto(max_iter=...))`: the solver that "auto" means, with other limits.
 
     That is ALS for the default towers, `Joint` for id tables with an `IndexingLayer`, and otherwise Adam. max_iter:
     steps at most, None for the solver's own number; max_seconds, patience: as in `ALS`.
@@ -52,10 +45,10 @@ class Auto(BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class Indexed(BaseEstimator):
-    """`TwoTower(index=Indexed(module, distortion_weight=...))`: what the right side is trained through.
+    """`TwoTower(index=Indexed(module, distortion_weight=...))`: the index through which the right side is trained.
 
-    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`; distortion_weight: what its
-    distortion is multiplied by, beside the mean loss of an observed pair.
+    module: a `nearkin.contracts.TrainableIndex`, such as `nk.quantization.IndexingLayer`; distortion_weight: weight of
+    its distortion, in units of the mean loss of an observed pair.
     """
 
     module: TrainableIndex
@@ -63,12 +56,11 @@ class Indexed(BaseEstimator):
 
 
 Loss: TypeAlias = AllPairs | CosineSoftmax | InBatchSoftmax | InBatchHinge | SampledBCE
-Solver: TypeAlias = ALS | Adam | GradientDescent | LBFGS | GaussNewton | SubBlocks | SOGram | Joint | SphereSweeps
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)
 }
-SOLVERS: dict[str, Callable[[], Solver | Auto]] = {
+SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "auto": Auto,
     "als": ALS,
     "ials++": partial(ALS, block_size=16),
@@ -85,22 +77,21 @@ SOLVERS: dict[str, Callable[[], Solver | Auto]] = {
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What a fit is made of beside its pairs: every parameter checked, every default filled in."""
+class Settings:
+    """The settings of a fit except its pairs: every parameter checked, every default filled in."""
 
     n_components: int
     loss: Loss
-    solver: Solver
-    limits: Limits
+    solver: AbstractSolver  # a copy, which the fit changes
     regularization: float | str  # a number, or "auto"
     towers: tuple[nn.Module | Tower, nn.Module | Tower]
     index: Indexed | None
-    from_als: bool  # whether tables begin where ALS ends
+    from_als: bool  # whether tables begin with the result of a few sweeps of ALS
     validation_fraction: float
     random_state: Seed
 
 
-def choose(
+def check_settings(
     interactions: Interactions,
     validation: Interactions | None = None,
     *,
@@ -113,27 +104,28 @@ def choose(
     index: object,
     validation_fraction: float,
     random_state: Seed,
-) -> Choices:
-    """What `TwoTower`'s parameters stand for on these pairs; ValueError or TypeError where they do not go together."""
+) -> Settings:
+    """`TwoTower`'s parameters on these pairs; ValueError or TypeError for a bad value or combination."""
     check_pairs(interactions, validation)
     check_integer(n_components, "n_components", low=1)
     check_real(validation_fraction, "validation_fraction", above=0, high=0.5)
     if regularization != "auto":
         check_real(regularization, "regularization", low=0)
-    kind = settings(loss, "loss", LOSSES)
+    kind = as_object(loss, "loss", LOSSES)
     through = None if index is None else _checked_index(index)
     featured = interactions.left_features is not None or interactions.right_features is not None
     towers = _checked_tower(left, "left", featured), _checked_tower(right, "right", featured)
-    own = any(isinstance(tower, nn.Module) for tower in towers)
-    way = _choose_solver(kind, settings(solver, "solver", SOLVERS), own or (featured and through is not None), through)
+    custom = any(isinstance(tower, nn.Module) for tower in towers)
+    given = as_object(solver, "solver", SOLVERS)
+    chosen = _choose_solver(kind, given, custom or (featured and through is not None), through)
+    chosen = type(chosen)(**chosen.get_params())
     all_pairs = isinstance(kind, AllPairs)
     if isinstance(kind, CosineSoftmax):
         regularization = _no_penalty(regularization, featured)
-    limits = way.limits(sampled=not all_pairs) if isinstance(way, Adam) else way.limits()
-    start = check_choice(way.start, "start", STARTS)
-    from_als = start == "als" or (start == "auto" and all_pairs and not own)
-    return Choices(
-        n_components, kind, way, limits, regularization, towers, through, from_als, validation_fraction, random_state
+    chosen.check(all_pairs or isinstance(kind, CosineSoftmax))
+    from_als = chosen.start == "als" or (chosen.start == "auto" and all_pairs and not custom)
+    return Settings(
+        n_components, kind, chosen, regularization, towers, through, from_als, validation_fraction, random_state
     )
 
 
@@ -152,36 +144,36 @@ def check_pairs(interactions: object, validation: object = None) -> None:
         )
 
 
-def settings(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
-    """The object that a string stands for, or the object itself; ValueError or TypeError if it is neither."""
+def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
+    """The object of that name, or `given` if it is one; ValueError or TypeError otherwise."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
     kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
     if not isinstance(given, kinds):  # pyright: ignore[reportArgumentType]
+        names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(
             f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "
-            f"objects {', '.join(sorted({kind.__name__ for kind in kinds}))} of nearkin.embedding"  # pyright: ignore[reportAttributeAccessIssue]
+            f"objects {', '.join(names)} of nearkin.embedding"
         )
     return given  # pyright: ignore[reportReturnType]
 
 
-def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Indexed | None) -> Solver:
-    """What "auto" becomes; ValueError for a solver that cannot train these towers, this loss or this index.
+def _choose_solver(loss: Loss, solver: AbstractSolver | Auto, custom: bool, index: Indexed | None) -> AbstractSolver:
+    """`solver`, or the one that "auto" means; ValueError if it cannot train these towers, this loss or this index.
 
     `custom`: the towers are more than id tables.
     """
     name, module = solver.name, None if index is None else index.module
+    on_cosines = isinstance(loss, CosineSoftmax)
     if isinstance(solver, Auto):
-        kind: type[ALS | Adam | Joint | SphereSweeps] = Adam
-        if isinstance(loss, CosineSoftmax):
+        kind: type[AbstractSolver] = Adam
+        if on_cosines:
             kind = SphereSweeps if module is None else Joint
         elif isinstance(loss, AllPairs) and not custom:
             joint = isinstance(module, JointIndex) and module.can_descend()
             kind = ALS if module is None else Joint if joint else Adam
-        chosen = kind(max_seconds=solver.max_seconds, patience=solver.patience)
-        chosen.max_iter = chosen.max_iter if solver.max_iter is None else solver.max_iter
-        solver = chosen
-    on_cosines = isinstance(loss, CosineSoftmax)
+        limits = {"max_seconds": solver.max_seconds, "patience": solver.patience}
+        solver = kind(**limits) if solver.max_iter is None else kind(max_iter=solver.max_iter, **limits)
     if on_cosines != isinstance(solver, SphereSweeps) and not (on_cosines and isinstance(solver, Joint)):
         raise ValueError(
             f"solver is {name!r} and loss={loss.name!r}; 'cosine-softmax' and 'sphere' go only together, or with an "
@@ -199,11 +191,11 @@ def _choose_solver(loss: Loss, solver: Solver | Auto, custom: bool, index: Index
 
 
 def _no_penalty(regularization: float | str, featured: bool) -> float:
-    """0, the strength of rows of length 1; ValueError for what `CosineSoftmax` would not use."""
+    """0, the penalty of rows of length 1; ValueError for settings that `CosineSoftmax` would not use."""
     if regularization not in ("auto", 0):
         raise ValueError(
             f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
-            "CosineSoftmax(temperature=...) is what sets their strength"
+            "CosineSoftmax(temperature=...) sets their strength"
         )
     if featured:
         raise ValueError(
@@ -224,7 +216,7 @@ def _check_joint(module: TrainableIndex | None) -> None:
 
 
 def _checked_index(index: object) -> Indexed:
-    """The index as an `Indexed`; TypeError that names what the module lacks."""
+    """The index as an `Indexed`; TypeError that names the methods that the module lacks."""
     wrapped = index if isinstance(index, Indexed) else Indexed(index)  # pyright: ignore[reportArgumentType]
     check_real(wrapped.distortion_weight, "distortion_weight", low=0)
     module, kind = wrapped.module, type(wrapped.module).__name__

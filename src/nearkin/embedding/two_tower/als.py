@@ -1,0 +1,224 @@
+"""Alternating least squares under the all-pairs loss, on id tables with or without branches of features."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from nearkin._check import check_integer
+from nearkin._distributed import ALONE, Group
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
+from nearkin.embedding.all_pairs.row_solves import eigenbasis, improve_left
+from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, TowerPair
+from nearkin.embedding.two_tower.training import AbstractSolver, pack_optimizer, unpack_optimizer
+
+BATCH = 1024  # rows of one Adam step of a branch
+DAMPINGS = torch.logspace(-6, 1, 15, dtype=torch.float64)  # of its last layer, in units of the largest eigenvalue
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ALS(AbstractSolver):
+    """`TwoTower(solver=ALS(...))`: one least-squares problem a row, one side at a time; for the default towers.
+
+    max_iter: sweeps over both sides; max_seconds: no further sweep begins after this time; patience: sweeps without a
+    new best held-out NDCG@100 before it stops. cg_steps: conjugate-gradient steps a row. block_size: number of columns
+    that are solved exactly together instead, as in iALS++, whose usual 16 are `solver="ials++"`.
+
+    For the squared loss this is ALS for implicit feedback (Hu, Koren and Volinsky 2008) with a warm start; for another
+    convex loss it is one Newton step a row with an Armijo search a side. Without `block_size` a row is solved by
+    conjugate gradients in the eigenbasis of the other side's Gramian, where it is diagonal: a product costs O(nnz_i k)
+    instead of O(nnz_i k + k^2), and the exact diagonal preconditions it. The rotation into this basis changes no score
+    and is not undone. With `block_size` the columns are solved exactly in blocks, as in iALS++ (Rendle et al. 2021);
+    `block_size` >= k is the textbook's exact ALS.
+
+    Several processes, each with both tables, share the rows. With branches of features, rows shrink towards g(x_i)
+    instead of 0, and each sweep ends a side with a step of its branch's regression: every block lowers one objective.
+    """
+
+    max_iter: int | None = 8
+    cg_steps: int = 2
+    block_size: int | None = None
+
+    tables_only: ClassVar[bool] = True
+    through_index: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "als" if self.block_size is None else "ials++"
+
+    def check(self, all_pairs: bool) -> None:
+        check_integer(self.cg_steps, "cg_steps", low=1)
+        if self.block_size is not None:
+            check_integer(self.block_size, "block_size", low=1)
+        super().check(all_pairs)
+
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        del loss
+        objective = pair.objective
+        counts = np.diff(objective.interactions.indptr), np.diff(objective.interactions.columns.indptr)
+        left, right = (
+            BranchRegression(side, torch.from_numpy(np.where(count > 0, ridge, 0)), generator=pair.generator)
+            if isinstance(side.tower, ResidualTower) and side.tower.branch is not None
+            else None
+            for side, ridge, count in zip(pair.sides, objective.ridge, counts, strict=True)
+        )
+        return self.alternate(objective.loss(pair.strength), *pair.tables(), (left, right), pair.left.group)
+
+    def alternate(
+        self,
+        loss: AllPairsLoss,
+        P: Tensor,
+        Q: Tensor,
+        branches: "tuple[BranchRegression | None, BranchRegression | None]" = (None, None),
+        group: Group = ALONE,
+    ) -> Self:
+        """Begin from tables P (m, k) and Q (n, k), which are copied."""
+        self.loss, self.branches = loss, branches
+        self._own, self._own_turned = loss.part(group), loss.transposed().part(group)  # this process's rows
+        self.P, self.Q = P.clone(), Q.clone()
+        return self
+
+    def step(self) -> float:
+        """One sweep, the left side and then the right; returns the loss between the two, or after it with branches."""
+        left, right = self.branches
+        self.P, self.Q, _ = self._solve(self._own, self.P, self.Q, left, right)
+        self.Q, self.P, between = self._solve(self._own_turned, self.Q, self.P, right, left)
+        return between.value() if left is None and right is None else self.value()
+
+    def value(self) -> float:
+        """The loss; with branches its penalty is that of the embeddings' distance from them."""
+        total = self.loss.value(self.P, self.Q)
+        c = self.loss.at(self.P, self.Q).constants
+        for X, ridge, branch in zip((self.P, self.Q), (c.ridge_left, c.ridge_right), self.branches, strict=True):
+            if branch is not None:
+                mean = branch.predict()
+                total += float((ridge * (0.5 * mean.square() - X * mean)).sum(dtype=torch.float64))
+        return total
+
+    def embeddings(self) -> tuple[Tensor, Tensor]:
+        return self.P, self.Q
+
+    def state(self) -> dict[str, Tensor]:
+        state = {"P": self.P, "Q": self.Q}
+        for side, branch in zip(("left", "right"), self.branches, strict=True):
+            if branch is not None:
+                state |= {f"{side}.branch.{name}": p for name, p in branch.branch.state_dict().items()}
+                state |= pack_optimizer(branch.optimizer, f"{side}.optimizer.")
+                state[f"{side}.generator"] = branch.generator.get_state()
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.P, self.Q = state["P"].clone(), state["Q"].clone()
+        for side, branch in zip(("left", "right"), self.branches, strict=True):
+            if branch is not None:
+                head = f"{side}.branch."
+                branch.branch.load_state_dict({k[len(head) :]: v for k, v in state.items() if k.startswith(head)})
+                unpack_optimizer(branch.optimizer, state, f"{side}.optimizer.")
+                branch.generator.set_state(state[f"{side}.generator"])
+
+    def _solve(
+        self,
+        loss: AllPairsLoss,
+        P: Tensor,
+        Q: Tensor,
+        branch: "BranchRegression | None",
+        other: "BranchRegression | None",
+    ) -> tuple[Tensor, Tensor, AllPairsPoint]:
+        """Improve P for fixed Q; returns both, as Q is rotated with P, and the point before."""
+        spectrum = None
+        if self.block_size is None:
+            spectrum, turn = eigenbasis(loss, P, Q)
+            P, Q = P @ turn, Q @ turn
+            for follower in (branch, other):
+                if follower is not None:
+                    follower.turn(turn)
+        mean = None if branch is None else branch.predict()[loss.rows]
+        before, P = improve_left(
+            loss, P, Q, spectrum=spectrum, cg_steps=self.cg_steps, block_size=self.block_size, mean=mean
+        )
+        if branch is not None:
+            branch.step(P)
+            unpaired = branch.weights.reshape(-1) == 0
+            if unpaired.any():  # only its features determine such a row
+                P[unpaired] = branch.predict()[unpaired]
+        return P, Q, before
+
+
+class BranchRegression:
+    """Fit g(x_i) to given embeddings p_i in the norm of the ids' penalty, sum of weight_i |p_i - g(x_i)|^2.
+
+    With p_i = e_i + g(x_i) and the penalty on e_i alone, the all-pairs part depends on p_i only; for fixed p_i the best
+    branch is this regression, and no pair is touched. One `step` is an epoch of Adam, then the exact solution of the
+    last linear layer at a cost of m h^2. Rows without a pair have weight 0.
+    """
+
+    def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator, learning_rate: float = 3e-3) -> None:
+        if not isinstance(side.tower, ResidualTower) or side.tower.branch is None:
+            raise TypeError("side has no branch of features; give the interactions features")
+        self.side, self.generator, self.rows = side, generator, int((weights > 0).sum())
+        self.branch: FeatureBranch = side.tower.branch
+        mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
+        self.weights = (weights / mean).reshape(-1, 1).float()
+        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=learning_rate)
+
+    def predict(self) -> Tensor:
+        """(n_rows, k) g(x_i) of every row."""
+        with torch.no_grad():
+            return torch.cat([self.branch(self.side.feature_rows(rows)) for rows in self.side.chunks()])
+
+    def turn(self, turn: Tensor) -> None:
+        """Follow a rotation of the embeddings: g(x) becomes g(x) @ turn."""
+        with torch.no_grad():
+            self.branch.last.weight.copy_(turn.T @ self.branch.last.weight)
+            self.branch.last.bias.copy_(self.branch.last.bias @ turn)
+
+    def step(self, targets: Tensor) -> None:
+        """One epoch towards `targets` (n_rows, k), then the exact last layer."""
+        for rows in torch.randperm(self.side.n_rows, generator=self.generator).split(BATCH):
+            error = self.branch(self.side.feature_rows(rows)) - targets[rows]
+            self.optimizer.zero_grad()
+            (self.weights[rows] * error.square()).mean().backward()
+            self.optimizer.step()
+        self._solve_last_layer(targets)
+
+    @torch.no_grad()
+    def _solve_last_layer(self, targets: Tensor) -> None:
+        """Weighted ridge regression of the targets on (hidden, 1), in float64."""
+        width = self.branch.last.in_features + 1
+        A = torch.zeros((width, width), dtype=torch.float64)
+        B = torch.zeros((width, targets.shape[1]), dtype=torch.float64)
+        squares = 0.0
+        for rows in self.side.chunks():
+            hidden = self.branch.hidden(self.side.feature_rows(rows)).double()
+            hidden = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=torch.float64)], 1)
+            weighted, Y = (hidden * self.weights[rows]).T, targets[rows].double()
+            A += weighted @ hidden
+            B += weighted @ Y
+            squares += float((self.weights[rows] * Y.square()).sum())
+        solution = solve_by_cross_validation(A, B, squares, self.rows)
+        self.branch.last.weight.copy_(solution[:-1].T)
+        self.branch.last.bias.copy_(solution[-1])
+
+
+def solve_by_cross_validation(A: Tensor, B: Tensor, squares: float, n: int) -> Tensor:
+    """(A + d I)^-1 B with the damping d of least generalized cross-validation error (Golub, Heath and Wahba 1979).
+
+    A = X^T X (h, h), B = X^T Y (h, k), squares = |Y|^2 over n rows; the error is |Y - X S|^2 / (n - trace of the hat
+    matrix)^2. One eigendecomposition serves every damping.
+    """
+    spectrum, turn = torch.linalg.eigh(A)
+    spectrum = spectrum.clamp(min=0)
+    turned = turn.T @ B
+    energy = turned.square().sum(1)
+    best, chosen = float("inf"), float(spectrum[-1])
+    for damping in float(spectrum[-1].clamp(min=1e-12)) * DAMPINGS:
+        shrunk = 1 / (spectrum + damping)
+        residual = squares - float((energy * shrunk * (2 - spectrum * shrunk)).sum())
+        free = n - float((spectrum * shrunk).sum())
+        error = max(residual, 0.0) / free**2 if free > 0 else float("inf")
+        if error < best:
+            best, chosen = error, float(damping)
+    return turn @ (turned / (spectrum + chosen)[:, None])

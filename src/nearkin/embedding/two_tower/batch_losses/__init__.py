@@ -1,1 +1,0 @@
-"""Losses of a batch of observed pairs: one file a loss."""

@@ -1,1 +1,0 @@
-"""What trains the towers: one file a method."""
