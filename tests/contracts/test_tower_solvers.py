@@ -8,7 +8,7 @@ import pytest
 import nearkin as nk
 from nearkin.data.interaction_split import Parts
 from nearkin.embedding import Adam
-from nearkin.embedding.two_tower.choice import SOLVERS, settings
+from nearkin.embedding.two_tower.settings import SOLVERS, as_object
 
 WAYS = [
     *({"solver": name} for name in ("als", "ials++", "adam", "gd", "l-bfgs")),
@@ -24,7 +24,7 @@ def parts() -> Parts:
 
 def model(way: dict, **options) -> nk.TwoTower:
     """A quick fit of one way; `options` go to its solver."""
-    solver = settings(way.get("solver", "adam"), "solver", SOLVERS)
+    solver = as_object(way.get("solver", "adam"), "solver", SOLVERS)
     fast = {"max_iter": 60 if way.get("solver") in ("adam", "gd") else 8, "learning_rate": 0.01, "start": "random"}
     if solver.name == "gd":
         del fast["learning_rate"]
@@ -65,7 +65,7 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     """Forty rights lose their pairs; their embeddings come from their features alone."""
     cold = np.arange(0, 160, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
-    solver = settings(way.get("solver", "auto"), "solver", SOLVERS).set_params(patience=8)
+    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(patience=8)
     if solver.name in ("adam", "sub-blocks", "sogram"):
         solver.set_params(learning_rate=0.01)
     if solver.name == "sogram":

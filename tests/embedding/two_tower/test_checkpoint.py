@@ -9,7 +9,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, Tower
-from nearkin.embedding.two_tower.checkpoint import current_record, described
+from nearkin.embedding.two_tower.training import current_record, described
 from tests.storage.versions import as_version_1
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions

@@ -40,3 +40,11 @@ def test_a_new_row_is_weighed_as_a_fitted_one() -> None:
 def test_powers_are_numbers(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name} is 'much' of type str; it must be a number"):
         AllPairs(**{name: "much"}).objective(PAIRS)
+
+
+def test_labels_by_weight_are_not_weighted_again() -> None:
+    by_log = np.log1p(PAIRS.weights)
+    np.testing.assert_allclose(AllPairs().objective(PAIRS).weights, by_log / by_log.mean(), rtol=1e-6)
+    objective = AllPairs(labels="weights").objective(PAIRS)
+    np.testing.assert_array_equal(objective.weights, np.ones(6))
+    np.testing.assert_array_equal(objective.labels, PAIRS.weights)

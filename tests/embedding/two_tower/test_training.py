@@ -4,14 +4,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from nearkin.embedding.two_tower.training import AbstractSolver, Limits, TrainingError, train
+from nearkin.embedding.two_tower.training import AbstractSolver, TrainingError, train
 
 
 class Counting(AbstractSolver):
     """Its objective is given; its embeddings are the number of the step."""
 
-    def __init__(self, objectives: list[float]) -> None:
+    def __init__(self, objectives: list[float], max_iter: int = 9, **limits: float) -> None:
+        super().__init__(max_iter=max_iter, **limits)
         self.objectives, self.done = objectives, 0
+
+    def begin(self, pair: object, loss: object) -> "Counting":
+        return self
 
     def step(self) -> float:
         self.done += 1
@@ -29,7 +33,7 @@ class Counting(AbstractSolver):
 
 def test_records_count_from_one_and_reach_the_callback() -> None:
     heard = []
-    history = train(Counting([3.0, 2.0]), Limits(2), callback=lambda step, record: heard.append((step, dict(record))))
+    history = train(Counting([3.0, 2.0], 2), callback=lambda step, record: heard.append((step, dict(record))))
     assert [record["step"] for record in history] == [1, 2]
     assert [record["objective"] for record in history] == [3.0, 2.0]
     assert heard == [(1, history[0]), (2, history[1])]
@@ -37,17 +41,17 @@ def test_records_count_from_one_and_reach_the_callback() -> None:
 
 
 def test_patience_ends_it_at_the_best_step() -> None:
-    solver = Counting([1.0] * 9)
+    solver = Counting([1.0] * 9, patience=2)
     metrics = {1: 0.1, 2: 0.5, 3: 0.4, 4: 0.3, 5: 0.9}
-    history = train(solver, Limits(9, patience=2), evaluate=lambda P, Q: metrics[int(P)])
+    history = train(solver, evaluate=lambda P, Q: metrics[int(P)])
     assert len(history) == 4, "two steps after the best"
     assert solver.done == 2
 
 
 def test_no_step_begins_after_its_time() -> None:
-    assert len(train(Counting([1.0] * 5), Limits(5, max_seconds=1e-9))) == 1
+    assert len(train(Counting([1.0] * 5, 5, max_seconds=1e-9))) == 1
 
 
 def test_an_objective_that_is_not_finite_is_an_error() -> None:
     with pytest.raises(TrainingError, match="the objective became nan at step 2; lower learning_rate"):
-        train(Counting([1.0, float("nan")]), Limits(2))
+        train(Counting([1.0, float("nan")], 2))

@@ -1,5 +1,6 @@
-"""What held-out pairs decide: whether they are enough, whom they rank, and the strength of regularization."""
+"""Held-out pairs: whether they are enough, which lefts are ranked, the strength of regularization, and `tune`."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding.two_tower import validation
+from nearkin.embedding.two_tower import fitting
+from nearkin.embedding.two_tower.fitting import DEFAULTS, choose_regularization, start_tables, validation_ranking
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.validation import choose_regularization, start_tables, validation_ranking
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)
 
@@ -24,18 +25,18 @@ def tables(k: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_too_few_pairs_are_no_ranking() -> None:
-    rng, few = np.random.default_rng(0), np.arange(len(PARTS.valid)) < validation.FEWEST_PAIRS - 1
+    rng, few = np.random.default_rng(0), np.arange(len(PARTS.valid)) < DEFAULTS.fewest_pairs - 1
     assert validation_ranking(PARTS.valid.select(few), PARTS.train, rng) is None
-    enough = PARTS.valid.select(np.arange(len(PARTS.valid)) < validation.FEWEST_PAIRS)
+    enough = PARTS.valid.select(np.arange(len(PARTS.valid)) < DEFAULTS.fewest_pairs)
     assert validation_ranking(enough, PARTS.train, rng) is not None
 
 
-def test_at_most_so_many_lefts_with_a_pair_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
     with_pair = np.flatnonzero(np.diff(PARTS.valid.indptr))
     whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert whole is not None
     np.testing.assert_array_equal(whole.lefts, with_pair)
-    monkeypatch.setattr(validation, "RANKED_LEFTS", 10)
+    monkeypatch.setattr(fitting, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
     some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert some is not None
     assert len(np.unique(some.lefts)) == 10
@@ -79,6 +80,8 @@ def test_the_path_ends_where_the_metric_no_longer_rises(
     assert [record["number"] for record in heard] == list(range(1, tried + 1))
     assert [record["metric"] for record in heard] == metrics
     assert {record["phase"] for record in heard} == {"regularization"}
+    noise = objective.noise_level(np.random.default_rng(0))
+    assert [record["regularization"] / noise for record in heard] == pytest.approx(DEFAULTS.strengths[:tried])
 
 
 def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Objective) -> None:
@@ -92,3 +95,23 @@ def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Ob
 def test_start_tables_lower_the_loss(objective: Objective) -> None:
     loss, (P, Q) = objective.loss(0.005), tables()
     assert loss.value(*start_tables(objective, 0.005, P, Q)) < 0.9 * loss.value(P, Q)
+
+
+def test_tuning_sets_the_best_of_the_grid() -> None:
+    parts = nk.data.split_random(nk.data.planted_interactions(100, 60, random_state=0).interactions, random_state=0)
+    model = nk.TwoTower(6, random_state=0)
+    seen = []
+    records = model.tune(
+        parts.train, parts.valid, omegas=[0.1, 50.0], regularizations=[0.01, 1.0], callback=lambda *a: seen.append(a)
+    )
+    assert len(records) == len(seen) == 4
+    assert [r["ndcg@100"] for r in records] == sorted((r["ndcg@100"] for r in records), reverse=True)
+    assert (model.loss.omega, model.regularization) == (records[0]["omega"], records[0]["regularization"])
+    assert model.regularization == 0.01, f"a penalty that empties the model cannot win: {records}"
+
+
+def test_the_default_grid_is_around_auto() -> None:
+    train = nk.data.planted_interactions(60, 40, random_state=0).interactions
+    assert len({r["omega"] for r in nk.TwoTower(4, random_state=0).tune(train)}) == 3
+    with pytest.raises(ValueError, match="validation has no pair"):
+        nk.TwoTower(4).tune(train, train.select(train.rows < 0))

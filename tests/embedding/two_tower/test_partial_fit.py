@@ -9,7 +9,7 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding import Adam
-from nearkin.embedding.two_tower.update import join_interactions
+from nearkin.embedding.two_tower.fitting import join_interactions
 from nearkin.quantization import IndexingLayer
 
 PLANTED = nk.data.planted_interactions(300, 120, random_state=0).interactions
@@ -80,7 +80,7 @@ def test_gradient_solvers_and_a_loaded_model_go_on(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.left_embeddings_, model.left_embeddings_)
 
 
-def test_the_index_is_learned_anew_from_warm_towers() -> None:
+def test_the_index_is_learned_again_from_fitted_towers() -> None:
     late = PAIRS.rows >= 280
     index = IndexingLayer(8, 2, 16, max_iter=10)
     model = nk.TwoTower(8, index=index, regularization=0.02, random_state=0).fit(cut(PAIRS, ~late))
@@ -99,6 +99,10 @@ def test_what_cannot_be_joined_is_said(tmp_path: Path) -> None:
     featured = nk.TwoTower(4, regularization=0.02, random_state=0).fit(PLANTED)
     with pytest.raises(ValueError, match="the interactions have no features of the left side"):
         featured.partial_fit(nk.Interactions.from_pairs([9999], [0]))
+    with pytest.raises(ValueError, match="have 3 features of the left side, the model's pairs have 16"):
+        featured.partial_fit(
+            nk.Interactions.from_pairs([9999], [0]).with_features(left=np.ones((1, 3)), right=np.ones((1, 16)))
+        )
     featured.save(tmp_path / "m")
     with pytest.raises(ValueError, match="a model that was loaded from a folder has kept none"):
         nk.TwoTower.load(tmp_path / "m").partial_fit(PLANTED)

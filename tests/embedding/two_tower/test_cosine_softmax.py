@@ -12,7 +12,6 @@ import nearkin as nk
 from nearkin.embedding import AllPairs, CosineSoftmax, SphereSweeps, sparse_ease
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss
 from nearkin.embedding.two_tower.cosine_softmax import with_imputed
-from nearkin.embedding.two_tower.solvers.sphere import SweepsOnSphere
 from tests.reference.softmax import dense_softmax, dense_sweep
 
 SHAPE = 30, 20
@@ -29,10 +28,11 @@ def planted(m: int, n: int) -> nk.Interactions:
     return nk.Interactions.from_matrix(pairs.matrix())
 
 
-def solver_of(matrix: sp.csr_matrix, rng: np.random.Generator, **options) -> SweepsOnSphere:
+def solver_of(matrix: sp.csr_matrix, rng: np.random.Generator, **options) -> SphereSweeps:
     P, Q = (normalize(torch.tensor(rng.standard_normal((size, 6)))) for size in matrix.shape)
     loss = SoftmaxLoss(matrix, temperature=0.3, weights=matrix.data)
-    return SweepsOnSphere(loss, P, Q, **{"sweeps": 40, "generator": torch.Generator().manual_seed(0)} | options)
+    solver = SphereSweeps(**{"max_iter": 40, "n_sampled": None} | options)
+    return solver.sweep_from(loss, P, Q, torch.Generator().manual_seed(0))
 
 
 def test_a_sweep_is_that_of_the_slow_twin(matrix: sp.csr_matrix, rng: np.random.Generator) -> None:
@@ -121,9 +121,9 @@ def test_imputed_rights_share_a_lefts_weight_by_their_ranks(matrix: sp.csr_matri
 def test_the_loss_has_the_imputed_labels_and_the_bias_of_the_pairs() -> None:
     pairs = planted(60, 40)
     loss = CosineSoftmax(imputed=0.3, ridge=3.0, weighting="none")
-    found = loss.from_objective(loss.objective(pairs))
+    found = loss.softmax_loss(loss.objective(pairs))
     plain = CosineSoftmax(weighting="none")
-    without = plain.from_objective(plain.objective(pairs))
+    without = plain.softmax_loss(plain.objective(pairs))
     labels = with_imputed(pairs.matrix() > 0, sparse_ease(pairs, 50, ridge=3.0)[1], 0.3).toarray()
     rng = np.random.default_rng(0)
     P, Q = (torch.tensor(rng.standard_normal((size, 5))) for size in (60, 40))

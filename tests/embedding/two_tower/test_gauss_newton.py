@@ -2,31 +2,24 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
-from nearkin.embedding.all_pairs import AllPairsLoss
-from nearkin.embedding.two_tower.solvers.gauss_newton import NewtonSteps
-from nearkin.embedding.two_tower.tower_pair import TowerPair
-from nearkin.embedding.two_tower.towers import ResidualTower, Side
+from nearkin.embedding import AllPairs, GaussNewton
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair
+from tests.embedding.two_tower.problems import observed, tower_pair
 from tests.embedding.two_tower.test_towers import side
 
 
-def pair(rng: np.random.Generator) -> TowerPair:
-    left = side(rng)
+def pair(rng: np.random.Generator, loss: str = "logistic", **options: object) -> TowerPair:
     right = Side(ResidualTower(11, 3, None, torch.tensor(rng.standard_normal((11, 3)), dtype=torch.float32)), 11, None)
-    ridge = torch.full((23, 1), 0.3), torch.full((11, 1), 0.2)
-    return TowerPair(left, right, ridge=ridge)
-
-
-def loss() -> AllPairsLoss:
-    return AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), loss="logistic", omega=0.3)
+    return tower_pair(side(rng), right, observed(23, 11), (0.3, 0.2), loss, **options)
 
 
 @pytest.mark.parametrize("active", [(True, True), (True, False), (False, True)])
 def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Generator, active: tuple) -> None:
-    towers, L = pair(rng), loss()
-    solver = NewtonSteps(towers, L)
+    towers = pair(rng)
+    solver = GaussNewton().begin(towers, AllPairs())
+    L = solver.loss
     point = L.at(*towers.embeddings())
     product = solver._matvec(point, active)
     parameters = [s.parameters() for s, on in zip(towers.sides, active, strict=True) if on]
@@ -53,9 +46,9 @@ def test_the_product_is_the_jacobian_around_the_dense_matrix(rng: np.random.Gene
 
 
 def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator) -> None:
-    towers = pair(rng)
-    L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
-    solver = NewtonSteps(towers, L, cg_steps=40, damping=1e-9)
+    towers = pair(rng, "squared")
+    solver = GaussNewton(cg_steps=40, damping=1e-9).begin(towers, AllPairs())
+    L = solver.loss
     norms = []
     for _ in range(2):
         for p in towers.parameters():
@@ -63,12 +56,14 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
         towers.value_and_gradient(L, solver.scale)
         norms.append(float(towers.right.tower.table.grad.norm()))
         solver._move(1, (False, True))
-    assert norms[1] <= 0.11 * norms[0], f"{norms}: CG ends at a tenth of the gradient, and squares have no more to them"
+    assert norms[1] <= 0.11 * norms[0], (
+        f"{norms}: CG ends at a tenth of the gradient, and a square is all there is"
+    )
 
 
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
     for alternating in (True, False):
-        solver = NewtonSteps(pair(rng), loss(), alternating=alternating)
+        solver = GaussNewton(alternating=alternating).begin(pair(rng), AllPairs())
         values = [solver.step() for _ in range(6)]
         assert (np.diff(values) <= 1e-6).all(), values
 
@@ -80,9 +75,9 @@ def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator,
     for m in (23, 11):
         features = rng.standard_normal((m, 5)).astype(np.float32)
         sides.append(Side(torch.nn.Linear(5, 3), m, features))
-    towers = TowerPair(sides[0], sides[1], ridge=(torch.full((23, 1), 4.0), torch.full((11, 1), 3.0)))
-    L = AllPairsLoss(sp.random(23, 11, density=0.3, random_state=0, format="csr"), omega=0.3)
-    solver = NewtonSteps(towers, L)
+    towers = tower_pair(sides[0], sides[1], observed(23, 11), (4.0, 3.0))
+    solver = GaussNewton().begin(towers, AllPairs())
+    L = solver.loss
     active = (number == 0, number == 1)
     weight = towers.sides[number].tower.weight
     d = torch.tensor(rng.standard_normal(18), dtype=torch.float32)
@@ -99,3 +94,15 @@ def test_the_product_holds_the_ridge_of_feature_towers(rng: np.random.Generator,
 
     there = gradient(1.0)
     torch.testing.assert_close(found, (there - gradient(-2.0)) / 2, rtol=1e-3, atol=1e-4)
+
+
+def test_steps_do_not_depend_on_the_unit_of_the_weights(rng: np.random.Generator) -> None:
+    """Objective and damping are those of a mean observed pair: all weights and penalties ten times change nothing."""
+    found = []
+    for unit in (1.0, 10.0):
+        towers = pair(np.random.default_rng(3), weights=np.full(len(observed(23, 11)), unit), omega=0.3 * unit)
+        towers.ridge = tuple(unit * r for r in towers.ridge)
+        solver = GaussNewton().begin(towers, AllPairs())
+        solver.pair.ridge = towers.ridge
+        found.append([solver.step() for _ in range(3)])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3)

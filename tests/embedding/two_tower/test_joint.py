@@ -9,14 +9,13 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding import Adam, AllPairsLoss
+from nearkin.embedding import ALS, Adam, AllPairsLoss, Joint
 from nearkin.embedding.all_pairs.row_solves import solve_left
-from nearkin.embedding.two_tower.checkpoint import Best
-from nearkin.embedding.two_tower.solvers.als import AlternatingLeastSquares
-from nearkin.embedding.two_tower.solvers.joint import SWEEPS, JointBlocks, listed, right_forms, student_loss
-from nearkin.embedding.two_tower.training import _copied
+from nearkin.embedding.two_tower.joint import DEFAULTS, listed, right_forms, student_loss
+from nearkin.embedding.two_tower.training import Best, copied_state
 from nearkin.quantization import IndexingLayer
 
+SWEEPS = DEFAULTS.sweeps
 PLANTED = nk.data.planted_interactions(200, 150, random_state=0).interactions
 PAIRS = replace(PLANTED, left_features=None, right_features=None)
 
@@ -56,6 +55,14 @@ def test_joint_learning_keeps_more_of_the_exact_answers_than_compressing_afterwa
         joint = kept(learned.left_embeddings_, learned.right_embeddings_, learned)
         gains.append(joint - kept(P, after.decode(after.encode(Q)), learned))
     assert np.mean(gains) > 0.01, gains
+
+
+def test_the_teacher_is_the_towers_alone(fitted: nk.TwoTower) -> None:
+    """Its objective is recorded in units of the mean loss of an observed pair."""
+    alone = nk.TwoTower(8, solver=ALS(max_iter=SWEEPS), regularization=0.01, random_state=0).fit(PAIRS)
+    np.testing.assert_array_equal(fitted.exact_embeddings_[0], alone.left_embeddings_)
+    found = [record["objective"] * len(PAIRS) for record in fitted.history_[:SWEEPS]]
+    assert found == pytest.approx([record["objective"] for record in alone.history_])
 
 
 def test_every_round_lowers_the_loss(fitted: nk.TwoTower) -> None:
@@ -165,7 +172,7 @@ def test_an_index_is_learned_from_a_softmax_on_cosines_too() -> None:
 def test_the_lists_are_the_first_unseen_rights_and_their_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     P, Q = (torch.randn(n, 3, generator=generator).numpy() for n in PAIRS.shape)
-    monkeypatch.setattr("nearkin.embedding.two_tower.solvers.joint.BLOCK", 64)
+    monkeypatch.setattr("nearkin.embedding.two_tower.joint.BLOCK", 64)
     lists = listed(P, Q, 20, PAIRS)
     scores, numbers = nk.metrics.recommend(P, Q, 20, seen=PAIRS)
     assert lists.has_sorted_indices
@@ -180,12 +187,12 @@ def test_the_best_step_holds_the_teachers_tables_once() -> None:
     """They are as large as all else that a fit holds; until the teacher is done they are copied."""
     blocks = model().fit(PAIRS)  # any fitted layer
     P, Q = (torch.from_numpy(X) for X in blocks.exact_embeddings_)
-    taught = AlternatingLeastSquares(AllPairsLoss(PAIRS), P, Q)
-    solver = JointBlocks(taught, layer(), PAIRS, np.ones(len(PAIRS)))
+    taught = ALS().alternate(AllPairsLoss(PAIRS), P, Q)
+    solver = Joint().follow(taught, layer(), PAIRS, np.ones(len(PAIRS)))
     assert not list(solver.settled())
     solver.done = SWEEPS
     solver.step()
-    first = _copied(solver.state(), solver.settled(), None)
+    first = copied_state(solver, None)
     assert first["P"] is taught.P
     assert first["left"] is not solver.left
     before = {name: value.clone() for name, value in first.items()}
@@ -193,6 +200,6 @@ def test_the_best_step_holds_the_teachers_tables_once() -> None:
     solver.step()
     for name, value in best.state.items():
         assert torch.equal(value, before[name]), name
-    second = _copied(solver.state(), solver.settled(), best)
+    second = copied_state(solver, best)
     assert torch.equal(second["left"], solver.left)
     assert not torch.equal(second["left"], before["left"])

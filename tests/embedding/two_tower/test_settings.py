@@ -1,4 +1,4 @@
-"""What the parameters of `TwoTower` stand for, and what does not go together."""
+"""The parameters of `TwoTower` as checked settings: what "auto" chooses, and what is refused."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from nearkin.embedding import (
     SphereSweeps,
     Tower,
 )
-from nearkin.embedding.two_tower.choice import choose
+from nearkin.embedding.two_tower.settings import check_settings
 from nearkin.quantization import IndexingLayer
 
 FEATURED = nk.data.planted_interactions(40, 30, random_state=0).interactions
@@ -42,7 +42,7 @@ class HalfPhased(Passing):
 
 def solver_of(loss: object = "all-pairs", solver: object = "auto", pairs: nk.Interactions = PLAIN, **options) -> object:
     model = nk.TwoTower(loss=loss, solver=solver, **options)
-    return choose(pairs, **model.get_params(deep=False)).solver
+    return check_settings(pairs, **model.get_params(deep=False)).solver
 
 
 def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:

@@ -1,4 +1,4 @@
-"""Sub-blocks: the mean over the cells of a partition is the whole, value and gradient, penalties included."""
+"""Sub-blocks: the mean over the cells of a partition is the whole: value, gradient and penalty."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,10 @@ import torch
 
 import nearkin as nk
 from nearkin.embedding import SubBlocks
-from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.solvers.sub_blocks import CellSteps
-from nearkin.embedding.two_tower.tower_pair import TowerPair, zero_grad
-from nearkin.embedding.two_tower.towers import ResidualTower, Side
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, zero_grad
 from nearkin.quantization import IndexingLayer
+from tests.embedding.two_tower.problems import observed, tower_pair
 
 M, N = 12, 8  # divisible by the grid: cells of one size, so that the mean is the whole and not only on average
 
@@ -33,16 +31,18 @@ class Watch:
 @pytest.mark.parametrize("loss_name", ["squared", "logistic"])
 def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, loss_name: str) -> None:
     """ESL, eq. 13 on sub-blocks; the left tower is a module on features, whose penalty falls on its embeddings."""
-    observed = sp.random(M, N, density=0.4, random_state=0, format="csr")
-    pairs = nk.Interactions.from_pairs(*observed.nonzero(), left_ids=range(M), right_ids=range(N))
-    prior = rng.standard_normal((M, 2)), rng.standard_normal((N, 2))
-    loss = AllPairsLoss(pairs, loss=loss_name, omega=0.3, a=rng.random(M), b=rng.random(N), prior=prior)
+    pairs = observed(M, N, 0.4)
+    options = {
+        "a": rng.random(M),
+        "b": rng.random(N),
+        "prior": (rng.standard_normal((M, 2)), rng.standard_normal((N, 2))),
+    }
     left = Side(torch.nn.Linear(5, 3), M, rng.standard_normal((M, 5)).astype(np.float32))
     table = torch.tensor(rng.standard_normal((N, 3)), dtype=torch.float32)
     right = Side(ResidualTower(N, 3, None, table), N, None)
-    ridge = torch.tensor(rng.random((M, 1))), torch.tensor(rng.random((N, 1)))
-    pair = TowerPair(left, right, ridge=ridge)
-    solver = CellSteps(pair, AllPairs().objective(pairs), loss, generator=torch.Generator().manual_seed(0), grid=grid)
+    pair = tower_pair(left, right, pairs, (rng.random(M), rng.random(N)), loss_name, **options)
+    solver = SubBlocks(grid=grid).begin(pair, AllPairs())
+    loss = solver.loss
     watch = Watch(solver.parameters)
     solver.optimizers = [watch]
     value = solver.step()
@@ -57,7 +57,7 @@ def test_the_mean_over_cells_is_the_whole(rng: np.random.Generator, grid: int, l
         torch.testing.assert_close(total / watch.count, p.grad, rtol=1e-4, atol=1e-5)
 
 
-def test_a_record_says_the_distortion_of_an_index() -> None:
+def test_records_have_the_distortion_of_an_index() -> None:
     pairs = nk.Interactions.from_pairs(*sp.random(40, 30, density=0.3, random_state=0).nonzero())
     solver = SubBlocks(max_iter=2, grid=2)
     model = nk.TwoTower(4, solver=solver, index=IndexingLayer(4, 2, 8, random_state=0), random_state=0).fit(pairs)
