@@ -22,11 +22,9 @@ from torch import Tensor, nn
 import nearkin as nk
 from benchmarks.papers.jobs import Job, Row
 from benchmarks.two_tower.problems import read
-from nearkin._distributed import ALONE
 from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, GradientDescent
 from nearkin.embedding.two_tower.objective import Objective
-from nearkin.embedding.two_tower.plan import Plan
-from nearkin.embedding.two_tower.towers import Side
+from nearkin.embedding.two_tower.towers import Side, TowerPair
 
 ZEROS = (0, 1, 4, 16)  # sampled for an observed pair; 0 for all of them
 RATES = (0.001, 0.003, 0.01)
@@ -180,12 +178,10 @@ def sampled(data: Path, size: Size, zeros: int, seed: int) -> Row:
 def solved(data: Path, size: Size, solver: str, seed: int) -> Row:
     """NDCG@100 of test pairs and the objective within the seconds, and the curve, of one solver."""
     p, pair = problem(data, size, seed), towers(size, seed)
-    sides = [Side(tower, len(X), X) for tower, X in zip(pair, (p.U, p.V), strict=True)]
-    plan = Plan(
-        p.objective, strength_of(data, size), *sides, start=(torch.empty(0), torch.empty(0)), sampled=None, index=None,
-        distortion_weight=0.0, generator=torch.Generator().manual_seed(seed), group=ALONE,
-    )  # fmt: skip
-    steps, records, used = SOLVERS[solver]().from_plan(plan), list[Row](), 0.0
+    left, right = (Side(tower, len(X), X) for tower, X in zip(pair, (p.U, p.V), strict=True))
+    generator = torch.Generator().manual_seed(seed)
+    both = TowerPair(left, right, p.objective, strength_of(data, size), generator)
+    steps, records, used = SOLVERS[solver]().begin(both, AllPairs()), list[Row](), 0.0
     while used < size.seconds:
         began = time.process_time()
         steps.step()

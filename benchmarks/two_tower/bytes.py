@@ -14,8 +14,8 @@ import torch
 
 import nearkin as nk
 from benchmarks.two_tower.public import DEPTH, known_temperature, read_public
-from nearkin.embedding import ALS, AllPairs, CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.solvers.joint import ROUNDS, SPHERE_SWEEPS, SWEEPS, JointBlocks
+from nearkin.embedding import ALS, AllPairs, CosineSoftmax, Joint, SphereSweeps
+from nearkin.embedding.two_tower.joint import DEFAULTS
 from nearkin.quantization import IndexingLayer
 
 SIZES = (16, 32, 64)
@@ -55,7 +55,9 @@ def by_bytes(
 def _ways(k: int, loss: Any, pairs: nk.Interactions, sizes: list[int], seed: int, *, together: bool) -> Iterator[Found]:
     """Every way and size, the codes' own CPU seconds without the teacher's."""
     start = time.process_time()
-    solver = ALS(max_iter=SWEEPS) if isinstance(loss, AllPairs) else SphereSweeps(max_iter=SPHERE_SWEEPS * SWEEPS)
+    solver = ALS(max_iter=DEFAULTS.sweeps)
+    if not isinstance(loss, AllPairs):
+        solver = SphereSweeps(max_iter=DEFAULTS.sphere_sweeps * DEFAULTS.sweeps)
     model = nk.TwoTower(k, loss=loss, solver=solver, random_state=seed).fit(pairs)
     P, Q = model.left_embeddings_, model.right_embeddings_
     yield "exact", 4 * k, time.process_time() - start, P, Q
@@ -79,9 +81,10 @@ def index_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both tables after the rounds that follow the teacher's P and Q in `solver="joint"`."""
     weights = AllPairs().objective(pairs).weights
-    blocks = JointBlocks(Taught(P, Q), IndexingLayer(Q.shape[1], size, random_state=seed), pairs, weights)  # pyright: ignore[reportArgumentType]
-    blocks.done = SWEEPS
-    for _ in range(1 + ROUNDS):
+    layer = IndexingLayer(Q.shape[1], size, random_state=seed)
+    blocks = Joint().follow(Taught(P, Q), layer, pairs, weights)  # pyright: ignore[reportArgumentType]
+    blocks.done = DEFAULTS.sweeps
+    for _ in range(1 + DEFAULTS.rounds):
         blocks.step()
     left, right = blocks.embeddings()
     return left.numpy(), right.numpy()
