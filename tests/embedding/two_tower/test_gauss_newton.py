@@ -57,9 +57,7 @@ def test_one_alternating_step_solves_a_block_of_squares(rng: np.random.Generator
         towers.value_and_gradient(L, solver.scale)
         norms.append(float(towers.right.tower.table.grad.norm()))
         solver._move(1, (False, True))
-    assert norms[1] <= 0.11 * norms[0], (
-        f"{norms}: CG ends at a tenth of the gradient, and a square is all there is"
-    )
+    assert norms[1] <= 0.11 * norms[0], f"{norms}: CG ends at a tenth of the gradient, and a square is all there is"
 
 
 def test_every_step_lowers_the_objective(rng: np.random.Generator) -> None:
