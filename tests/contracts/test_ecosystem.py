@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import nearkin as nk
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 
 MATRICES = {  # hashers have their whole family in test_hashers.py, quantizers and rotations a file each
     "product": nk.ProductQuantizer(2, 4, max_iter=2, random_state=0),
@@ -18,6 +18,7 @@ MATRICES = {  # hashers have their whole family in test_hashers.py, quantizers a
     "residual": ResidualQuantizer(2, 4, max_iter=2, random_state=0),
     "product residual": ProductResidualQuantizer(2, 1, n_centroids=4, max_iter=2, random_state=0),
     "scalar": ScalarQuantizer(4),
+    "axis": AxisQuantizer(2),
     "rotation": nk.Rotation("sign", max_iter=2, random_state=0),
     "bits": nk.ITQ(3, random_state=0),
 }
@@ -25,6 +26,7 @@ NEW = {  # checked by no other file
     "residual": ResidualQuantizer(1, 2, max_iter=2),
     "product residual": ProductResidualQuantizer(1, 1, n_centroids=2, max_iter=2),
     "scalar": ScalarQuantizer(8),
+    "axis": AxisQuantizer(1),
     "half floats": ScalarQuantizer(16),
 }
 

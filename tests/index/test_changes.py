@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from nearkin import Index, ProductQuantizer, RandomHyperplanes
 from nearkin.index import faiss_rows
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 rng = np.random.default_rng(0)
@@ -26,6 +26,8 @@ KINDS = {
     "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0).fit(X), "l2"),
     "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0).fit(UNIT), "cosine"),
     "scalar": (ScalarQuantizer(8).fit(X), "ip"),
+    "axes": (AxisQuantizer(3).fit(X), "l2"),
+    "axes cosine": (AxisQuantizer(3).fit(UNIT), "cosine"),
     "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X), "l2"),
     "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0).fit(X), "ip"),
     "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0).fit(X), "l2"),

@@ -10,6 +10,7 @@ SCHEMAS: dict[str, dict[str, tuple[type, ...]]] = {
     "index": {"metric": (str,), "n_features": (int,), "n_rows": (int,)},
     "product quantizer": _ESTIMATOR,
     "scalar quantizer": _ESTIMATOR,
+    "axis quantizer": _ESTIMATOR,
     "residual quantizer": _ESTIMATOR,
     "product residual quantizer": _ESTIMATOR,
     "rotation": _ESTIMATOR,

@@ -20,6 +20,7 @@ from nearkin.index.searching import KeptVectors
 
 KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
+    "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
     "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
     "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
     "product residual quantizer": ("nearkin.quantization.product_residual", "ProductResidualQuantizer"),
