@@ -52,11 +52,11 @@ class AxisQuantizer(ReconstructingTransformer):
     Attributes
     ----------
     rotation_ (d, d') float32: principal axes in the order of the codebooks; zero columns fill up.
-    codebooks_ (n_bytes, 256, w) float32: what each byte stands for on its w columns of rotated rows; d' = n_bytes w.
+    codebooks_ (n_bytes, 256, w) float32: the values of each byte on its w columns of rotated rows; d' = n_bytes w.
     levels_ (n_bytes, w) int64: values of each grid; their product is at most 256 in a byte.
     mean_ (d,) float32: of the rows.
     length_: length of every decoded row, None where rows have different lengths.
-    scales_ (256,) float32: the scales that the last byte names; empty (0,) where there is no such byte.
+    scales_ (256,) float32: the scales that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
     n_features_in_.
 
@@ -107,7 +107,7 @@ class AxisQuantizer(ReconstructingTransformer):
         return codes
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 that codes stand for, at their own length; ValueError for codes of another width."""
+        """Rows (n, d) float32 of codes, at their own length; ValueError for codes of another width."""
         check_is_fitted(self)
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != self.n_bytes or codes.dtype != np.uint8:
