@@ -35,7 +35,7 @@ MOST = {
     "cli": 38,
     "data": 39,
     "embedding": 61,
-    "export": 15,
+    "export": 0,
     "hashing": 15,
     "index": 2,
     "linalg": 5,

@@ -10,7 +10,7 @@ from nearkin.hashing.bits import unpack_signs
 from nearkin.index import Index
 
 qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'nearkin[qdrant]'")
-
+ResponseHandlingException = qdrant_client.http.exceptions.ResponseHandlingException
 
 pytestmark = pytest.mark.filterwarnings("ignore:Local mode performs exact")
 
@@ -88,10 +88,8 @@ def test_what_breaks_on_the_way_leaves_the_old_rows(small, X, hasher, client, mo
 class _Wrong(Qdrant):
     """Names the same row ten times."""
 
-    def connect(self):
-        engine = super().connect()
-        engine.search = lambda collection, codes, k: [[0] * k] * len(codes)
-        return engine
+    def _search(self, client, collection, signs, k):
+        return np.zeros((len(signs), k), int)
 
 
 def test_rows_lost_by_another_hand_are_noticed(small, client) -> None:
@@ -110,3 +108,14 @@ def test_a_collection_of_someone_elses_and_a_server_that_is_down(small, client) 
         export_index(small, Qdrant(name="others", replace=True, client=client))
     with pytest.raises(ConnectionError, match=r"qdrant at 127\.0\.0\.1: .*nothing was"):
         export_index(small, Qdrant("http://127.0.0.1:1"))
+
+
+@pytest.mark.parametrize("url", ["http://me:pa@s3cret@127.0.0.1:1", "http://me:s3cret/x@127.0.0.1:1", "me:s3cret@x"])
+def test_a_password_in_the_url_is_not_repeated(small, url) -> None:
+    class Broken:
+        def get_aliases(self):
+            raise ResponseHandlingException(OSError(f"cannot reach {url}"))
+
+    with pytest.raises(ConnectionError, match="Give the key by QDRANT_API_KEY") as caught:
+        export_index(small, Qdrant(url, client=Broken()))
+    assert "s3cret" not in str(caught.value)

@@ -23,8 +23,6 @@ EXTRAS = {  # extra -> (its modules, what needs them)
     "lance": (("lance",), "export --to lance"),
     "pgvector": (("pgvector", "psycopg"), "export --to pgvector"),
     "qdrant": (("qdrant_client",), "export --to qdrant"),
-    "milvus": (("pymilvus",), "export --to milvus"),
-    "opensearch": (("opensearchpy",), "export --to opensearch"),
     "ray": (("ray", "pandas", "pyarrow"), "nk.export.BatchEncoder in Ray Data"),
     "rl": (("gymnasium",), "examples/evolution_strategies.py"),
 }

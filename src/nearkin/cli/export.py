@@ -16,7 +16,7 @@ def export(
     index: Index,
     to: Annotated[
         str,
-        typer.Option(metavar="TARGET", help="faiss-shards, lance, pgvector, qdrant, milvus or opensearch."),
+        typer.Option(metavar="TARGET", help="faiss-shards, lance, pgvector or qdrant."),
     ],
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write (faiss-shards, lance).")
@@ -32,9 +32,7 @@ def export(
             show_default=False,
         ),
     ] = None,
-    url: Annotated[
-        str | None, typer.Option(help="Address of the server (qdrant, milvus, opensearch).", show_default=False)
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Address of the server (qdrant).", show_default=False)] = None,
     name: Annotated[
         str | None,
         typer.Option(help="Table, collection or index to write.  [default: nearkin]", show_default=False),

@@ -1,4 +1,4 @@
-"""FAISS itself, over several files: each shard can lie on a disk or a machine of its own, the answers are the same."""
+"""FAISS itself, over several files: shards can lie on separate disks or machines, the answers are the same."""
 
 import os
 from collections.abc import Iterator
@@ -15,9 +15,8 @@ from nearkin._faiss import FaissIndex
 from nearkin._faiss_blocks import add_codes, read_codes
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
-from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
-from nearkin.export.target import Callback, Target, Written
+from nearkin.export.target import Callback, Target, Written, check_own_folder
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.saved import load_quantizer
@@ -68,7 +67,7 @@ def shard_file(folder: Path, number: int) -> Path:
 
 
 def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
-    """The shards in `folder` as one `Index`; with `threaded` each shard is searched by a thread of its own.
+    """The shards in `folder` as one `Index`; with `threaded` each shard is searched by its own thread.
 
     Raises FileNotFoundError or ValueError for a folder or shard that is missing, damaged, or of another width or type.
     """
@@ -130,5 +129,5 @@ def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) ->
     if shard.d != whole.faiss_index.d:
         raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; it is of another export")
     if shard.ntotal != rows:
-        raise ValueError(f"{file} has {shard.ntotal} rows, config.json says {rows}; it is of another export")
+        raise ValueError(f"{file} has {shard.ntotal} rows, config.json has {rows}; it is of another export")
     return shard

@@ -16,10 +16,8 @@ from nearkin._check import check_instance, check_vectors
 from nearkin._fields import Extra
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
-from nearkin.export.extras import load_extra
-from nearkin.export.folders import check_own_folder
 from nearkin.export.source import Source, inner_index
-from nearkin.export.target import Callback, Target, Written
+from nearkin.export.target import Callback, Target, Written, check_own_folder, load_extra
 from nearkin.index.searching import normalised
 from nearkin.quantization.product import ProductQuantizer
 
@@ -31,7 +29,7 @@ _TABLE = "vectors.lance"
 class Lance(Target):
     """A folder: `vectors.lance` with the columns id and vector (rotated) under an IVF_PQ index, and our quantizer.
 
-    Vectors are the exact rows where the index keeps them, else what their codes stand for. Plain product quantization
+    Vectors are the exact rows if the index keeps them, else the decoded codes. Plain product quantization
     becomes one partition around the origin. A folder that an earlier export wrote is replaced.
     """
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -12,11 +12,13 @@ import numpy as np
 from nearkin._check import check_choice
 from nearkin._fields import Extra
 from nearkin._types import Record
-from nearkin.export.extras import load_extra
-from nearkin.export.postgres import connecting, explained
 from nearkin.export.source import Source, exact_source
-from nearkin.export.target import Callback, Target, Written
+from nearkin.export.target import Callback, Target, Written, load_extra
 from nearkin.hashing.bits import unpack_bits
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
 
 _MAX_VECTOR = 16_000  # pgvector's limit of a column, and below of an index
 _MAX_BITS = 64_000
@@ -30,10 +32,10 @@ EF_SEARCH = 100  # rows that HNSW looks at: pgvector's own 40 is 2.5 times as fa
 class Pgvector(Target):
     """A table (id bigint or text primary key) with codes or vectors under an HNSW index.
 
-    form: "bit" for code bit(n), searched by Hamming distance, with vector vector(d) beside where the index keeps its
-        rows; "vector" or "halfvec" (half as large) for vector vector(d) or halfvec(d), searched by the index's own
-        metric: the exact rows where the index has them (of width 1 for "cosine"), else what the codes stand for. None
-        for "bit" where the index has bits, and "vector" where it has none.
+    form: "bit" for code bit(n), searched by Hamming distance, and vector vector(d) if it keeps its rows; "vector"
+        or "halfvec" (half as large) for vector vector(d) or halfvec(d), searched by the index's own metric: the exact
+        rows if the index has them (of length 1 for "cosine"), else the decoded codes. None is "bit" for an index of
+        bits, else "vector".
     dsn: "postgresql://user@host:5432/db" or libpq's key=value form; "" for the PG... variables of the environment.
 
     Bit i of `hasher.encode`, from 0, is character i of the bit string, from the left. Everything happens in one
@@ -84,8 +86,8 @@ class Pgvector(Target):
             return form
         if bits is not None:
             raise ValueError(
-                f"form {form!r} is for an index of vectors, and this one has bits; type --as bit (its exact vectors, "
-                "where it keeps them, lie beside the bits), or export an index of metric l2, ip or cosine"
+                f"form {form!r} is for an index of vectors, and this one has bits; type --as bit (it "
+                "writes kept vectors too), or export an index of metric l2, ip or cosine"
             )
         if source.d > _MAX_INDEXED[form]:
             more = "; --as halfvec takes 4000" if form == "vector" else ", or bits: compress with a hashing method"
@@ -224,7 +226,7 @@ def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
 
 
 def _about(source: Source, form: str) -> Record:
-    """What a table says of itself in its comment."""
+    """The description of a table in its comment."""
     return {
         "form": form,
         "rows": len(source),
@@ -259,3 +261,59 @@ def _need_extension(connection: Extra) -> None:
             "CREATE EXTENSION vector"
         ) from error
     load_extra("pgvector.psycopg").register_vector(connection)
+
+
+_SHOWN = ("host", "hostaddr", "port", "dbname", "user")
+_UNREADABLE = (
+    "dsn cannot be read; give 'postgresql://user@host:5432/database' (special characters as %XX: @ is %40, / is %2F), "
+    "the password by PGPASSWORD or ~/.pgpass"
+)
+
+
+@contextmanager
+def connecting(dsn: str) -> "Iterator[Connection]":
+    """A connection, closed at the end; ValueError for a DSN that cannot be read, ConnectionError for no answer."""
+    psycopg = load_extra("psycopg")
+    try:
+        parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise ValueError(_UNREADABLE) from None  # its text would show the password
+    if _may_hide_a_password(dsn, parts):
+        raise ValueError(_UNREADABLE)
+    where = " ".join(f"{name}={parts[name]}" for name in _SHOWN if name in parts) or "the PG... variables"
+    try:
+        connection = psycopg.connect(dsn, autocommit=True, connect_timeout=parts.get("connect_timeout", 10))
+    except psycopg.OperationalError as error:
+        text = " ".join(_without(str(error), parts.get("password")).split())
+        raise ConnectionError(f"PostgreSQL at {where} gives no connection: {text}") from None
+    with connection:
+        yield connection
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn PostgreSQL's own errors, a lost connection among them, into OSError; the transaction is rolled back."""
+    psycopg = load_extra("psycopg")
+    try:
+        yield
+    except psycopg.Error as error:
+        text = str(error).strip().splitlines() or [type(error).__name__]
+        lost = isinstance(error, psycopg.OperationalError)
+        kind = ConnectionError if lost else OSError
+        raise kind(f"PostgreSQL: {text[0]}; nothing was changed (the transaction is rolled back)") from error
+
+
+def _may_hide_a_password(dsn: str, parts: Record) -> bool:
+    """Whether libpq may have read a part of an unescaped password as host, port or database, which we would show."""
+    scheme, _, rest = dsn.partition("://")
+    if scheme not in ("postgresql", "postgres"):
+        return False
+    before, at, after = rest.partition("@")
+    ports = str(parts.get("port", "")).split(",")
+    return (
+        "@" in after or (bool(at) and ("/" in before or "?" in before)) or not all(p.isdigit() or not p for p in ports)
+    )
+
+
+def _without(text: str, password: str | None) -> str:
+    return text.replace(password, "***") if password else text

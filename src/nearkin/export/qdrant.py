@@ -5,98 +5,135 @@
 """
 
 import os
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.export.aliased import AliasedTarget, Engine
-from nearkin.export.extras import load_extra
 from nearkin.export.source import RowBatch, Source
+from nearkin.export.target import Callback, Target, Written, load_extra
 from nearkin.hashing.bits import unpack_signs
 
 
-class Qdrant(AliasedTarget):
-    """A collection with the vectors "code" and, where the index keeps its rows, "vector"; the id is in the payload.
+class Qdrant(Target):
+    """A collection with the vectors "code" and, if the index keeps its rows, "vector"; the id is in the payload.
 
     url: "http://host:6333"; the key, if any, in QDRANT_API_KEY. client: a `qdrant_client.QdrantClient` instead.
+
+    Rows go into a collection `name`_`fingerprint`; when it is whole and checked, the alias `name` moves to it. Searches
+    by `name` see the old rows or the new ones. The same index again changes nothing; another needs `replace`, which
+    removes the old collection in the end. An export that is killed leaves its collection, and the next one to the same
+    index removes it. Tested on the edition of Qdrant that runs inside the process, not against a server.
     """
 
-    engine_name = "qdrant"
-    default_url = "http://localhost:6333"
+    recall_target = 0.95  # a server's index is approximate
 
-    def connect(self) -> Engine:
-        module = load_extra("qdrant_client")
-        client = self.client or module.QdrantClient(
-            url=self.url, api_key=os.environ.get("QDRANT_API_KEY"), check_compatibility=False
-        )
-        return _Engine(client, module.models)
+    def __init__(
+        self,
+        url: str = "http://localhost:6333",
+        name: str = "nearkin",
+        replace: bool = False,
+        client: Extra = None,
+    ) -> None:
+        self.url, self.name, self.replace, self.client = url, name, replace, client
 
+    @contextmanager
+    def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
+        n_bits, module = source.need_bits("qdrant"), load_extra("qdrant_client")
+        key = os.environ.get("QDRANT_API_KEY")
+        client = self.client or module.QdrantClient(url=self.url, api_key=key, check_compatibility=False)
+        with self._explained():
+            fresh, old = f"{self.name}_{source.fingerprint()}", self._current(client)
+            there = old == fresh and client.count(fresh, exact=True).count == len(source)
+            if not there:
+                if old is not None and not self.replace:
+                    raise ValueError(f"{self.name} names another index ({old}); --replace overwrites it")
+                fresh += "_again" if old == fresh else ""
+            try:
+                if not there:
+                    _fill(client, module.models, fresh, source, callback)
+                facts = {"collection": fresh, "alias": self.name, "already_there": there, "tried_on_a_server": False}
+                yield Written(lambda asked, k: self._search(client, fresh, unpack_signs(asked, n_bits), k), facts)
+                if not there:
+                    _publish(client, module.models, self.name, fresh, old)
+            except BaseException:
+                if not there:
+                    with suppress(Exception):  # the first error is the one to raise
+                        client.delete_collection(fresh)
+                raise
+            if old is not None and not there:
+                client.delete_collection(old)
 
-class _Engine(Engine):
-    def __init__(self, client: Extra, models: Extra) -> None:
-        from qdrant_client.http.exceptions import ApiException  # there if the client is
-
-        self.client, self.models, self.error = client, models, ApiException
-        self.n_bits = 0
-
-    def current(self, alias: str) -> str | None:
-        for found in self.client.get_aliases().aliases:
-            if found.alias_name == alias:
+    def _current(self, client: Extra) -> str | None:
+        """The collection that the alias names, or None; ValueError if it is the name of a collection itself."""
+        for found in client.get_aliases().aliases:
+            if found.alias_name == self.name:
                 return found.collection_name
-        if self.client.collection_exists(alias):
-            raise ValueError(f"qdrant has a collection {alias}, which is no alias of ours; give another --name")
+        if client.collection_exists(self.name):
+            raise ValueError(f"qdrant has a collection {self.name}, which is no alias of ours; give another --name")
         return None
 
-    def count(self, collection: str) -> int:
-        return self.client.count(collection, exact=True).count
-
-    def create(self, collection: str, source: Source) -> None:
-        m = self.models
-        self.n_bits = source.need_bits("qdrant")
-        binary = m.BinaryQuantization(binary=m.BinaryQuantizationConfig(always_ram=True))
-        vectors = {
-            "code": m.VectorParams(size=self.n_bits, distance=m.Distance.DOT, on_disk=True, quantization_config=binary)
-        }
-        if source.index.kept is not None:  # for rescoring only: no graph over them
-            vectors["vector"] = m.VectorParams(
-                size=source.d, distance=m.Distance.EUCLID, on_disk=True, hnsw_config=m.HnswConfigDiff(m=0)
-            )
-        self.client.create_collection(collection, vectors_config=vectors)
-
-    def insert(self, collection: str, batch: RowBatch, first: int) -> None:
-        vectors = {"code": self._signs(batch.codes)}
-        if batch.vectors is not None:
-            vectors["vector"] = batch.vectors.tolist()
-        points = self.models.Batch(
-            ids=list(range(first, first + len(batch.ids))),
-            payloads=[{"id": value} for value in batch.ids.tolist()],
-            vectors=vectors,
-        )
-        self.client.upsert(collection, points=points, wait=True)
-
-    def finish(self, collection: str) -> None:
-        """Nothing: Qdrant indexes by itself, and answers exactly until it has."""
-
-    def search(self, collection: str, codes: np.ndarray, k: int) -> list[list[object]]:
-        m = self.models
-        self.n_bits = self.n_bits or self.client.get_collection(collection).config.params.vectors["code"].size
+    def _search(self, client: Extra, collection: str, signs: np.ndarray, k: int) -> np.ndarray:
+        """Ids (q, k) of the nearest to queries (q, bits); -1 or '' for none."""
+        m = load_extra("qdrant_client").models
         exact_bits = m.SearchParams(quantization=m.QuantizationSearchParams(rescore=False))
         asked = [
-            m.QueryRequest(query=signs, using="code", limit=k, with_payload=True, params=exact_bits)
-            for signs in self._signs(codes)
+            m.QueryRequest(query=row, using="code", limit=k, with_payload=True, params=exact_bits)
+            for row in signs.tolist()
         ]
-        found = self.client.query_batch_points(collection, requests=asked)
-        return [[point.payload["id"] for point in answer.points] for answer in found]
+        answers = client.query_batch_points(collection, requests=asked)
+        found = [[point.payload["id"] for point in answer.points] for answer in answers]
+        missing = "" if any(isinstance(name, str) for names in found for name in names) else -1
+        return np.array([names + [missing] * (k - len(names)) for names in found])
 
-    def publish(self, alias: str, collection: str, old: str | None) -> None:
-        m = self.models
-        gone = [m.DeleteAliasOperation(delete_alias=m.DeleteAlias(alias_name=alias))] if old else []
-        made = m.CreateAliasOperation(create_alias=m.CreateAlias(collection_name=collection, alias_name=alias))
-        self.client.update_collection_aliases(change_aliases_operations=[*gone, made])
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """The client's own errors as ConnectionError, without a password that the address may hold."""
+        from qdrant_client.http.exceptions import ApiException  # part of the optional client
 
-    def drop(self, collection: str) -> None:
-        self.client.delete_collection(collection)
+        try:
+            yield
+        except ApiException as error:
+            text = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            if "@" in self.url:  # where a password ends is a guess: neither the address nor what quotes it
+                raise ConnectionError(
+                    f"qdrant: {type(error).__name__}; nothing was published. Give the key by QDRANT_API_KEY and not by "
+                    "--url to read the whole message"
+                ) from None
+            place = urlsplit(self.url).hostname or self.url
+            raise ConnectionError(f"qdrant at {place}: {text}; nothing was published") from error
 
-    def _signs(self, codes: Any) -> list[list[float]]:
-        return unpack_signs(codes, self.n_bits).tolist()
+
+def _fill(client: Extra, models: Extra, collection: str, source: Source, callback: Callback) -> None:
+    """A new collection with all rows; one that a killed export left is removed first."""
+    client.delete_collection(collection)
+    m, n_bits, done = models, source.n_bits or 0, 0
+    binary = m.BinaryQuantization(binary=m.BinaryQuantizationConfig(always_ram=True))
+    vectors = {"code": m.VectorParams(size=n_bits, distance=m.Distance.DOT, on_disk=True, quantization_config=binary)}
+    if source.index.kept is not None:  # for rescoring only: no graph over them
+        vectors["vector"] = m.VectorParams(
+            size=source.d, distance=m.Distance.EUCLID, on_disk=True, hnsw_config=m.HnswConfigDiff(m=0)
+        )
+    client.create_collection(collection, vectors_config=vectors)
+    for batch in source.batches(1024):
+        client.upsert(collection, points=_points(models, batch, n_bits, done), wait=True)
+        done += len(batch.ids)
+        callback(done, {"total": len(source)})
+
+
+def _points(models: Extra, batch: RowBatch, n_bits: int, first: int) -> Extra:
+    """Rows of which the first has number `first`."""
+    vectors = {"code": unpack_signs(np.asarray(batch.codes), n_bits).tolist()}
+    if batch.vectors is not None:
+        vectors["vector"] = batch.vectors.tolist()
+    payloads = [{"id": value} for value in batch.ids.tolist()]
+    return models.Batch(ids=list(range(first, first + len(batch.ids))), payloads=payloads, vectors=vectors)
+
+
+def _publish(client: Extra, models: Extra, alias: str, collection: str, old: str | None) -> None:
+    """Let `alias` name `collection` and not `old`, in one step."""
+    gone = [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))] if old else []
+    made = models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=collection, alias_name=alias))
+    client.update_collection_aliases(change_aliases_operations=[*gone, made])

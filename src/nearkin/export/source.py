@@ -77,12 +77,12 @@ class Source:
         return flat_codes(self.index.faiss_index)
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
-        """What the codes of rows stand for, (b, d) float32 (normalised rows for "cosine")."""
+        """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
         self._make_direct_map()
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
-        """Exact rows where the index keeps them, else what the codes stand for; None for bits alone."""
+        """Exact rows if the index keeps them, else decoded codes; None for bits alone."""
         if self.index.kept is not None:
             rows = self.index.kept.rows(positions)
             return normalised(rows) if self.index.metric == "cosine" else rows
@@ -134,7 +134,7 @@ class Source:
         """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
 
         A fast scan rounds scores to 8 bits, so that codes at other distances tie, and any of them may be named. -1
-        stands for none.
+        means none.
         """
         scores, positions = self.index.faiss_index.search(asked, min(_TIES * k, len(self)))
         far = scores if self.index.metric in ("l2", "hamming") else -scores

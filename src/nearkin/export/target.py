@@ -1,21 +1,78 @@
-"""What every target is: a place that takes an index whole or not at all."""
+"""Export an index into an engine: write, compare its answers with `nearkin search`, publish.
 
+A target takes an index whole or not at all. Packages of other engines are loaded when a target needs them.
+"""
+
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import ClassVar
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
 
-from nearkin._types import Record
+import numpy as np
+
+from nearkin._check import check_choice, check_integer, check_real
+from nearkin._storage import check_target, read_config
+from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback as Callback
-from nearkin.export.self_check import Search
 from nearkin.export.source import Source
+from nearkin.index import Index
+
+TARGETS = {  # name -> (module, class); a module loads its engine's package when it is used
+    "faiss-shards": ("faiss_shards", "FaissShards"),
+    "lance": ("lance", "Lance"),
+    "pgvector": ("pgvector", "Pgvector"),
+    "qdrant": ("qdrant", "Qdrant"),
+}
+_PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings it)
+    "lance": ("pylance", "lance"),
+    "psycopg": ("psycopg[binary]", "pgvector"),
+    "pgvector": ("pgvector", "pgvector"),
+    "pgvector.psycopg": ("pgvector", "pgvector"),
+    "qdrant_client": ("qdrant-client", "qdrant"),
+    "pyarrow": ("pyarrow", "parquet"),
+}
+_ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
+Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """The outcome: `recall` of `queries` queries, k neighbours each, against `target`."""
+
+    queries: int
+    k: int
+    recall: float
+    target: float
+
+    @property
+    def passed(self) -> bool:
+        return self.recall >= self.target
+
+    def __str__(self) -> str:
+        return (
+            f"self-check: {self.queries} queries, recall@{self.k} {self.recall:.4f} of nearkin search's neighbours, "
+            f"target {self.target:g}: {'passed' if self.passed else 'FAILED'}"
+        )
+
+
+class RecallTooLowError(RuntimeError):
+    """The engine's neighbours are not the index's: nothing was published. `check` has the recall."""
+
+    def __init__(self, check: Check) -> None:
+        super().__init__(f"{check}; nothing was published. A lower --recall-target accepts it")
+        self.check = check
 
 
 @dataclass
 class Written:
     """An export that is written but not yet published: how to search it, and facts for the record.
 
-    `judge` says what its answers must be, None for those of the index by its codes.
+    `judge` gives the expected answers, None for those of the index by its codes.
     """
 
     search: Search
@@ -36,3 +93,98 @@ class Target(ABC):
         `callback(rows, {"total": n})` follows the writing. Raises ValueError for an index that the engine cannot hold,
         or a place that holds something else; OSError where the engine cannot be reached.
         """
+
+
+def make_target(to: str, /, **options: Any) -> Target:
+    """The target `to` with those options that are not None.
+
+    ValueError for an unknown name, an option that the target does not take, and one that it needs and did not get.
+    """
+    module, cls = TARGETS[check_choice(to, "target", TARGETS)]
+    kind = getattr(import_module(f"nearkin.export.{module}"), cls)
+    given = {option: value for option, value in options.items() if value is not None}
+    known = inspect.signature(kind).parameters
+    for option in given:
+        if option not in known:
+            raise ValueError(f"{option} is no option of {to}; it takes {', '.join(known)}")
+    missing = [option for option, value in known.items() if value.default is value.empty and option not in given]
+    if missing:
+        raise ValueError(f"{to} needs {', '.join(missing)}; it takes {', '.join(known)}")
+    return kind(**given)
+
+
+def load_extra(module: str) -> ModuleType:
+    """Import an optional module; ImportError that names what to install."""
+    package, extra = _PACKAGES[module]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        text = f"this needs {package}, which is not installed or cannot be loaded ({error})"
+        raise ImportError(f"{text}: pip install 'nearkin[{extra}]'") from error
+
+
+def check_own_folder(out: Path, kind: str) -> None:
+    """ValueError if `out` holds anything but an earlier export of `kind` (above all the index itself)."""
+    check_target(out)
+    if (out / "config.json").is_file() and (found := read_config(out)["kind"]) != kind:
+        raise ValueError(f"{out} holds the kind {found!r}, which an export does not replace; give another --out")
+
+
+def export_index(
+    index: Index,
+    target: Target,
+    *,
+    queries: ArrayLike | None = None,
+    k: int = 10,
+    recall_target: float | None = None,
+    callback: Callback = lambda rows, record: None,
+) -> Record:
+    """Write `index` to `target`, compare the neighbours of 100 queries (or of `queries` (q, d)), publish.
+
+    recall_target: the share of the index's k neighbours that the engine must name; None for the target's own.
+    Returns the record: rows, the outcome of the check, facts of the target. Raises RecallTooLowError, with nothing
+    published, where the engine's answers are not the index's, and what the target raises.
+    """
+    goal = target.recall_target if recall_target is None else check_real(recall_target, "recall_target", low=0, high=1)
+    k = check_integer(k, "k", low=1)
+    source = Source(index)
+    with target.writing(source, callback) as written:
+        check = self_check(written.judge or source, written.search, goal, k=k, queries=queries)
+        if not check.passed:
+            raise RecallTooLowError(check)
+    return {
+        "rows": len(source),
+        "queries": check.queries,
+        "k": check.k,
+        "recall": check.recall,
+        "recall_target": check.target,
+        "self_check": str(check),
+        **written.facts,
+    }
+
+
+def self_check(
+    source: Source, search: Search, target: float, *, k: int = 10, n: int = 100, queries: ArrayLike | None = None
+) -> Check:
+    """Compare the engine's answers with the index's on `n` questions, or on the rows of `queries` (q, d).
+
+    A neighbour counts if it is one of the index's k, or of the rows with the score of the k-th, or as near by its code
+    as one of these: many codes are equally near, and which of them is named is chance. An id that is named twice, or is
+    not in the index, is a miss.
+    """
+    asked = source.questions(n) if queries is None else source.asked(queries)
+    k = min(k, len(source))
+    own = source.distances(asked, source.as_near(asked, k))
+    wanted = np.minimum(np.isfinite(own).sum(axis=1), k)
+    limit = np.where(np.isfinite(own), own, -np.inf).max(axis=1)
+    found = source.positions(search(asked, k))
+    near = source.distances(asked, _once(found)) <= (limit + _ROUNDING * np.abs(limit))[:, None]
+    hits = np.minimum(near.sum(axis=1), wanted)
+    recall = float((hits[wanted > 0] / wanted[wanted > 0]).mean()) if wanted.any() else 0.0
+    return Check(len(asked), k, recall, target)
+
+
+def _once(positions: np.ndarray) -> np.ndarray:
+    """Positions (q, k) with every repetition within a row turned to -1."""
+    seen = (positions[:, :, None] == positions[:, None, :]) & np.tri(positions.shape[1], k=-1, dtype=bool)
+    return np.where(seen.any(axis=2), -1, positions)
