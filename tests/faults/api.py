@@ -27,7 +27,7 @@ from nearkin.hashing.registry import HASHERS
 from tests.faults.child import Fault
 
 PACKAGES = (
-    *("data", "embedding", "export", "hashing", "index", "linalg", "metrics", "orthogonal", "pipeline", "plots"),
+    *("data", "embedding", "export", "hashing", "index", "linalg", "metrics", "orthogonal", "plots"),
     *("quantization", "report", "solvers"),
 )
 EXAMPLES = 20  # calls of a case
