@@ -91,20 +91,6 @@ def test_the_likes_of_newcomers(shop: Path, tmp_path: Path) -> None:
     assert found["user_id"] == "who"
 
 
-def test_formulas_are_made_text_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    names = ["=1+1", *(f"b{i}" for i in range(5))]
-    lines = [f"u{u},{name}" for u in range(8) for i, name in enumerate(names) if (u + i) % 2]
-    Path("pairs.csv").write_text("\n".join(["user,item", *lines]) + "\n")
-    run_json("embed", "pairs.csv", "--dim", 2, "--out", "emb")
-    for command in (("recommend", "--with-seen"), ("similar",)):
-        for said in ((), ("--formulas-as-text",)):
-            run_json(command[0], "emb", "--all", *command[1:], *said, "--out", "out.csv")
-            written = Path("out.csv").read_text()
-            assert ("'=1+1" in written) == bool(said)
-            assert "=1+1" in written
-
-
 def test_likes(shop: Path) -> None:
     found = run_json("similar", shop / "emb", "a0", "-k", 7)["answers"][0]
     assert set(found["ids"]) == {f"a{i}" for i in range(1, 8)}

@@ -8,8 +8,8 @@ from nearkin.cli.export import in_words
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("none", "the axes as they are"),
-        ("learned from none", "learned from the axes as they are"),
+        ("none", "no rotation"),
+        ("learned from none", "learned from no rotation"),
         ("pca", "principal axes"),
     ],
 )

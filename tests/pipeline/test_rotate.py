@@ -69,7 +69,7 @@ def test_every_engine_has_a_codec_or_a_reason(engine: str, folder: Path) -> None
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (("X.npy", "--out", "Y.npy"), "say what to turn the vectors for"),
+        (("X.npy", "--out", "Y.npy"), "say what to rotate the vectors for"),
         (("X.npy", "--for", "oracle", "--out", "Y.npy"), "--for is 'oracle'"),
         (("X.npy", "--for", "faiss:Nonsense", "--out", "Y.npy"), "is no index that FAISS makes"),
         (("X.npy", "--for", "lucene-int8", "--out", "Y.csv"), "the ending of --out is '.csv'"),
