@@ -1,7 +1,7 @@
 """What holds from one kind of CPU to another (docs/promises.md): a saved folder gives the same codes and neighbours.
 
-A child process runs the kernels of an older CPU of the same family: OpenBLAS, FAISS, PyTorch, NumPy and numba each have a
-variable for it.
+A child process runs the kernels of an older CPU of the same family: OpenBLAS, FAISS, PyTorch, NumPy and numba each
+have a variable for it.
 """
 
 import json

@@ -278,7 +278,7 @@ def _quality(run: Fields) -> Section | None:
     judged = f" ({held_out_in_words(about, run['words']['left'])})" if about else ""
     lead = (
         f"Pairs held out of training: {chosen[run['split']]}{judged}. Pairs of training are left out of the rankings. "
-        f"Popularity ranks each {run['words']['right']} by its number of pairs, item-kNN by its similarity to the history."
+        f"Popularity ranks each {run['words']['right']} by its number of pairs, item-kNN by similarity to the history."
     )
     return Section("Answers", _quality_table(quality, list(next(iter(quality.values())))), lead)
 
