@@ -12,7 +12,7 @@ def test_numbers_are_packed_as_faiss_packs_them(rng: np.random.Generator, bits: 
     X = rng.standard_normal((70, 6)).astype(np.float32)
     codebooks = rng.standard_normal((3, 2**bits, 6)).astype(np.float32)
     quantizer = faiss.ResidualQuantizer(6, 3, bits)
-    fill(quantizer, codebooks, 4)
+    fill(quantizer, codebooks[None], 4)
     numbers = steady_numbers(quantizer, X)
     np.testing.assert_array_equal(packed(quantizer, numbers), quantizer.compute_codes(X))
     np.testing.assert_allclose(quantizer.decode(packed(quantizer, numbers)), decode(numbers, codebooks), atol=1e-5)
@@ -25,7 +25,7 @@ def test_rows_coded_in_parts_and_by_buckets_get_the_codes_of_a_whole_search(rng:
     codebooks = rng.standard_normal((4, 64, 12)).astype(np.float32)
     for beam, same in ((2, 1.0), (16, 0.9)):  # buckets lose one of the 16 best now and then
         whole = faiss.ResidualQuantizer(12, 4, 6)
-        fill(whole, codebooks, beam)
+        fill(whole, codebooks[None], beam)
         whole.approx_topk_mode = faiss.EXACT_TOPK
         exact = faiss.unpack_bitstrings(whole.compute_codes(X), 4, 6)
         found = encode(X, codebooks, beam)

@@ -1,7 +1,24 @@
+"""Named regressions: a missing-value mark, one outlier, rows near the ends of float32."""
+
+import warnings
+
+import faiss
 import numpy as np
 import pytest
 
-from nearkin.quantization.codebooks import ClusterSums, assign, decode, kmeans, squared_error
+import nearkin as nk
+from nearkin._shards import Shard
+from nearkin.metrics import recall_k_at_k
+from nearkin.quantization.codebooks import (
+    FAR,
+    ClusterSums,
+    TrainingRows,
+    assign,
+    calming_scale,
+    decode,
+    kmeans,
+    squared_error,
+)
 
 
 def random_codebooks(rng, M=3, K=7, width=4):
@@ -77,3 +94,127 @@ def test_kmeans_finds_all_rows_where_few_differ(n_distinct, rng):
     C = kmeans(Z, 2, 16, 1, seed=0)
     assert np.isfinite(C).all()
     assert squared_error(Z, assign(Z, C), C) == 0
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(2000, 16)).astype(np.float32)
+
+
+def kept(X: np.ndarray, decoded: np.ndarray) -> float:
+    """Recall@10 of the first 200 rows against decoded rows, all in float64."""
+
+    def neighbours(Y: np.ndarray) -> np.ndarray:
+        distances = ((X[:200, None].astype(np.float64) - Y[None].astype(np.float64)) ** 2).sum(-1)
+        return np.argsort(distances, axis=1)[:, :10]
+
+    exact, found = neighbours(X), neighbours(decoded)
+    return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(exact, found, strict=True)]))
+
+
+@pytest.mark.parametrize("value", [1e6, 1e8, 1e10])
+@pytest.mark.parametrize("rotation", [None, "procrustes"])
+def test_one_outlier_does_not_destroy_a_product_quantizer(rows: np.ndarray, rotation: str | None, value: float) -> None:
+    X = rows.copy()
+    X[77, 3] = value
+    peer = faiss.IndexPQ(16, 4, 8)
+    peer.pq.cp.min_points_per_centroid = 1
+    peer.train(X)
+    with pytest.warns(UserWarning, match="row 77 lies"):
+        ours = nk.ProductQuantizer(4, rotation=rotation, random_state=0).fit(X)
+    decoded = ours.decode(ours.encode(X))
+    assert kept(X, decoded) >= kept(X, peer.sa_decode(peer.sa_encode(X)))
+    assert abs(decoded[77, 3] / value - 1) < 1e-3  # the outlier has a centroid of its own
+
+
+@pytest.mark.parametrize("rotation", [None, "procrustes", "givens-greedy", "cayley"])
+def test_a_missing_value_mark_is_named(rows: np.ndarray, rotation: str | None) -> None:
+    X = rows.copy()
+    X[5, 3] = 1e20
+    with pytest.raises(ValueError, match=r"X\[5, 3\] is 1e\+20.*missing"):
+        nk.ProductQuantizer(4, 16, rotation=rotation, random_state=0).fit(X)
+    fitted = nk.ProductQuantizer(4, 16, rotation=rotation, random_state=0, max_iter=2).fit(rows)
+    for method in (fitted.encode, fitted.distortion, fitted.partial_fit):
+        with pytest.raises(ValueError, match=r"X\[5, 3\]"):
+            method(X)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1e17])
+@pytest.mark.parametrize("rotation", [None, "procrustes", "givens-greedy", "cayley"])
+def test_rows_near_the_ends_of_float32_learn_as_others_do(rows: np.ndarray, rotation: str | None, scale: float) -> None:
+    params = {"rotation": rotation, "init": "identity", "random_state": 0, "max_iter": 4}
+    usual = nk.ProductQuantizer(4, 16, **params).fit(rows)
+    extreme = nk.ProductQuantizer(4, 16, **params).fit(rows * np.float32(scale))
+    assert np.isclose(extreme.distortion(rows * np.float32(scale)) / scale**2, usual.distortion(rows), rtol=0.02)
+    extreme.partial_fit(rows[:500] * np.float32(scale))
+    assert np.isfinite(extreme.codebooks_).all()
+
+
+def test_an_outlier_in_a_later_batch_is_not_followed(rows: np.ndarray) -> None:
+    X = rows[:500].copy()
+    X[3] = 1e9
+    model = nk.ProductQuantizer(4, 16, random_state=0, max_iter=2).partial_fit(rows)
+    before = model.distortion(rows)
+    with pytest.warns(UserWarning, match="row 3 "):
+        model.partial_fit(X)
+    assert model.distortion(rows) < 1.02 * before
+
+
+def test_numbers_in_the_warning_are_the_users(rows: np.ndarray) -> None:
+    X = np.tile(rows, (3, 1))
+    X[4321] = 1e7
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nk.ProductQuantizer(2, 16, random_state=0, max_iter=1, max_points_per_centroid=370).fit(X)  # 5,920 of 6,000
+    drawn = np.random.default_rng(0).choice(6000, 5920, replace=False)
+    assert (4321 in drawn) == any("row 4321 lies" in str(w.message) for w in caught)
+    assert 4321 in drawn
+
+
+def test_far_rows_are_few_by_definition(rng: np.random.Generator) -> None:
+    def far(X: np.ndarray) -> np.ndarray:
+        X = X.astype(np.float32)
+        return np.flatnonzero(TrainingRows(X, Shard.of(X)).extent().far(X))
+
+    X = rng.normal(size=(1000, 8))
+    assert len(far(X)) == 0
+    X[[3, 700]] *= 1e4 * FAR
+    np.testing.assert_array_equal(far(X), [3, 700])
+    two_sizes = rng.normal(size=(1000, 8)) * np.where(np.arange(1000) % 2, 1e6, 1)[:, None]
+    assert len(far(two_sizes)) == 0
+    assert len(far(np.ones((50, 4)))) == 0
+
+
+def test_calming_scale_is_a_power_of_two_and_1_where_it_can_be() -> None:
+    assert calming_scale(np.array([1e-3, 1e6])) == calming_scale(np.array([1.0, 1e17, 2.0])) == 1
+    for size in (1e-25, 1e-13, 1e13, 1e18):
+        scale = calming_scale(np.array([size]))
+        assert np.log2(scale) % 1 == 0
+        assert 0.5 <= scale * size <= 2
+
+
+def test_recall_of_the_search_itself(rows: np.ndarray) -> None:
+    """Through FAISS's own distances, not only the decoded rows."""
+    X = rows.copy()
+    X[77, 3] = 1e10
+    with pytest.warns(UserWarning, match="row 77 "):
+        pq = nk.ProductQuantizer(8, random_state=0, max_iter=5).fit(X)
+    index = pq.to_faiss()
+    pq.add_to(index, X)
+    exact = faiss.IndexFlatL2(16)
+    exact.add(rows)
+    assert recall_k_at_k(index.search(rows[100:200], 10)[1], exact.search(rows[100:200], 10)[1], 10) > 0.8
+
+
+def test_the_history_is_in_the_units_of_the_rows() -> None:
+    """Rows of very large or small numbers are scaled while they are learned from; the history was too."""
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
+    plain = nk.ProductQuantizer(2, 16, random_state=0).fit(X)
+    for scale in (2.0**50, 2.0**-50):
+        scaled = nk.ProductQuantizer(2, 16, random_state=0).fit(X * np.float32(scale))
+        for ours, wanted in zip(scaled.history_, plain.history_, strict=True):
+            assert ours["distortion"] == pytest.approx(wanted["distortion"] * scale**2, rel=1e-6)
+            assert ours.get("objective", 0.0) == pytest.approx(wanted.get("objective", 0.0) * scale**2, rel=1e-6)
+        assert scaled.init_distortion_ == pytest.approx(
+            {name: value * scale**2 for name, value in plain.init_distortion_.items()}, rel=1e-6
+        )

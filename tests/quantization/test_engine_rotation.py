@@ -7,8 +7,9 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearkin as nk
+from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.quantization.codecs import find_codec
-from nearkin.quantization.engine_rotation import _Judge, _random_hadamard, turned
+from nearkin.quantization.engine_rotation import _CodecJudge, _random_hadamard, narrowed, turned, width
 
 
 @pytest.mark.filterwarnings("ignore:the covariance of X is isotropic")
@@ -193,7 +194,7 @@ def test_ranges_are_those_of_the_rows_that_are_coded(rng):
     """An engine's ranges are of its own rows. Judged by the ranges of rows learned from, others were clipped."""
     X = rng.normal(size=(900, 4)).astype(np.float32)
     X[500:] *= 3
-    judge = _Judge(X, find_codec("int4", 4), "int4")
+    judge = _CodecJudge(X, find_codec("int4", 4), "int4")
     judge.learned_from = judge.learned_from / 100
     assert judge.recall(np.eye(4, dtype=np.float32), 0) > 0.5
 
@@ -207,3 +208,35 @@ def test_two_rows_are_enough(rng, codec):
 def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
     with pytest.raises(ValueError, match=r"rows to learn from, too few for this codec; give 512 or more$"):
         nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_slope_by_central_differences(rng, axis):
+    X, R = rng.normal(size=(9, 5)) + 1, haar_rotation(5, 0)
+    slope, found = width(X, R, axis)[1], np.zeros((5, 5))
+    for place in np.ndindex(5, 5):
+        step = np.zeros((5, 5))
+        step[place] = 1e-6
+        found[place] = (width(X, R + step, axis)[0] - width(X, R - step, axis)[0]) / 2e-6
+    np.testing.assert_allclose(slope, found, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_ranges_of_unseen_rows_are_narrower(axis):
+    """Uniform columns, turned, have the narrowest ranges along their own axes; rows, where no entry stands out."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 8)) if axis == 0 else rng.normal(size=(3000, 8)) * np.array([9, *[1] * 7])
+    X = (X @ haar_rotation(8, 1) if axis == 0 else X).astype(np.float32)
+    R = narrowed(X[:2000], np.eye(8, dtype=np.float32), axis, np.random.default_rng(0))
+    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-5)
+    before, after = (np.square(np.ptp(rows, axis=axis)).mean() for rows in (X[2000:], X[2000:] @ R))
+    assert after < 0.8 * before
+
+
+def test_constant_columns_and_rows(rng):
+    X = rng.normal(size=(50, 4)).astype(np.float32)
+    X[:, 2] = 1
+    X[3] = 0
+    for axis in (0, 1, None):
+        assert np.isfinite(narrowed(X, np.eye(4, dtype=np.float32), axis, rng)).all()
+        np.testing.assert_array_equal(width(np.zeros((3, 2)), np.eye(2), axis)[1], 0)

@@ -1,3 +1,5 @@
+"""`ProductQuantizer.fit(weights=)`: a row counts as often as its weight says."""
+
 import itertools
 
 import faiss
@@ -5,7 +7,9 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import nearkin as nk
 from nearkin import ProductQuantizer
+from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.rotation import ROTATIONS
 
 
@@ -184,3 +188,90 @@ def test_from_arrays_checks_what_it_gets(vectors):
         ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_ * 2)
     with pytest.raises(ValueError, match="do not belong together"):
         ProductQuantizer.from_arrays(pq.codebooks_, pq.rotation_[:, :16])
+
+
+@pytest.fixture(scope="module")
+def streamed(vectors):
+    """Distortion after a stream of batches that starts far from a good rotation, for each way of moving it."""
+    X, test = vectors
+    out = {}
+    ways = {"none": (None, 1), "random": ("givens-random", 1), "greedy": ("givens-greedy", 1)}
+    for name, (rotation, blocks) in {**ways, "greedy x 4": ("givens-greedy", 4), "svd": ("procrustes", 1)}.items():
+        pq = ProductQuantizer(8, 16, rotation, "identity", max_iter=1, n_blocks=blocks, horizon=1000, random_state=0)
+        rng = np.random.default_rng(0)
+        for _ in range(250):
+            pq.partial_fit(X[rng.choice(len(X), 256, replace=False)])
+        out[name] = pq.distortion(test)
+        assert np.abs(pq.rotation_.T @ pq.rotation_ - np.eye(32)).max() < 1e-4
+    return out
+
+
+def test_a_stream_learns_the_rotation(streamed, vectors):
+    batch = ProductQuantizer(8, 16, init="identity", random_state=0).fit(vectors[0]).distortion(vectors[1])
+    assert streamed["greedy"] < 0.6 * streamed["none"], streamed
+    assert streamed["greedy x 4"] < 1.06 * batch, (streamed, batch)
+
+
+def test_greedy_blocks_come_near_an_svd_a_batch(streamed):
+    assert streamed["greedy"] < 0.9 * streamed["random"], streamed
+    assert streamed["greedy"] < 1.1 * streamed["svd"], streamed
+    assert streamed["greedy x 4"] < 1.03 * streamed["svd"], streamed
+
+
+def test_partial_fit_continues_a_fit_and_takes_one_row(vectors):
+    X, test = vectors
+    pq = ProductQuantizer(8, 16, random_state=0).fit(X)
+    before = pq.distortion(test)
+    for i in range(0, 2000, 100):
+        pq.partial_fit(X[i : i + 100])
+    pq.partial_fit(X[:1])
+    assert pq.distortion(test) < 1.1 * before
+
+
+def test_partial_fit_follows_a_drift(vectors):
+    X, test = vectors
+    pq = ProductQuantizer(8, 16, rotation="givens-greedy", horizon=1000, random_state=0).fit(X)
+    stale = pq.distortion(test + 8)
+    for i in range(0, 4000, 200):
+        pq.partial_fit(X[i : i + 200] + 8)
+    assert pq.distortion(test + 8) < 0.5 * stale
+
+
+def test_first_batch_needs_enough_rows(vectors):
+    with pytest.raises(ValueError, match="n_samples=10"):
+        ProductQuantizer(8, 16).partial_fit(vectors[0][:10])
+
+
+X = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32) ** 3
+
+
+def test_cluster_sums_with_weights_are_sums_of_repeated_rows() -> None:
+    codes = np.random.default_rng(1).integers(0, 4, (400, 2))
+    times = np.random.default_rng(2).integers(1, 4, 400)
+    weighted = ClusterSums(2, 4, 8).update(X, codes, times.astype(np.float32))
+    repeated = ClusterSums(2, 4, 8).update(np.repeat(X, times, 0), np.repeat(codes, times, 0))
+    np.testing.assert_allclose(weighted.sums, repeated.sums, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(weighted.counts, repeated.counts)
+
+
+@pytest.mark.parametrize("rotation", [None, "procrustes"])
+def test_heavy_rows_are_quantized_better(rotation: str | None) -> None:
+    weights = np.where(np.arange(400) < 40, 100.0, 1.0)
+    plain, heavy = (
+        nk.ProductQuantizer(2, 16, rotation=rotation, random_state=0).fit(X, weights=w) for w in (None, weights)
+    )
+    assert heavy.distortion(X[:40]) < 0.6 * plain.distortion(X[:40])
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+def test_only_the_ratios_of_the_weights_count(unit: float) -> None:
+    """Weights are divided by their mean, so that none of them leaves float32."""
+    weights = np.where(np.arange(400) < 40, 100.0, 1.0)
+    fitted, scaled = (nk.ProductQuantizer(2, 16, random_state=0).fit(X, weights=w) for w in (weights, unit * weights))
+    np.testing.assert_allclose(scaled.codebooks_, fitted.codebooks_, rtol=1e-3, atol=1e-3)
+
+
+def test_bad_weights_are_named() -> None:
+    for bad in (np.ones(3), np.zeros(400), np.full(400, np.nan)):
+        with pytest.raises(ValueError, match=r"weights has shape .*must be \(400,\) finite numbers greater than 0"):
+            nk.ProductQuantizer(2, 16).fit(X, weights=bad)

@@ -23,7 +23,7 @@ KINDS = {  # kind in config.json -> where the class, or the reader of several cl
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
     "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
     "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
-    "product residual quantizer": ("nearkin.quantization.product_residual", "ProductResidualQuantizer"),
+    "product residual quantizer": ("nearkin.quantization.residual", "ProductResidualQuantizer"),
     "hasher": ("nearkin.hashing.loading", "load"),
 }
 

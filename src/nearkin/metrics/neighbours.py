@@ -6,14 +6,14 @@ of 0, 1, 2). Here the rows found count first among those at one distance.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_magnitude, check_vectors
-from nearkin._faiss import METRIC_TYPES
+from nearkin._faiss import METRIC_TYPES, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.retrieval import recall_k_at_k
@@ -75,6 +75,33 @@ class ExactNeighbours:
     def kept(self, found: np.ndarray) -> float:
         """The share of the k neighbours that are among the first k of `found` (q, c), mean over the queries."""
         return recall_k_at_k(found, self.beside(found), self.ids.shape[1])
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Rows (n, d), queries (q, d) and their exact neighbours: counts how many of these codes of the rows keep."""
+
+    rows: np.ndarray
+    queries: np.ndarray
+    metric: str
+    truth: ExactNeighbours = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: np.ndarray, queries: np.ndarray, k: int = 10, metric: str = "l2") -> "Judge":
+        """By the k nearest rows, "l2" or "ip"."""
+        return cls(rows, queries, metric, ExactNeighbours.of(rows, queries, k, metric))
+
+    @property
+    def k(self) -> int:
+        """Neighbours that count, fewer than asked for if there are fewer rows."""
+        return self.truth.ids.shape[1]
+
+    def kept(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> float:
+        """The share of the exact neighbours among the k decoded rows (n, d') nearest to each query.
+
+        `queries` (q, d') are the judge's in the space of the decoded rows, None where it is the same.
+        """
+        return self.truth.kept(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
 
 
 def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:

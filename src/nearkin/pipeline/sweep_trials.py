@@ -18,7 +18,7 @@ from nearkin.index.index import Index
 from nearkin.index.searching import KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer
+from nearkin.quantization.residual import AbstractAdditiveQuantizer
 
 OVERSAMPLES = (1, 2, 4, 8, 16, 32)
 MAX_OVERSAMPLE = 16  # of a choice: with more, fetching exact vectors costs more than a longer code

@@ -6,7 +6,7 @@ from nearkin.quantization.axis import AxisQuantizer as AxisQuantizer
 from nearkin.quantization.best import best as best
 from nearkin.quantization.pair_map import PairMap as PairMap
 from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
-from nearkin.quantization.product_residual import ProductResidualQuantizer as ProductResidualQuantizer
+from nearkin.quantization.residual import ProductResidualQuantizer as ProductResidualQuantizer
 from nearkin.quantization.residual import ResidualQuantizer as ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer as ScalarQuantizer
 

@@ -27,7 +27,7 @@ def encode(X: np.ndarray, codebooks: np.ndarray, beam: int) -> np.ndarray:
     """Codes (n, M) int32 of rows X (n, w) by FAISS's beam search, which keeps the `beam` best sums at each codebook."""
     M, K, width = codebooks.shape
     quantizer = faiss.ResidualQuantizer(width, M, _bits(K))
-    fill(quantizer, codebooks, beam)
+    fill(quantizer, codebooks[None], beam)
     X, codes = np.ascontiguousarray(X), np.empty((len(X), quantizer.code_size), np.uint8)
     for first in range(0, len(X), _CACHED):
         rows = slice(first, first + _CACHED)
@@ -43,22 +43,33 @@ def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
     return total
 
 
+def parts_of(quantizer: faiss.AdditiveQuantizer) -> list[faiss.AdditiveQuantizer]:
+    """The quantizers of the parts of a row, or the one of the whole row; `quantizer` owns them."""
+    if not isinstance(quantizer, faiss.ProductAdditiveQuantizer):
+        return [quantizer]
+    return [faiss.downcast_AdditiveQuantizer(quantizer.subquantizer(m)) for m in range(quantizer.nsplits)]
+
+
 def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
-    """Give FAISS's quantizer our codebooks (M, K, w) and the width of its beam.
+    """Give FAISS's quantizer codebooks (splits, M, K, w) and the width of its beam.
 
     The beam is no wider than there are codes: FAISS would choose among what it never wrote.
     """
-    M, K, _ = codebooks.shape
-    faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
-    quantizer.max_beam_size, quantizer.is_trained = min(beam, K**M), True
-    if not isinstance(quantizer, faiss.ResidualQuantizer):
-        return
-    quantizer.train_type |= faiss.ResidualQuantizer.Skip_codebook_tables  # else FAISS makes them whenever it reads one
-    if beam in _BUCKETED and K >= _BUCKETS_PAY:
-        quantizer.approx_topk_mode = faiss.APPROX_TOPK_BUCKETS_B8_D3
-    if M * K <= _TABLES:
-        quantizer.use_beam_LUT = 1
-        quantizer.compute_codebook_tables()
+    _, M, K, _ = codebooks.shape
+    for part, books in zip(parts_of(quantizer), codebooks, strict=True):
+        faiss.copy_array_to_vector(np.ascontiguousarray(books, np.float32).ravel(), part.codebooks)
+        part.max_beam_size, part.is_trained = min(beam, K**M), True
+        if not isinstance(part, faiss.ResidualQuantizer):
+            continue
+        part.train_type |= faiss.ResidualQuantizer.Skip_codebook_tables  # else FAISS makes them whenever it reads one
+        if beam in _BUCKETED and K >= _BUCKETS_PAY:
+            part.approx_topk_mode = faiss.APPROX_TOPK_BUCKETS_B8_D3
+        if M * K <= _TABLES:
+            part.use_beam_LUT = 1
+            part.compute_codebook_tables()
+    if isinstance(quantizer, faiss.ProductAdditiveQuantizer):
+        faiss.copy_array_to_vector(np.ascontiguousarray(codebooks, np.float32).ravel(), quantizer.codebooks)
+        quantizer.is_trained = True
 
 
 def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndarray:

@@ -7,24 +7,25 @@ points where a rotation is learned, so that a first look alone chooses badly.
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors
+from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, check_real, check_vectors
+from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.quantization.additive_learning import INNER, KNOWN
-from nearkin.quantization.code_race import Clock, OutOfTime, Race
-from nearkin.quantization.fast_scan import SCANNED
+from nearkin.metrics.neighbours import Judge
+from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
+from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.product_residual import ProductResidualQuantizer
-from nearkin.quantization.residual import ResidualQuantizer
+from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
 _FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
@@ -45,6 +46,115 @@ _NORM = 8  # bits of a row's norm, where residual codes must be searched from ta
 _SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
 _SLOWER = 0.02  # neighbours more, for which ten times as long a search is not worth it where speed is asked for
 _MOST = 12  # fits that are judged, at most
+_TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
+_TIMED = 20  # queries by which the speed of search is told
+
+
+class OutOfTime(Exception):
+    """A candidate was stopped."""
+
+
+class Clock:
+    """The seconds given to a race, of which the leader's fit on all rows will need a part."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.perf_counter() + seconds
+        self._needed: float | None = None  # by the leader; None before there is one
+        self._began = self._stop = np.inf
+
+    def starts(self, growth: float) -> bool:
+        """Start a candidate, whose fit on all rows will take `growth` times as long; False where no time is left.
+
+        The first one runs in any case.
+        """
+        self._began = time.perf_counter()
+        if self._needed is None:
+            return True
+        left = self._end - self._began
+        self._stop = self._began + min(left - self._needed, left / (1 + growth))
+        return self._stop > self._began
+
+    def tick(self, step: int, record: Fields) -> None:
+        """The callback of a candidate's fit: OutOfTime where it would leave too little."""
+        del step, record
+        if time.perf_counter() > self._stop:
+            raise OutOfTime
+
+    def leads(self, growth: float) -> None:
+        """The candidate that was started leads."""
+        self._needed = growth * (time.perf_counter() - self._began)
+
+
+@dataclass(frozen=True)
+class Race:
+    """Rows to learn from, and the judge of the codes.
+
+    Given queries are halved: one half may judge starts within a fit, the other judges the codes. Of the rows that judge
+    as large a part, `known`, is among those to learn from as it will be in an index of `n_rows` rows.
+    """
+
+    train: np.ndarray
+    judge: Judge
+    given: np.ndarray | None
+    known: float
+
+    @classmethod
+    def of(
+        cls, X: np.ndarray, queries: ArrayLike | None, n_rows: int, metric: str, generator: np.random.Generator
+    ) -> "Race":
+        """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
+        order, given = generator.permutation(len(X)), None
+        if queries is None:
+            count = min(_QUERIES, max(len(X) // 16, min(100, len(X) // 10)))
+            asked, order = X[order[:count]], order[count:]
+        else:
+            queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
+            queries = unit_rows(queries) if metric == "cosine" else queries
+            queries = queries[generator.permutation(len(queries))]
+            half = len(queries) // 2
+            asked, given = queries[:half][:_QUERIES], queries[half:]
+        known = min(len(X), _TRAIN) / n_rows  # part of the index's rows
+        unseen = min(round((1 - known) * _JUDGED), round((1 - known) * len(order)), len(order) // 4)
+        judged = len(order) if known == 1 else round(unseen / (1 - known))
+        train = order[unseen : unseen + _TRAIN]
+        rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
+        judge = Judge.of(rows, asked, _NEIGHBOURS, "l2" if metric == "l2" else "ip")
+        return cls(X[train], judge, given, known)
+
+    def fewer(self, n_train: int, n_rows: int) -> "Race":
+        """The same with the first `n_train` rows to learn from, and `n_rows` in all, mixed alike, to judge by."""
+        unseen = round((1 - self.known) * n_rows)
+        train = self.train[:n_train]
+        rows = np.concatenate([self.judge.rows[:unseen], train[: n_rows - unseen]])
+        return replace(self, train=train, judge=Judge.of(rows, self.judge.queries, _NEIGHBOURS, self.judge.metric))
+
+    def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
+        """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
+        started, judge = time.process_time(), self.judge
+        fitted = self.fitted(quantizer, self.train, tick)
+        learned = time.process_time()
+        index = fitted.to_faiss(judge.metric)
+        fitted.add_to(index, judge.rows)
+        encoded = time.process_time()
+        found = nearest_codes(index, judge.queries, _NEIGHBOURS, judge.metric)
+        speed = 1000 * (encoded - learned) / len(judge.rows)
+        searched, timed = time.process_time(), judge.queries[:_TIMED]
+        index.search(timed, judge.k)
+        search = 1e6 * (time.process_time() - searched) / len(timed) / len(judge.rows)
+        return {
+            "name": name, "bytes": index.sa_code_size(), "recall": judge.truth.kept(found), "rows": len(self.train),
+            "seconds": learned - started, "encode_seconds": speed, "search_seconds": search,
+        }  # fmt: skip
+
+    def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
+        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
+        codes learned for inner products where they ask by those."""
+        if isinstance(quantizer, AbstractAdditiveQuantizer):
+            hears = quantizer.ranking in BY_PRODUCTS
+        else:
+            hears = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+        told = {"queries": self.given} if hears and self.given is not None else {}
+        return quantizer.fit(X, **told, callback=callback)  # pyright: ignore[reportCallIssue]
 
 
 class Best(NamedTuple):

@@ -5,33 +5,96 @@ k-means are FAISS's; what data give to an update are sums.
 """
 
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import faiss
 import numpy as np
 
+from nearkin._check import check_magnitude, check_queries, check_row_weights
 from nearkin._distributed import ALONE, Group
+from nearkin._shards import Shard
+from nearkin._types import ArrayLike
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
+from nearkin.linalg.steady import nearest
 from nearkin.linalg.warm_procrustes import WarmProcrustes
-from nearkin.quantization.training_rows import TrainingRows
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
 _FAR_SHARE = 32  # of so many centroids one may move to far rows
-
 # An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
 # Centroids and rotation alternate this often between two passes over the data. It costs nothing that grows with n, and
 # three rounds took a fifth off the passes needed; more gained little. Where d is large and the rows are few, an update
 # is worth a pass itself, and there is one.
 _INNER_ROUNDS = 3
 _ROWS_PER_UPDATE, _LARGE = 60, 256
+FAR = 100.0  # times as far from the middle as 99 rows in 100
+_SAMPLE = 1024  # rows that the middle and the usual distance are taken from
+_CALM = (2.0**-40, 2.0**40)  # float32 squares and their sums are safe for numbers within
+_JUDGES = 1000  # queries given, at most, by which starts are judged
+_ITERATIONS = 20
+
+
+class Extent(NamedTuple):
+    """Where rows usually lie: `middle` (d,) float64, and the distance from it that 99 in 100 keep to."""
+
+    middle: np.ndarray
+    radius: float
+
+    def far(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, d) lie `FAR` radii out, (n,) bool; none where the radius is 0."""
+        limit = (FAR * self.radius) ** 2
+        none = np.zeros(len(X), bool)
+        if not len(X) or not limit:
+            return none
+        ends = np.maximum(X.max(axis=0) - self.middle, self.middle - X.min(axis=0))
+        if np.square(ends).sum() <= limit:  # no row can: two cheap passes instead of the distances
+            return none
+        return np.square(X - self.middle).sum(axis=1) > limit
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """This process's rows X (n, d), and what goes with them."""
+
+    X: np.ndarray
+    shard: Shard  # where they stand among those of all processes
+    weights: np.ndarray | None = None  # (n,)
+    queries: np.ndarray | None = None  # (m, d) that the rows will be searched by; the same on every process
+
+    @classmethod
+    def checked(cls, X: np.ndarray, shard: Shard, weights: ArrayLike | None, queries: ArrayLike | None) -> Self:
+        """Rows X as `_shards.training_rows` gives them; ValueError or TypeError for what cannot be learned from."""
+        check_magnitude(X)
+        if queries is not None:
+            queries = check_queries(queries, X.shape[1])
+            queries = queries[:: -(-len(queries) // _JUDGES)].astype(np.float32)
+        return cls(X, shard, None if weights is None else check_row_weights(weights, len(X)), queries)
+
+    def only(self, chosen: np.ndarray) -> Self:
+        """The rows that a mask or numbers choose."""
+        X = self.X[chosen]
+        weights = None if self.weights is None else self.weights[chosen]
+        return replace(self, X=X, shard=Shard.of(X, self.shard.group), weights=weights)
+
+    def drawn(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows and weights of these numbers, counted over all processes, on every process."""
+        weights = None if self.weights is None else self.shard.rows(self.weights, numbers)
+        return self.shard.rows(self.X, numbers), weights
+
+    def extent(self) -> Extent:
+        """Median of each column and the 99 % quantile of distances, from at most about 2,000 rows of all processes."""
+        numbers = np.arange(0, self.shard.total, max(1, self.shard.total // _SAMPLE))
+        sample = self.drawn(numbers)[0].astype(np.float64)
+        middle = np.median(sample, axis=0)
+        squares = np.square(sample - middle).sum(axis=1)
+        return Extent(middle, float(np.sqrt(np.quantile(squares, 0.99, method="lower"))))
 
 
 @dataclass(frozen=True)
@@ -306,3 +369,133 @@ class ClusterSums(CellSums):
         """M = X^T Y (d, d), Y the decoded rows: K d products for each subspace instead of n d."""
         sums = self.sums.astype(np.float32, copy=False)
         return np.concatenate([sums[m].T @ codebooks[m] for m in range(self.n_subspaces)], axis=1)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Rows (n, d') ready to be learned from, the far rows (m, d') of all processes, and how they were changed."""
+
+    rows: TrainingRows
+    apart: np.ndarray
+    places: np.ndarray  # (d,) of the columns among the d'
+    scale: float  # a power of two by which all was multiplied
+
+
+def prepare(rows: TrainingRows, n_subspaces: int, fewest: int, most: int, generator: np.random.Generator) -> Prepared:
+    """Draw at most `most` rows, pad their columns to a multiple of `n_subspaces`, set far rows aside, and scale what
+    float32 could not square.
+
+    No row is far if fewer than `fewest` would be left.
+    """
+    numbers, d = np.arange(len(rows.X)), rows.X.shape[1]  # what the user calls the rows
+    if rows.shard.total > most:
+        numbers = rows.shard.here(np.sort(generator.choice(rows.shard.total, most, replace=False)))
+        rows = rows.only(numbers)
+    places = spread_columns(d, n_subspaces)
+    width = n_subspaces * -(-d // n_subspaces)
+    X = _spread(rows.X, places, width)
+    queries = None if rows.queries is None else _spread(rows.queries, places, width)
+    rows = replace(rows, X=X, queries=queries)
+    where = rows.extent()
+    scale = calming_scale(np.array([where.radius]))
+    far = where.far(X)
+    m = sum(rows.shard.group.exchange(int(far.sum())))
+    apart = X[:0]
+    if m and rows.shard.total - m >= fewest:
+        warn_of(numbers[far], where)
+        rows, apart = rows.only(~far), rows.shard.whole(X[far])
+    if scale != 1:
+        queries = None if queries is None else queries * np.float32(scale)
+        rows, apart = replace(rows, X=rows.X * np.float32(scale), queries=queries), apart * np.float32(scale)
+    return Prepared(rows, apart, places, scale)
+
+
+def spread_columns(d: int, n_subspaces: int) -> np.ndarray:
+    """Places (d,) of d columns among d' = M ceil(d / M), so that the zeros between fall to as many subspaces as can be.
+
+    >>> spread_columns(7, 3)
+    array([0, 1, 2, 3, 4, 6, 7])
+    """
+    width = -(-d // n_subspaces)
+    sizes = np.diff(np.arange(n_subspaces + 1) * d // n_subspaces)[::-1]
+    return np.concatenate([width * m + np.arange(size) for m, size in enumerate(sizes)])
+
+
+def _spread(X: np.ndarray, places: np.ndarray, width: int) -> np.ndarray:
+    """Rows X (n, d) as float32 with their columns at `places` of `width`."""
+    if width == len(places):
+        return X.astype(np.float32)
+    spread = np.zeros((len(X), width), np.float32)
+    spread[:, places] = X
+    return spread
+
+
+def warn_of(rows: np.ndarray, where: Extent) -> None:
+    """Say which rows are learned apart; `rows` (m,) are their numbers."""
+    if len(rows):
+        which = f"row {rows[0]} lies" if len(rows) == 1 else f"row {rows[0]} and {len(rows) - 1} more lie"
+        warnings.warn(
+            f"X has far rows: {which} more than {FAR:g} times as far from the middle as 99 rows in "
+            f"100 ({where.radius:.3g}). Rotation and codebooks are learned without them; remove them if they are "
+            "errors or mark missing values",
+            stacklevel=4,
+        )
+
+
+def calming_scale(values: np.ndarray) -> float:
+    """The power of two that brings these numbers near 1; 1.0 if float32 squares of them are safe already.
+
+    >>> [calming_scale(np.array([x, 0.0])) for x in (3.0, 0.0, 2.0**-83)]
+    [1.0, 1.0, 9.671406556917033e+24]
+    """
+    sizes = np.abs(values)
+    largest = sizes.max(initial=0)
+    if largest == 0 or _CALM[0] <= largest <= _CALM[1]:
+        return 1.0
+    usual = float(np.median(sizes[sizes > 0]))  # a few far ones do not count
+    return (
+        1.0 if _CALM[0] <= usual <= _CALM[1] else 2.0 ** min(126, 1 - int(np.frexp(usual)[1]))
+    )  # float32 ends at 2**128
+
+
+@dataclass(frozen=True)
+class CoarseQuantizer:
+    """`centroids` (L, d) float32 in the original space; distances do not change under the rotation that follows."""
+
+    centroids: np.ndarray
+
+    @classmethod
+    def train(cls, X: np.ndarray, n_lists: int, seed: int) -> Self:
+        """FAISS k-means on all rows of X (n, d)."""
+        return cls(centroids_of(X, n_lists, _ITERATIONS, seed))
+
+    def assign(self, X: np.ndarray) -> np.ndarray:
+        """Number (n,) int64 of the nearest centroid of each row of X (n, d), the lowest of equals.
+
+        A row falls into the same list alone and in a batch.
+        """
+        return nearest(X, self.centroids)
+
+    def residuals(self, X: np.ndarray) -> np.ndarray:
+        """What is left of rows X (n, d) after their centroids."""
+        return X - self.centroids[self.assign(X)]
+
+    @staticmethod
+    def code_width(n_lists: int) -> int:
+        """Bytes of a list's number, as FAISS counts them."""
+        return max(1, -(-(n_lists - 1).bit_length() // 8))
+
+    @classmethod
+    def pack(cls, lists: np.ndarray, n_lists: int) -> np.ndarray:
+        """Numbers (n,) to little-endian bytes (n, code_width)."""
+        return lists.astype("<u8").view(np.uint8).reshape(-1, 8)[:, : cls.code_width(n_lists)]
+
+    @classmethod
+    def unpack(cls, codes: np.ndarray, n_lists: int) -> np.ndarray:
+        """Bytes (n, code_width) back to numbers (n,); ValueError for a number that names no list."""
+        padded = np.zeros((len(codes), 8), np.uint8)
+        padded[:, : codes.shape[1]] = codes
+        lists = padded.view("<u8").ravel().astype(np.int64)
+        if len(lists) and lists.max() >= n_lists:
+            raise ValueError(f"codes name list {lists.max()}; this quantizer has n_lists={n_lists}")
+        return lists

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, validate_vectors
-from nearkin._faiss import nearest_rows
 from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, whole_rows
@@ -21,17 +20,20 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codecs import CODE_QUERIES, HOLD_NORMS, Coded, Train, find_codec
-from nearkin.quantization.order import SCORES, turned_for_order
+from nearkin.quantization.order import SCORES, descend, turned_for_order
 from nearkin.quantization.product import ProductQuantizer
-from nearkin.quantization.ranges import narrowed
 
 _ROWS = 16_384  # rows given at most: two thirds are learned from, the others judged
 _QUERIES = 2000
 _NEIGHBOURS = 10
 _RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
 _MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
+_POWER = 8  # of the mean that stands for the largest entry: a maximum itself would follow single rows
+_STEPS = 300
+_RATE = 0.3
+_BATCH = 2_048
 
 
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -134,7 +136,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ) -> None:
         """Learn from every start, and keep what keeps most neighbours."""
         codec = self.codec if isinstance(self.codec, str) else ""
-        judge = _Judge(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
+        judge = _CodecJudge(X - self.mean_, train, codec, None if asked is None else asked - self.mean_)
         starts = _starts(judge.learned_from, draw_seed(generator))
         candidates = dict(starts)
         for step, (name, R) in enumerate(starts.items()):
@@ -145,7 +147,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._refine(judge, candidates, generator)
         self.chosen_ = max(candidates, key=lambda name: self.recall_[name])  # the first of equals: "none" leads
         R = candidates[self.chosen_]
-        plain = _Judge(X, train, codec, asked) if self.center else judge
+        plain = _CodecJudge(X, train, codec, asked) if self.center else judge
         self.gain_ = judge.recall(R, 1) - plain.recall(starts["none"], 1)
         everything = X - self.mean_
         if self.chosen_.startswith("learned from"):  # it is worth more rows now that nothing is left to choose
@@ -154,7 +156,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             R = self._turned_for(everything, R, generator)
         self.rotation_ = R
 
-    def _refine(self, judge: "_Judge", candidates: dict[str, np.ndarray], generator: np.random.Generator) -> None:
+    def _refine(self, judge: "_CodecJudge", candidates: dict[str, np.ndarray], generator: np.random.Generator) -> None:
         """One more candidate where the codec has a goal that reconstructions miss: from the best so far."""
         codec = self.codec if isinstance(self.codec, str) else ""
         if codec not in SCORES and codec not in _RANGES:
@@ -233,7 +235,7 @@ def turned_for_products(X: np.ndarray, R: np.ndarray, n_subspaces: int, rounds: 
     return R @ learner.fit(X @ R).rotation_
 
 
-class _Judge:
+class _CodecJudge:
     """Rows to learn from, rows and queries to judge by.
 
     Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" and "eden" with each row's own
@@ -246,13 +248,13 @@ class _Judge:
         queries = min(_QUERIES, len(X) // 5) if asked is None else len(asked)
         most = max(1, 2 * (len(X) - queries) // 3)
         self.train, self.codec = train, codec
-        self.queries, self.learned_from, self.rows = X[:queries], X[queries : queries + most], X[queries + most :]
-        self.k = min(_NEIGHBOURS, len(self.rows))
-        self.truth = [ExactNeighbours.of(self.rows, self.queries[part::2], self.k) for part in (0, 1)]
+        self.learned_from, self.rows = X[queries : queries + most], X[queries + most :]
+        self.judges = [Judge.of(self.rows, X[:queries][part::2], _NEIGHBOURS) for part in (0, 1)]
 
     def recall(self, R: np.ndarray, part: int) -> float:
         """Neighbours kept of every second query, from the first or the second on."""
-        Q = self.queries[part::2] @ R
+        judge = self.judges[part]
+        Q = judge.queries @ R
         if not len(Q):
             return 0.0
         everything = np.concatenate([self.learned_from, self.rows]) @ R
@@ -267,8 +269,7 @@ class _Judge:
             excess = np.square(Z - mean).sum(axis=1) - np.square(Y - mean).sum(axis=1)
             Y = np.column_stack([Y, np.sqrt(excess - excess.min())])
             Q = np.column_stack([Q, np.zeros(len(Q), np.float32)])
-        found = nearest_rows(Y, Q, self.k)
-        return self.truth[part].kept(found)
+        return judge.kept(Y, Q)
 
 
 def _starts(X: np.ndarray, seed: int) -> dict[str, np.ndarray]:
@@ -303,3 +304,32 @@ def _is_isotropic(X: np.ndarray) -> bool:
         return bool(values[-1] <= 0)
     spread = ((1 + np.sqrt(d / n)) / (1 - np.sqrt(d / n))) ** 2
     return bool(values[-1] <= 1.1 * spread * max(values[0], 0))
+
+
+def narrowed(X: np.ndarray, R: np.ndarray, axis: int | None, generator: np.random.Generator) -> np.ndarray:
+    """R (d, d) turned until ranges of X R (n, d) are narrow: of columns (axis 0), of rows (1) or of all (None)."""
+
+    def gradient(R: np.ndarray) -> np.ndarray:
+        rows = X if len(X) <= _BATCH else X[generator.integers(len(X), size=_BATCH)]
+        return width(rows, R, axis)[1]
+
+    return descend(R, gradient, _STEPS, _RATE)
+
+
+def width(X: np.ndarray, R: np.ndarray, axis: int | None) -> tuple[float, np.ndarray]:
+    """The sum of squared widths and its slope by R: means of power 8 of a column (row) of X R about its mean.
+
+    With axis=None the one width is about 0.
+    """
+    Z = X @ R
+    if axis is not None:
+        Z -= Z.mean(axis=axis, keepdims=True)
+    sizes = np.abs(Z)
+    largest = np.maximum(sizes.max(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny ** 0.5)
+    shares = sizes / largest
+    mean = np.maximum((shares**_POWER).mean(axis=axis, keepdims=True), np.finfo(Z.dtype).tiny)
+    widths = largest * mean ** (1 / _POWER)
+    by_z = 2 * widths.size / Z.size * widths * shares ** (_POWER - 1) * mean ** (1 / _POWER - 1) * np.sign(Z)
+    if axis is not None:
+        by_z -= by_z.mean(axis=axis, keepdims=True)
+    return float(np.square(widths).sum()), X.T @ by_z

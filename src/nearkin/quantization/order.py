@@ -10,7 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from nearkin._faiss import nearest_rows
-from nearkin.quantization.descent import descend
+from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz
+from nearkin.quantization.additive import decode
+from nearkin.quantization.codebooks import ClusterSums
 
 Slopes = tuple[np.ndarray, np.ndarray]  # of a loss by z and by b, (g, k, d) each
 Scores = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, Callable[[np.ndarray], Slopes]]]
@@ -19,6 +21,12 @@ _LISTS = 16  # of a step
 _STEPS = 500
 _RATE = 0.2
 _WIDTH = 0.5  # of tanh, in standard deviations of an entry
+_CODE_LIST = 48  # rows near each other, each of which asks for the others
+_CODE_LISTS = 32  # of a step
+_CODE_STEPS = 300
+_CODE_RATE = 0.01  # of the first step, in errors' root mean square; it falls linearly to 0
+_MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
+_JUDGED = 4_096  # rows that tell the size of errors
 
 
 def _by_bits(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
@@ -101,3 +109,87 @@ def correlation(s: np.ndarray, t: np.ndarray) -> tuple[float, np.ndarray]:
     (s, length), (t, _) = unit(s), unit(t)
     each = (s * t).sum(axis=2, keepdims=True)
     return float(each.mean()), (t - each * s) / (length * each.size)
+
+
+def descend(R: np.ndarray, gradient: Callable[[np.ndarray], np.ndarray], steps: int, rate: float) -> np.ndarray:
+    """R (d, d) float32 after steps R <- R (I - a S), S skew, at rates that fall linearly from `rate` to 0.
+
+    `gradient(R)` (d, d) may be of other rows at every step. S = R^T G - G^T R, by its running mean and its running
+    size, so that the spectral norm of a S is about `rate` at first, whatever d and the loss are. Newton and Schulz's
+    product brings R back to O(d); at the end its polar factor does.
+    """
+    d = len(R)
+    mean, square, eps = np.zeros((d, d), np.float32), 0.0, float(np.finfo(np.float32).tiny)
+    for step in range(steps):
+        half = R.T @ gradient(R)
+        skew = half - half.T
+        mean = _MOMENTUM * mean + (1 - _MOMENTUM) * skew
+        square = _MEMORY * square + (1 - _MEMORY) * float(np.square(skew).mean())
+        size = np.sqrt(square / (1 - _MEMORY ** (step + 1))) + eps
+        length = rate * (1 - step / steps) / (2 * np.sqrt(d) * (1 - _MOMENTUM ** (step + 1)) * size)
+        R = newton_schulz(R - R @ (np.float32(length) * mean))
+    return nearest_orthogonal(R.astype(np.float64)).astype(np.float32)
+
+
+def ordered(
+    codebooks: np.ndarray,
+    codes: np.ndarray,
+    X: np.ndarray,
+    centres: np.ndarray | None,
+    inner: bool,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Codebooks (splits, M, K, w) by which distances from rows X (n, splits w) to near rows, `inner`: inner products,
+    rank more as they should.
+
+    A row is known by its codes (n, splits M), and by the centre (n, splits w) that is added to their sums where there
+    are centres. The loss is `codebook_disagreement` of lists of near rows drawn at random, the steps Adam's.
+    """
+    middle = X.mean(axis=0, dtype=np.float64).astype(np.float32)  # far from 0, squares have no digits left for order
+    middle = np.zeros_like(middle) if inner else middle  # which inner products count
+    spread = np.float32(np.sqrt(np.square(X - middle, dtype=np.float64).mean()) or 1)
+    X, books = (X - middle) / spread, codebooks / spread
+    carried, added = (middle / spread).reshape(len(books), 1, -1), np.zeros((len(X), 1), np.float32)
+    if centres is not None:  # else the first codebook carries the mean
+        carried, added = np.zeros_like(carried), (centres - middle) / spread
+    books[:, 0] -= carried
+    some = slice(_JUDGED)
+    error = np.square(X[some] - added[some] - _decoded(codes[some], books)).mean(dtype=np.float64)
+    drawn, places = np.unique(generator.integers(len(X), size=_CODE_STEPS * _CODE_LISTS), return_inverse=True)
+    near = nearest_rows(X, X[drawn], min(_CODE_LIST, len(X)))
+    mean, square = np.zeros_like(books), np.zeros_like(books)
+    for step, lists in enumerate(places.reshape(_CODE_STEPS, _CODE_LISTS)):
+        rows = near[lists]
+        own = codes[rows.ravel()]
+        y = (_decoded(own, books) + added[rows.ravel()]).reshape(*rows.shape, -1)
+        slope = _slope(books.shape, own, codebook_disagreement(X[rows], y, inner)[1].reshape(rows.size, -1))
+        mean += (1 - _MOMENTUM) * (slope - mean)
+        square += (1 - _MEMORY) * (np.square(slope) - square)
+        size = np.sqrt(square / (1 - _MEMORY ** (step + 1))) + _LEAST
+        rate = _CODE_RATE * np.sqrt(error) * (1 - step / _CODE_STEPS) / (1 - _MOMENTUM ** (step + 1))
+        books = books - np.float32(rate) * mean / size
+    books[:, 0] += carried
+    return books * spread
+
+
+def codebook_disagreement(x: np.ndarray, y: np.ndarray, inner: bool) -> tuple[float, np.ndarray]:
+    """Less the mean correlation between distances |x_i - y_j|^2 and |x_i - x_j|^2, `inner`: x_i . y_j and x_i . x_j,
+    within lists of rows x (g, k, d) that are searched as y (g, k, d), and its slope by y."""
+    if inner:
+        value, W = correlation(x @ y.mT, x @ x.mT)
+        return -value, -W.mT @ x
+    scores = 2 * x @ y.mT - np.square(y).sum(axis=2)[:, None]  # less a term of x_i alone, which ranks nothing
+    value, W = correlation(scores, -distances(x))
+    return -value, 2 * (y * W.sum(axis=1)[:, :, None] - W.mT @ x)
+
+
+def _decoded(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
+    parts = zip(np.split(codes, len(codebooks), axis=1), codebooks, strict=True)
+    return np.hstack([decode(own, books) for own, books in parts])
+
+
+def _slope(shape: tuple[int, ...], codes: np.ndarray, by_rows: np.ndarray) -> np.ndarray:
+    """The slope by codebooks of this shape, from that by the decoded rows (b, splits w): float32."""
+    splits, M, K, w = shape
+    parts = zip(np.split(codes, splits, axis=1), np.split(by_rows, splits, axis=1), strict=True)
+    return np.stack([ClusterSums(M, K, w).update(rows, own).sums for own, rows in parts]).astype(np.float32)

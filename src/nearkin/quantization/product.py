@@ -17,7 +17,7 @@ from nearkin._check import (
     has_unit_rows,
     validate_vectors,
 )  # fmt: skip
-from nearkin._distributed import Group
+from nearkin._distributed import ALONE, Group
 from nearkin._faiss import METRIC_TYPES, innermost
 from nearkin._faiss_blocks import add_codes
 from nearkin._faiss_padding import clear_padding
@@ -30,18 +30,64 @@ from nearkin.contracts import Callback, ignore
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.steady import rounded_product
 from nearkin.quantization import faiss_bridge
-from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import ClusterSums, decode, squared_error
-from nearkin.quantization.fast_scan import SCANNED, ScanComparison
+from nearkin.quantization.codebooks import (
+    ClusterSums,
+    CoarseQuantizer,
+    TrainingRows,
+    Update,
+    assign,
+    decode,
+    prepare,
+    squared_error,
+    warn_of,
+)
+from nearkin.quantization.faiss_bridge import SCANNED, scan_judge, scan_keeps_enough, scan_recall
 from nearkin.quantization.rotation import ROTATIONS, make_update
-from nearkin.quantization.start import STARTS
-from nearkin.quantization.streaming import RunningFit
-from nearkin.quantization.training import Plan, learn
-from nearkin.quantization.training_rows import TrainingRows, prepare, warn_of
+from nearkin.quantization.training import STARTS, Plan, learn
 
 _CHUNK = 8_192  # rows encoded at a time: bounds memory, and their float64 stays in the cache
 _MOST_BLOCKS = 10_000  # Givens blocks of one update; d/8 is usual
 _STREAM_BLOCKS = 4  # Givens blocks a batch: one trails an SVD a batch by up to 1.5 %, four do not
+DEAD = 0.02  # a centroid below this share of the mean count moves to where rows are
+
+
+class RunningFit:
+    """The state of `ProductQuantizer.partial_fit`.
+
+    `horizon` is the number of rows averaged over. The sums are of unrotated rows, so they stay valid while the rotation
+    moves, and M = X^T Y is formed from them under the newest codebooks: a batch alone is too noisy for a rotation
+    (a block or an SVD on the batch's own M ends clearly worse), the average is not.
+    """
+
+    def __init__(self, update: Update | None, horizon: int, sums: ClusterSums) -> None:
+        self._update = update
+        self._horizon = horizon
+        self._sums = sums
+
+    def absorb(self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE) -> None:
+        """Add a batch X (b, d), each process its own, to the averages under the present rotation and codebooks."""
+        codes = assign(X @ rotation, codebooks)
+        batch = ClusterSums(self._sums.n_subspaces, self._sums.n_centroids, self._sums.d).update(X, codes)
+        rows = group.merge(batch).counts[0].sum()
+        self._sums.decay(max(0.0, 1 - rows / self._horizon)).merge(batch)
+
+    def update(
+        self, X: np.ndarray, rotation: np.ndarray, codebooks: np.ndarray, group: Group = ALONE
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Absorb a batch; return the next rotation (d, d) and codebooks (M, K, d/M)."""
+        self.absorb(X, rotation, codebooks, group)
+        return self.improve(rotation)
+
+    def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next rotation and codebooks from the averages as they are."""
+        sums, mean = self._sums.centred()
+        rows = sums.counts[0].sum()
+        fewest = DEAD * rows / sums.n_centroids
+        centred = sums.centroids(rotation, fewest)
+        if self._update is not None:
+            rotation = self._update(rotation, sums.cross_product(centred) / np.float32(max(rows, 1)))
+            centred = sums.centroids(rotation, fewest)
+        return rotation, centred + (mean @ rotation).reshape(sums.n_subspaces, 1, -1)
 
 
 class ProductQuantizer(ReconstructingTransformer):
@@ -298,9 +344,9 @@ class ProductQuantizer(ReconstructingTransformer):
         for metric in METRIC_TYPES:
             allowed = True  # of a process without rows
             if len(rows.X):
-                comparison = ScanComparison.of(rows.X, metric, rows.queries)
-                kept = [comparison.kept(self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
-                allowed = comparison.allows(*kept)
+                judge = scan_judge(rows.X, metric, rows.queries)
+                kept = [scan_recall(judge, self, self.to_faiss(metric, fast_scan=fast)) for fast in (False, True)]
+                allowed = scan_keeps_enough(judge, *kept)
             found[metric] = all(rows.shard.group.exchange(allowed))
         return found
 

@@ -1,27 +1,499 @@
-"""Residual quantization: each codebook codes what those before it leave, over all columns."""
+"""Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
+import os
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Self
+from typing import ClassVar, Self, cast
 
 import faiss
 import numpy as np
+from scipy.linalg import block_diag
+from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer
-from nearkin._faiss import METRIC_TYPES
-from nearkin._types import Seed
-from nearkin.contracts import Callback
-from nearkin.quantization.additive import fill
-from nearkin.quantization.additive_estimator import AbstractAdditiveQuantizer, inverted
-from nearkin.quantization.additive_learning import Learned, learn
-from nearkin.quantization.faiss_bridge import code_bits, front_rotation
+from nearkin._check import (
+    check_choice,
+    check_integer,
+    check_magnitude,
+    check_queries,
+    check_real,
+    has_unit_rows,
+    validate_vectors,
+)
+from nearkin._faiss import METRIC_TYPES, innermost
+from nearkin._faiss_blocks import add_codes
+from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._random import draw_seed
+from nearkin._shards import shared_generator, whole_rows
+from nearkin._threads import serial_products
+from nearkin._transformers import ReconstructingTransformer
+from nearkin._types import ArrayLike, Fields, Record, Seed
+from nearkin.contracts import Callback, ignore
+from nearkin.linalg.steady import rounded_product
+from nearkin.quantization.additive import decode, fill, packed, parts_of, steady_numbers
+from nearkin.quantization.additive_learning import FIRST_BEAM, INNER, KNOWN, AdditiveFit, Settings, learn, lengths
+from nearkin.quantization.additive_learning import query_moment as moment_of
+from nearkin.quantization.codebooks import CoarseQuantizer
+from nearkin.quantization.faiss_bridge import (
+    SCANNED,
+    behind_rotation,
+    code_bits,
+    front_rotation,
+    scan_judge,
+    scan_keeps_enough,
+    scan_recall,
+)
+from nearkin.quantization.norms import (
+    LEARNED_NORMS,
+    NORMS,
+    ScannedIndex,
+    fill_tables,
+    fill_values,
+    learn_tables,
+    learn_values,
+    learned_scale,
+)
+from nearkin.quantization.order import ordered
+from nearkin.quantization.product import ProductQuantizer
 
-_PLAIN = faiss.IndexResidualQuantizer, faiss.IndexIVFResidualQuantizer
-_FAST = faiss.IndexResidualQuantizerFastScan, faiss.IndexIVFResidualQuantizerFastScan
+
+class AbstractAdditiveQuantizer(ReconstructingTransformer):
+    """A quantizer whose codes add up `n_codebooks` centroids in each of `n_splits` parts of a rotated row.
+
+    Fitted: `codebooks_` (splits, M, K, d'/splits) float32; `coding_codebooks_`, by which codes are chosen if they
+    differ, else None; `rotation_` (d, d') float32; `metric_` (splits, w, w) and `share_`, those of `AdditiveFit`;
+    `norms_` (2,), the least and the largest squared norm of a decoded row (zeros without `norm_bits`); `norm_values_`
+    (16,) or (256,), the squared norms that 4 or 8 bits encode (None for equal steps between `norms_`, as in FAISS and
+    older folders); `norm_tables_` (2, 16), the two parts of a squared norm that FAISS's fast scan adds up, and
+    `norm_scale_`, their divisor there (None and 1 without it); `norm_origin_` (d',), the point about which norms are
+    taken (None for 0); `fast_scan_`, whether a fast scan by "ip" keeps enough neighbours (None if not known);
+    `coarse_centroids_` (n_lists, d) float32 or None; `normalized_`, `history_`, `n_iter_`, `n_features_in_`.
+    """
+
+    n_features_in_: int
+
+    KIND: ClassVar[str]
+    FLAT: ClassVar[tuple[Callable[..., faiss.Index], ...]]  # FAISS's indexes: exact, fast scan
+    INVERTED: ClassVar[tuple[Callable[..., faiss.Index], ...]]
+    CODER: ClassVar[Callable[..., faiss.AdditiveQuantizer]]
+    n_splits: int
+    rotation: str | None
+    n_codebooks: int
+    n_centroids: int
+    beam_size: int
+    norm_bits: int
+    max_iter: int
+    smoothing: float
+    ranking: bool | str
+    max_points_per_centroid: int
+    n_lists: int
+    random_state: Seed
+    codebooks_: np.ndarray
+    coding_codebooks_: np.ndarray | None = None
+    rotation_: np.ndarray
+    norms_: np.ndarray
+    norm_values_: np.ndarray | None = None
+    norm_tables_: np.ndarray | None = None
+    norm_scale_: int = 1
+    norm_origin_: np.ndarray | None = None
+    metric_: np.ndarray | None = None
+    share_: float = 0.0
+    coarse_centroids_: np.ndarray | None = None
+    normalized_: bool | None = None  # not known for one that was not fitted here
+    fast_scan_: bool | None = None  # by "ip"
+
+    # ---- learning --------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        queries: ArrayLike | None = None,
+        callback: Callback | None = None,
+    ) -> Self:
+        """Learn from rows X (n, d), n >= max(n_centroids, n_lists); `callback` is called after each round.
+
+        `queries` (q, d), for `ranking="ip"`, are like those of later searches; without them the rows are taken.
+
+        ValueError or TypeError, before any work, for parameters or data that cannot be used. Among several processes
+        each does all the work on the rows of all.
+        """
+        del y
+        self._check_parameters()
+        X = check_magnitude(whole_rows(self, X, min_rows=max(self.n_centroids, self.n_lists)))
+        check_integer(self.n_splits, "n_splits", low=1, high=X.shape[1])
+        self.normalized_ = has_unit_rows(X)
+        query_moment = moment_of(self.ranking, X, queries)
+        generator = shared_generator(self.random_state)
+        limit = self.max_points_per_centroid * max(self.n_centroids, self.n_lists)
+        if len(X) > limit:
+            X = X[np.sort(generator.choice(len(X), limit, replace=False))]
+        X = rows = X.astype(np.float32)
+        self.coarse_centroids_ = None
+        if self.n_lists:
+            coarse = CoarseQuantizer.train(X, self.n_lists, draw_seed(generator))
+            rows, self.coarse_centroids_ = coarse.residuals(X), coarse.centroids
+        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self.history_: list[Record] = []
+
+        def record(_: int, entry: Fields) -> None:
+            self.history_.append(dict(entry))
+            (callback or ignore)(len(self.history_), entry)
+
+        with serial_products(X.shape[0] * X.shape[1] ** 2):
+            learned = self._learn(rows - mean, query_moment, draw_seed(generator), record)
+        self.n_iter_ = len(self.history_)
+        rotation, codebooks, self.metric_, self.share_ = learned
+        self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
+        codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
+        self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
+        self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
+        if self.ranking in KNOWN.values():
+            self._learn_order(X, generator)
+        if self.norm_bits:
+            self._learn_norms(X, generator)
+        elif self.n_centroids == SCANNED:
+            judge = scan_judge(X, "ip", None if queries is None else check_queries(queries, X.shape[1]))
+            kept = [scan_recall(judge, self, self.to_faiss("ip", fast_scan=fast)) for fast in (False, True)]
+            self.fast_scan_ = scan_keeps_enough(judge, *kept)
+        return self
+
+    def _learn(self, X: np.ndarray, query_moment: np.ndarray | None, seed: int, callback: Callback) -> AdditiveFit:
+        """The fit to centred rows X (n, d) float32; `query_moment` (d, d) is that of `Settings`."""
+        settings = Settings(
+            self.n_splits, self.n_codebooks, self.n_centroids, self.max_iter, self.beam_size, self.smoothing,
+            bool(self.ranking), query_moment,
+        )  # fmt: skip
+        if self.n_splits == 1:  # a rotation of all columns changes no sum
+            return learn(X, np.eye(X.shape[1], dtype=np.float32), False, settings, seed, callback)
+        start, rounds = (None, 1) if self.rotation is None else ("procrustes", 10)
+        first = ProductQuantizer(self.n_splits, self.n_centroids, start, random_state=seed, max_iter=rounds).fit(X)
+        return learn(X, first.rotation_, self.rotation is not None, settings, seed, callback)
+
+    def _learn_order(self, X: np.ndarray, generator: np.random.Generator) -> None:
+        """Search rows X (n, d) by codebooks trained for their order; the first codebooks still choose the codes."""
+        (numbers, lists), centres = self._chosen(X), None
+        if self.coarse_centroids_ is not None and lists is not None:
+            centres = (self.coarse_centroids_ @ self.rotation_)[lists]
+        self.coding_codebooks_ = self.codebooks_
+        self.codebooks_ = ordered(
+            self.codebooks_, numbers, X @ self.rotation_, centres, self.ranking == KNOWN["ip"], generator
+        )
+
+    def _learn_norms(self, X: np.ndarray, generator: np.random.Generator) -> None:
+        """Learn the squared norms that the bits encode from the codes of rows X (n, d), and the tables of a fast scan.
+
+        The tables stay only if a fast scan keeps enough neighbours. Norms are taken about the rows' mean, with lists
+        about the lists' centroids: FAISS codes residuals of those.
+        """
+        decoded = self._decoded(self.encode(X))
+        mean = decoded.mean(axis=0, dtype=np.float64).astype(np.float32)
+        if self.coarse_centroids_ is None:
+            middles = self.norm_origin_ = mean
+        else:
+            middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
+        norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
+        self.norms_ = np.array([norms.min(), norms.max()], np.float32)
+        if self.norm_bits in LEARNED_NORMS:
+            self.norm_values_ = learn_values(norms, 2**self.norm_bits)
+        if self.norm_bits == 8 and self.n_centroids == SCANNED:
+            judge, origin = scan_judge(X, "l2"), self.norm_origin_
+            exact = scan_recall(judge, self, self.to_faiss())
+            self.norm_origin_ = mean
+            norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
+            self.norm_tables_ = learn_tables(norms, draw_seed(generator))
+            self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
+            if not scan_keeps_enough(judge, exact, scan_recall(judge, self, self.to_faiss())):
+                self.norm_tables_, self.norm_origin_ = None, origin
+
+    def _check_parameters(self) -> None:
+        K = check_integer(self.n_centroids, "n_centroids", low=2, high=65536)
+        if K & (K - 1):
+            raise ValueError(f"n_centroids is {K}; FAISS's codes want a power of two, for example 16 or 256")
+        check_integer(self.n_codebooks, "n_codebooks", low=1)
+        check_choice(self.rotation, "rotation", (None, "procrustes"))
+        check_integer(self.n_lists, "n_lists", low=0)
+        check_integer(self.beam_size, "beam_size", low=1)
+        check_integer(self.max_iter, "max_iter", low=0)
+        check_real(self.smoothing, "smoothing", low=0, high=1)
+        check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
+        check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
+        check_choice(self.norm_bits, "norm_bits", NORMS)
+
+    # ---- coding ----------------------------------------------------------------------------------------------------
+
+    def encode(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them: with `n_lists` the list's number comes first.
+
+        A row has the same code alone and in a batch.
+        """
+        check_is_fitted(self)
+        X = check_magnitude(validate_vectors(self, X))
+        numbers, lists = self._chosen(X)
+        index = self._inner() if self.norm_tables_ is None else self._scanned("l2")  # it stays: it owns its quantizer
+        if self.coarse_centroids_ is None or lists is None:
+            return packed(index.aq, numbers)
+        coarse = self.coarse_centroids_ @ self.rotation_
+        origin = 0 if self.norm_origin_ is None else self.norm_origin_
+        codes = packed(index.aq, numbers, None if self.norm_tables_ is None else (coarse - origin)[lists])
+        return np.hstack([CoarseQuantizer.pack(lists, len(coarse)), codes])
+
+    def _chosen(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Numbers of centroids (n, splits M) and of lists (n,), None without lists, for rows X (n, d)."""
+        turned = self.rotation_.astype(np.float64)
+        into = turned if self.metric_ is None else turned @ np.asarray(block_diag(*self.metric_))
+        Z = rounded_product(X, into)
+        if self.coarse_centroids_ is None:
+            return self._numbers(Z), None
+        rotated = Z if self.metric_ is None else rounded_product(X, turned)
+        lists = CoarseQuantizer(self.coarse_centroids_ @ self.rotation_).assign(rotated)
+        return self._numbers(Z - (self.coarse_centroids_ @ into).astype(np.float32)[lists]), lists
+
+    def _numbers(self, Z: np.ndarray) -> np.ndarray:
+        """Numbers of centroids (n, splits M) for rows Z (n, d') in the space in which codes are chosen.
+
+        They are chosen about the middle of the first codebook, which carries the mean: FAISS expands squares, and far
+        from 0 those lose the digits that tell rows apart.
+        """
+        metric, codebooks = self.metric_, self.codebooks_ if self.coding_codebooks_ is None else self.coding_codebooks_
+        codebooks = codebooks.copy() if metric is None else codebooks @ metric[:, None]
+        middle = codebooks[:, 0].mean(axis=1, dtype=np.float64).astype(np.float32)
+        if self.share_:
+            middle[:, -1] = 0  # of the errors' column, which rows do not have yet
+        codebooks[:, 0] -= middle[:, None]
+        Z = Z - middle.ravel()
+        if metric is None or not self.share_:
+            return steady_numbers(self._coder(codebooks), Z)
+        splits, M, _, width = codebooks.shape
+        plain = codebooks.copy()
+        plain[..., -1] = 0
+        numbers, Z = steady_numbers(self._coder(plain, FIRST_BEAM), Z), Z.reshape(-1, splits, width).copy()
+        for m, (books, turn) in enumerate(zip(codebooks, metric, strict=True)):
+            E = (Z[:, m] - decode(numbers[:, m * M : (m + 1) * M], books))[:, :-1]
+            Z[:, m, -1] = turn[-1, -1] * np.sqrt(self.share_) * lengths(E, turn[:-1, :-1])
+        return steady_numbers(self._coder(codebooks), Z.reshape(len(Z), -1))
+
+    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
+        """FAISS's quantizer of codebooks (splits, M, K, w), without norms; its beam is at most `widest`."""
+        splits, M, K, width = codebooks.shape
+        coder = type(self).CODER(splits * width, *self._shape(splits, M), code_bits(K))
+        fill(coder, codebooks, min(self.beam_size, widest or self.beam_size))
+        return coder
+
+    def decode(self, codes: ArrayLike) -> np.ndarray:
+        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
+        check_is_fitted(self)
+        codes, width = np.asarray(codes), self._inner().sa_code_size()
+        if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.uint8:
+            raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {width})")
+        if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
+            n_lists = len(self.coarse_centroids_)
+            CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)
+        return self._decoded(codes) @ self.rotation_.T
+
+    def _decoded(self, codes: np.ndarray) -> np.ndarray:
+        """The rotated rows (n, d') of codes."""
+        decoded, origin = self._inner().sa_decode(np.ascontiguousarray(codes)), self._origin("l2")
+        return decoded if origin is None else decoded + origin
+
+    # ---- FAISS and folders -----------------------------------------------------------------------------------------
+
+    def scans_fast(self, metric: str) -> bool:
+        """Whether an index by `metric` uses FAISS's fast scan by default.
+
+        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows of which it keeps as many neighbours as an
+        exact scan, to .005.
+        """
+        return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
+
+    def to_faiss(self, metric: str = "l2", *, fast_scan: bool | None = None) -> faiss.Index:
+        """A trained, empty FAISS index with these codes; `metric` is "l2" or "ip".
+
+        By "l2" without `norm_bits` FAISS decodes every code for every query: exact and slow. With them, and by "ip",
+        it adds entries of tables, as for product codes. `fast_scan`: FAISS's faster search of 4-bit codes, whose
+        distances are rounded; None: where the norms are for it.
+        """
+        check_is_fitted(self)
+        check_choice(metric, "metric", METRIC_TYPES)
+        norms = self.norm_tables_ is not None and metric == "l2"
+        fast = norms if fast_scan is None else fast_scan
+        fits = self.norm_tables_ is not None if metric == "l2" else not self.norm_bits
+        if fast and not (fits and self.codebooks_.shape[2] == SCANNED):
+            raise ValueError(
+                f"fast_scan by {metric!r} needs n_centroids=16 and norm_bits={0 if metric == 'ip' else 8}, and rows of "
+                f"which it keeps enough neighbours; this quantizer has n_centroids={self.codebooks_.shape[2]}, "
+                f"norm_bits={self.norm_bits}"
+            )
+        if norms and not fast:
+            raise ValueError(
+                "fast_scan is False, and 16 centroids with norm_bits=8 have norms that the fast scan alone reads; fit "
+                "with norm_bits=4 or 32, or leave fast_scan out"
+            )
+        inner, origin = self._scanned(metric) if fast else self._inner(metric), self._origin(metric)
+        plain = origin is None and not self._is_rotated()
+        return inner if plain else behind_rotation(self.rotation_, inner, origin)
+
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
+        """The same as `encode`: FAISS stores these codes."""
+        return self.encode(X)
+
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
+        inner, codes = innermost(index), self.encode(X)
+        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
+            add_codes(inner, codes)
+        else:
+            inner.add_sa_codes(codes)
+        index.ntotal = inner.ntotal
+
+    @classmethod
+    def from_faiss(cls, index: faiss.Index) -> Self:
+        """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
+
+        TypeError for another index. `beam_size` and the least and largest norm are those of the index.
+        """
+        R, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
+        if not isinstance(inner, (*cls.FLAT, *cls.INVERTED)):
+            raise TypeError(f"index holds a faiss.{type(inner).__name__}; it must be an {cls.FLAT[0].__name__}")
+        coder = faiss.downcast_AdditiveQuantizer(inner.aq)
+        parts = parts_of(coder)
+        bits = {int(b) for part in parts for b in faiss.vector_to_array(part.nbits)}
+        if len(bits) != 1 or (R is not None and cls is ResidualQuantizer):
+            raise ValueError(
+                f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
+            )
+        M, K = parts[0].M, 2 ** bits.pop()
+        made = cls(n_codebooks=M, n_centroids=K, beam_size=parts[0].max_beam_size)
+        if cls is not ResidualQuantizer:
+            made.n_splits, made.rotation = len(parts), None if R is None else "procrustes"
+        made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, K, -1) for part in parts])
+        made.norms_ = np.array([coder.norm_min, coder.norm_max], np.float32)
+        made.rotation_ = np.eye(inner.d, dtype=np.float32) if R is None else R
+        if isinstance(inner, faiss.IndexIVF):
+            if not inner.by_residual:
+                raise ValueError("index has by_residual=False; only an inverted file of residuals' codes can be read")
+            made.coarse_centroids_ = inner.quantizer.reconstruct_n(0, inner.nlist) @ made.rotation_.T
+            made.n_lists = inner.nlist
+        made.n_features_in_, made.history_, made.n_iter_ = len(made.rotation_), [], 0
+        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan) and inner.metric_type == faiss.METRIC_L2:
+            made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, SCANNED)
+            made.norm_bits, made.norm_scale_ = 8, int(inner.norm_scale)
+        return made
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, self.KIND)
+
+    @classmethod
+    def load(cls, path: Source) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, cls.KIND)
+
+    def _shape(self, splits: int, M: int) -> tuple[int, ...]:
+        """The sizes that FAISS's constructors take between the width and the bits."""
+        return (M,) if isinstance(self, ResidualQuantizer) else (splits, M)
+
+    def _is_rotated(self) -> bool:
+        d, padded = self.rotation_.shape
+        return d != padded or not np.array_equal(self.rotation_, np.eye(d))
+
+    def _origin(self, metric: str) -> np.ndarray | None:
+        return self.norm_origin_ if metric == "l2" else None
+
+    def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
+        """The FAISS index of the rotated rows; `fast` is for one that scans 4-bit codes.
+
+        It is about the norms' origin, if there is one: lists' centroids are moved there, else the first codebook.
+        """
+        codebooks, origin = self.codebooks_, self._origin(metric)
+        splits, M, K, width = codebooks.shape
+        shape = *self._shape(splits, M), code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
+        if self.coarse_centroids_ is None:
+            if origin is not None:
+                codebooks = codebooks.copy()
+                codebooks[:, 0] -= origin.reshape(splits, 1, -1)
+            index = self.FLAT[fast](splits * width, *shape)
+        else:
+            centroids = self.coarse_centroids_ @ self.rotation_ - (0 if origin is None else origin)
+            lists = faiss.IndexFlat(centroids.shape[1], METRIC_TYPES[metric])
+            lists.add(np.ascontiguousarray(centroids, np.float32))
+            index = self.INVERTED[fast](lists, lists.d, lists.ntotal, *shape)
+            index.own_fields = True
+            lists.this.disown()
+        coder = faiss.downcast_AdditiveQuantizer(index.aq)
+        fill(coder, codebooks, self.beam_size)
+        coder.norm_min, coder.norm_max = map(float, self.norms_)
+        if self.norm_values_ is not None and not fast:
+            fill_values(index.aq, self.norm_values_)
+        index.is_trained = True
+        return index
+
+    def _scanned(self, metric: str) -> ScannedIndex:
+        """The FAISS index of the rotated rows that scans 4-bit codes fast."""
+        index = cast(ScannedIndex, self._inner(metric, fast=True))
+        if self.norm_tables_ is not None:
+            fill_tables(index.aq, self.norm_tables_)
+            index.norm_scale = self.norm_scale_
+        return index
+
+    def _search_type(self, metric: str, fast: bool) -> int:
+        """FAISS's way to compare: by tables alone where no norm is needed."""
+        by_tables = metric == "ip" and not self.norm_bits
+        if fast and not by_tables:
+            return faiss.AdditiveQuantizer.ST_norm_rq2x4
+        norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
+        return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
+
+
+@dataclass(eq=False, repr=False)
+class ProductResidualQuantizer(AbstractAdditiveQuantizer):
+    """Cut rotated rows into `n_splits` parts and code each by a sum of `n_codebooks` centroids.
+
+    Between product (`n_codebooks=1`) and residual codes (`n_splits=1`) in everything: neighbours kept, training,
+    encoding. The rotation starts as that of a product quantizer of `n_splits` subspaces, and is then turned to the
+    codes (Procrustes) between refits of the codebooks.
+
+    Parameters
+    ----------
+    n_splits: parts; n_codebooks: M of each. With 256 centroids a code has n_splits * n_codebooks bytes.
+    rotation: "procrustes", or None for the given axes.
+    n_centroids, beam_size, norm_bits, max_iter, smoothing, ranking, max_points_per_centroid, n_lists, random_state: as
+        those of `ResidualQuantizer`.
+
+    Attributes
+    ----------
+    codebooks_ (n_splits, M, K, d'/n_splits) float32, rotation_ (d, d') float32, d' > d only where n_splits does not
+    divide d, norms_ (2,), coarse_centroids_ (n_lists, d) or None, history_, normalized_, n_features_in_.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 16)).astype(np.float32)
+    >>> prq = ProductResidualQuantizer(2, 2, n_centroids=16, random_state=0).fit(X)
+    >>> prq.encode(X).shape
+    (500, 2)
+    """
+
+    KIND = "product residual quantizer"
+    FLAT = faiss.IndexProductResidualQuantizer, faiss.IndexProductResidualQuantizerFastScan
+    INVERTED = faiss.IndexIVFProductResidualQuantizer, faiss.IndexIVFProductResidualQuantizerFastScan
+    CODER = faiss.ProductResidualQuantizer
+
+    n_splits: int = 2
+    n_codebooks: int = 4
+    n_centroids: int = 256
+    rotation: str | None = "procrustes"
+    _: KW_ONLY
+    beam_size: int = 5
+    norm_bits: int = 0
+    max_iter: int = 14
+    smoothing: float = 0.75
+    ranking: bool | str = True
+    max_points_per_centroid: int = 256
+    n_lists: int = 0
+    random_state: Seed = None
 
 
 @dataclass(eq=False, repr=False)
 class ResidualQuantizer(AbstractAdditiveQuantizer):
-    """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010).
+    """Code a row by a sum of `n_codebooks` centroids of full width (Chen, Guan & Wang 2010): one split.
 
     At the bytes of a product quantizer it keeps more neighbours, above all at few bytes; encoding takes tens of times
     longer, and so does search without `norm_bits`. FAISS learns the start and searches the codes by beams; all
@@ -32,17 +504,18 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     n_codebooks: M. With 256 centroids it is the number of bytes of a code.
     n_centroids: K of every codebook, a power of two.
     beam_size: sums kept at each codebook while a row is encoded; wider is slower and better.
-    norm_bits: 0, 4, 8 or 32 bits that are added to a code for the row's norm, with which FAISS searches by "l2" from
-        tables, as fast as product codes, instead of decoding. 8 with `n_centroids=16`: by its fast scan, ten times
+    norm_bits: 0, 4, 8 or 32 bits that are added to a code for the row's norm. FAISS then searches by "l2" from tables,
+        as fast as product codes, instead of decoding. 8 with `n_centroids=16` is searched by its fast scan, ten times
         faster, unless that keeps fewer neighbours of the training rows, as where lengths differ much.
     max_iter: rounds of refitting.
-    smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones: more serves rows that
-        were not learned from, less those that were.
-    ranking: code what the order of near rows depends on: errors weigh by how near rows differ, and one more column
-        holds how far a row is from its code, which searches by "l2" add. False: the least distortion. "ip": for
-        searches by inner product or cosine; errors weigh as the queries are spread, those given to `fit`, else the
-        rows. "known": for an index that will hold the rows learned from, searched by "l2"; what codes stand for is
-        then moved until distances to those rows rank as they truly do. Other rows lose by that. "known-ip": both.
+    smoothing: part of the rows, 0 to 1, that a round replaces by rows drawn between near ones. More is better for rows
+        not learned from, less for those learned from.
+    ranking: True: code what the order of near rows depends on. Errors are weighted by the differences between near
+        rows, and one more column holds a row's distance from its code, which searches by "l2" add. False: the least
+        distortion. "ip": for searches by inner product or cosine; errors are weighted by the spread of the queries
+        given to `fit`, else of the rows. "known": for an index that will hold the rows learned from, searched by "l2";
+        decoded rows are then moved until distances to those rows rank correctly, and other rows lose by that.
+        "known-ip": both.
     max_points_per_centroid: rows used for training, at most, for each of K.
     n_lists: inverted lists; 0 for none. With them the residual to the nearest of `n_lists` coarse centroids is coded, a
         code begins with the number of that list, and a search visits some of the lists.
@@ -59,6 +532,11 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     """
 
     KIND = "residual quantizer"
+    FLAT = faiss.IndexResidualQuantizer, faiss.IndexResidualQuantizerFastScan
+    INVERTED = faiss.IndexIVFResidualQuantizer, faiss.IndexIVFResidualQuantizerFastScan
+    CODER = faiss.ResidualQuantizer
+    n_splits = 1
+    rotation = None
 
     n_codebooks: int = 8
     n_centroids: int = 256
@@ -72,39 +550,8 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     n_lists: int = 0
     random_state: Seed = None
 
-    def _learn(self, X: np.ndarray, asked: np.ndarray | None, seed: int, callback: Callback) -> Learned:
-        check_integer(self.n_codebooks, "n_codebooks", low=1)
-        return learn(X, np.eye(X.shape[1], dtype=np.float32), False, self._sums(1, asked), seed, callback)
 
-    @classmethod
-    def from_faiss(cls, index: faiss.Index) -> Self:
-        """The quantizer inside a trained FAISS index of residual codes, inverted or not; TypeError for any other."""
-        rotation, inner = front_rotation(index)  # `index` stays: it owns what `inner` reads
-        if not isinstance(inner, (*_PLAIN, *_FAST)):
-            raise TypeError(f"index is a faiss.{type(inner).__name__}; it must be an IndexResidualQuantizer")
-        bits = set(faiss.vector_to_array(inner.rq.nbits).tolist())
-        if len(bits) != 1 or rotation is not None:
-            raise ValueError(
-                f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
-            )
-        made = cls(inner.rq.M, 2 ** bits.pop(), beam_size=inner.rq.max_beam_size)
-        codebooks = faiss.vector_to_array(inner.rq.codebooks)
-        made.codebooks_ = codebooks.reshape(1, made.n_codebooks, made.n_centroids, inner.d).copy()
-        made.norms_ = np.array([inner.rq.norm_min, inner.rq.norm_max], np.float32)
-        made._take(None, inner)
-        return made
-
-    def _inner(self, metric: str = "l2", *, fast: bool = False) -> faiss.Index:
-        _, M, K, d = self.codebooks_.shape
-        shape = M, code_bits(K), METRIC_TYPES[metric], self._search_type(metric, fast)
-        (flat, inverse), (codebooks, lists) = _FAST if fast else _PLAIN, self._placed(metric)
-        index = flat(d, *shape) if lists is None else inverted(inverse, lists, *shape)
-        index.rq.norm_min, index.rq.norm_max = map(float, self.norms_)
-        fill(index.rq, codebooks[0], self.beam_size)
-        return self._finished(index, fast)
-
-    def _coder(self, codebooks: np.ndarray, widest: int | None = None) -> faiss.AdditiveQuantizer:
-        _, M, K, d = codebooks.shape
-        coder = faiss.ResidualQuantizer(d, M, code_bits(K))
-        fill(coder, codebooks[0], min(self.beam_size, widest or self.beam_size))
-        return coder
+def _widened(rotation: np.ndarray, n_splits: int) -> np.ndarray:
+    """A rotation (d, d') with a column of zeros after each of `n_splits` parts: the error's, which a query has as 0."""
+    parts = np.split(rotation, n_splits, axis=1)
+    return np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])

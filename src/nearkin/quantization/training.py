@@ -2,20 +2,38 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple, Self
 
 import numpy as np
 
+from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._shards import Shard
 from nearkin._threads import serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import State, Update, exact_updates, kmeans, make_room, refine
+from nearkin.linalg.dealing import deal_axes
+from nearkin.linalg.orthonormal import haar_rotation
+from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.metrics.neighbours import Judge
+from nearkin.quantization.codebooks import (
+    CoarseQuantizer,
+    Prepared,
+    State,
+    TrainingRows,
+    Update,
+    assign,
+    decode,
+    exact_updates,
+    kmeans,
+    make_room,
+    refine,
+    squared_error,
+)
+from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.rotation import make_update
-from nearkin.quantization.start import Space, start_rotation
-from nearkin.quantization.training_rows import Prepared, TrainingRows
-from nearkin.statistics import Mean, SquaredNorm
+from nearkin.statistics import Gram, Mean, SquaredNorm
 
 _FIRST_KMEANS = 4  # iterations before the rotation first moves,
 _FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
@@ -23,6 +41,54 @@ _LAST_KMEANS = 3  # iterations after it has stopped
 _WIDE_ROUNDS = 4  # one round in so many is along more axes, where the start asks for it, and does the work of two
 _SQUARES = ("objective", "distortion")  # of a record of the history
 _PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
+STARTS = ("identity", "pca", "random")
+_RACE_ROUNDS = (3, 2)  # rounds before the hopeless leave, rounds after
+_RACE_KMEANS = 2  # iterations before them
+_HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
+_NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
+_RACE_ROWS_PER_CENTROID = 16
+_JUDGED = 2500  # rows that judge, at most
+_JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
+_DISTORTION = 0.1  # share of neighbours that lower distortion weighs: queries so few tell shares to about .01
+_FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
+_WIDER = 3  # times as many axes have the last rounds from the axes as they are
+_ROUNDS = 16  # that need not bring back much: with 10, the start of residual sums, these kept .6 points less
+_MANY = 128  # columns from which those rounds cost less than all rounds at full width would
+_WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
+
+
+class Space(NamedTuple):
+    """Orthonormal axes (d, d), of which the first `width` are the principal ones: along these a rotation and codebooks
+    are learned at first.
+
+    A product, a decomposition and the noise of a centroid cost width instead of d. What a code tells of the other axes
+    is learned at the end, when codebooks settle at full width.
+    """
+
+    axes: np.ndarray
+    width: int
+
+    @classmethod
+    def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self | None:
+        """For centred rows X (n, d) and product codes; None where rows are short or too few axes could be left out."""
+        if X.shape[1] < _FEWEST:
+            return None
+        X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process takes the same axes
+        axes, variances = principal_axes(X)
+        width = n_subspaces * -(-reached(variances, n_subspaces * np.log2(n_centroids)) // n_subspaces)
+        return cls(axes, width) if width <= _WORTH * len(axes) else None
+
+    def rows(self, X: np.ndarray) -> np.ndarray:
+        """Rows X (n, d) along these axes, (n, width)."""
+        return np.ascontiguousarray(X @ self.axes[:, : self.width])
+
+    def grown(self, state: State) -> State:
+        """The same rotation and codebooks along these `width` axes, of which `state` has some of the first."""
+        return _joined(state, np.eye(self.width, dtype=np.float32))
+
+    def widened(self, state: State) -> State:
+        """The same rotation and codebooks over all columns."""
+        return _joined(state, self.axes)
 
 
 @dataclass(frozen=True)
@@ -151,3 +217,157 @@ def _space(plan: Plan, rows: TrainingRows) -> Space | None:
 def _energy(X: np.ndarray, shard: Shard) -> float:
     """Mean squared norm of the rows of all processes."""
     return shard.group.merge(SquaredNorm().update(X)).finalize()
+
+
+def _joined(state: State, axes: np.ndarray) -> State:
+    """What was learned along the first of the axes (d, d): each subspace gets its share of the others, centroids 0."""
+    M, K, narrow = state.codebooks.shape
+    turned, others = axes[:, : M * narrow] @ state.rotation, axes[:, M * narrow :]
+    parts = zip(np.split(turned, M, axis=1), np.split(others, M, axis=1), strict=True)
+    codebooks = np.zeros((M, K, len(axes) // M), np.float32)
+    codebooks[:, :, :narrow] = state.codebooks
+    return State(np.ascontiguousarray(np.hstack([part for pair in parts for part in pair])), codebooks)
+
+
+@dataclass(frozen=True)
+class Start:
+    """rotation (d', d') of the rows along `space`, d' = d where that is None, and what each raced start had reached.
+
+    `wider`, where it is not None, has more of the same axes: the last rounds should learn along them.
+    """
+
+    rotation: np.ndarray
+    space: Space | None
+    wider: Space | None = None
+    distortion: dict[str, float] = field(default_factory=dict)
+    recall: dict[str, float] = field(default_factory=dict)
+
+    def seen(self, X: np.ndarray) -> np.ndarray:
+        """Rows X (n, d) as they are learned from, (n, d')."""
+        return X if self.space is None else self.space.rows(X)
+
+    def widened(self, state: State) -> State:
+        """What was learned from them, for rows of all d columns."""
+        return state if self.space is None else self.space.widened(state)
+
+
+def start_rotation(
+    init: str,
+    rows: TrainingRows,
+    n_subspaces: int,
+    n_centroids: int,
+    generator: np.random.Generator,
+    space: Space | None,
+    rounds: int,
+) -> Start:
+    """Where to start with centred rows and so many rounds to go; these learn in `space`, where there is one.
+
+    `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
+    and returns the start that keeps most neighbours on rows held back from it: what follows is then what that start by
+    name would give. The neighbours are those of the queries, or of some rows held back. Where rows have weights, or are
+    too few to be neighbours, distortion decides. Comparing the starts before any round picks wrong where a start is
+    good but leads nowhere. Every process runs the race on the same subsample.
+    """
+    narrow, starts = rows.X if space is None else space.rows(rows.X), {}
+    for name in STARTS if init == "auto" else (init,):
+        if name == "identity":
+            starts[name] = _identity(rows, n_subspaces, space if rounds >= _ROUNDS else None)
+        else:
+            starts[name] = Start(_rotation(name, narrow, n_subspaces, generator, rows.shard), space)
+    return starts[init] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
+
+
+def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.Generator, shard: Shard) -> np.ndarray:
+    """The rotation (d, d) float32 of "pca" or "random", for rows X (n, d)."""
+    if name == "pca":
+        return pca_start(shard.whole(X), n_subspaces)  # sums in another order give other axes of near variances
+    return haar_rotation(X.shape[1], draw_seed(generator))  # spreads correlated axes over all subspaces, as FAISS's
+
+
+def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
+    """The axes as they are: right where they carry meaning, as in SIFT or images.
+
+    Where columns are many, as near to that as a rotation along `space` can be: its axes are turned among themselves to
+    the first principal axes of each block of columns, by Procrustes; so are those that come next to the blocks' next
+    ones, and the others to the others. What columns of a block have in common no variance tells in full, so the last
+    rounds have the next axes too.
+    """
+    d = rows.X.shape[1]
+    if space is None or d < _MANY:
+        return Start(np.eye(d, dtype=np.float32), None)
+    X = rows.shard.whole(rows.X)
+    columns, blocks = np.arange(d).reshape(n_subspaces, -1), np.zeros_like(space.axes)
+    for block in columns:
+        blocks[np.ix_(block, block)] = principal_axes(X[:, block])[0]
+    wider = _WIDER * space.width if _WIDER * space.width <= _WORTH * d else d
+    axes = space.axes.copy()
+    for first, last in pairwise(sorted({0, space.width, wider, d})):
+        some = space.axes[:, first:last]
+        targets = blocks[:, columns[:, first // n_subspaces : last // n_subspaces].ravel()]
+        axes[:, first:last] = some @ nearest_orthogonal(some.T @ targets)
+    return Start(np.eye(space.width, dtype=np.float32), Space(axes, space.width), Space(axes, wider))
+
+
+def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
+    """Principal axes dealt to the subspaces so that the products of their variances balance (OPQ, section 3.2)."""
+    mean = Mean(X.shape[1]).update(X).finalize()
+    variances, axes = np.linalg.eigh(Gram(mean).update(X).finalize())
+    variances, axes = variances[::-1], axes[:, ::-1]
+    logs = np.log(np.maximum(variances / max(variances[0], np.finfo(float).tiny), 1e-12))
+    logs -= logs.min()  # in units of the smallest, so that every axis adds volume
+    return np.ascontiguousarray(axes[:, deal_axes(logs, n_subspaces).ravel()], dtype=np.float32)
+
+
+def _race(
+    starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
+) -> Start:
+    """The start whose codes keep most neighbours after a few rounds on a subsample.
+
+    Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
+    """
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
+    half = max(len(numbers) // 2, n_centroids)
+    X, weights = rows.drawn(numbers)
+    train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
+    rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
+    judged, judged_weights = X[rest][:_JUDGED], None if weights is None else weights[rest][:_JUDGED]
+    by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
+    seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
+    seed = draw_seed(generator)
+    race: dict[str, State] = {}
+    updates = {name: exact_updates() for name in starts}
+    for name, start in starts.items():
+        Z = seen[name].X @ start.rotation
+        race[name] = State(
+            start.rotation, kmeans(Z, n_subspaces, n_centroids, _RACE_KMEANS, seed, train.weights, rows.shard.group)
+        )
+    error: dict[str, float] = {}
+    kept: dict[str, float] = {}
+    judge = None
+    if by_neighbours:  # some of the rows are queries where none are given
+        few = (judged[_JUDGING:], judged[:_JUDGING]) if rows.queries is None else (judged, rows.queries)
+        judge = Judge.of(*few, _NEIGHBOURS)
+    for rounds in _RACE_ROUNDS:
+        for name, state in race.items():
+            race[name] = state = refine(seen[name], state, updates[name], rounds)
+            Z = starts[name].seen(judged)
+            left_out = 0.0 if starts[name].space is None else _mean_square(judged) - _mean_square(Z)
+            Z = Z @ state.rotation
+            error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
+            if judge:
+                kept[name] = _recall(judge, starts[name], state)
+        lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
+        near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
+        score = {name: kept.get(name, 0.0) - _DISTORTION * (error[name] / (lowest or 1.0) - 1) for name in near}
+        race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
+    return replace(starts[next(iter(race))], distortion=error, recall=kept)
+
+
+def _mean_square(X: np.ndarray) -> float:
+    return float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / len(X)
+
+
+def _recall(judge: Judge, start: Start, state: State) -> float:
+    """Share of the nearest rows that the codes keep; queries are exact. Axes left out by `start` change no order."""
+    rows, queries = (start.seen(part) @ state.rotation for part in (judge.rows, judge.queries))
+    return judge.kept(decode(assign(rows, state.codebooks), state.codebooks), queries)

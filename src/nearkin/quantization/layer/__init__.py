@@ -1,8 +1,8 @@
 """A trainable index as a torch module: rotation, codebooks and phases of `IndexingLayer`."""
 
+from nearkin.quantization.layer.layer import ANGLE as ANGLE
+from nearkin.quantization.layer.layer import BY_GRADIENT as BY_GRADIENT
 from nearkin.quantization.layer.layer import CENTROIDS as CENTROIDS
+from nearkin.quantization.layer.layer import ROTATIONS as ROTATIONS
 from nearkin.quantization.layer.layer import IndexingLayer as IndexingLayer
 from nearkin.quantization.layer.layer import optimizers as optimizers
-from nearkin.quantization.layer.rotation import ANGLE as ANGLE
-from nearkin.quantization.layer.rotation import BY_GRADIENT as BY_GRADIENT
-from nearkin.quantization.layer.rotation import ROTATIONS as ROTATIONS

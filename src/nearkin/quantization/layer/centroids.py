@@ -1,13 +1,17 @@
 """The codebooks of an `IndexingLayer`: running means of the rows that choose a centroid, or ordinary parameters."""
 
+# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
+from nearkin._distributed import ALONE, current
 from nearkin.quantization.codebooks import ClusterSums, assign, revive
-from nearkin.quantization.layer import averages, ranks
+from nearkin.quantization.product import DEAD, RunningFit
 from nearkin.quantization.rotation import make_update
-from nearkin.quantization.streaming import DEAD, RunningFit
 
 _BLOCKS = 1  # Givens blocks a step: the averages change little from step to step
 
@@ -54,7 +58,7 @@ class LayerCentroids(nn.Module):
         In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device all of
         it stays there but the exact rotation.
         """
-        if not averages.on_host(X) and not self.exact_rotation:
+        if not on_host(X) and not self.exact_rotation:
             self._observe_there(X, codes, R)
             return None
         self._absorb(X, codes)
@@ -69,40 +73,40 @@ class LayerCentroids(nn.Module):
         else:
             self.codebooks.data.copy_(torch.from_numpy(books))
         turned = torch.from_numpy(rotation) if self.exact_rotation else None
-        if ranks.several():  # machines of different kinds may round differently
-            ranks.take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
+        if several():  # machines of different kinds may round differently
+            take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
         return turned
 
     def _observe_there(self, X: Tensor, codes: Tensor, R: Tensor) -> None:
         """`observe` without a number that the host would have to wait for."""
         fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
-        averages.add_rows(X, codes, *fresh)
-        if ranks.several():
+        add_rows(X, codes, *fresh)
+        if several():
             for batch in fresh:
-                ranks.add_up(batch, X.device)
+                add_up(batch, X.device)
         share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
         for total, batch in zip((self.sums, self.counts), fresh, strict=True):
             total.mul_(share.to(total.dtype)).add_(batch)
         fewest = DEAD * self.counts[0].sum() / self.counts.shape[1]
         if self.by_gradient:
-            books, dead = averages.revived(self.codebooks.detach(), self.counts, fewest)
+            books, dead = revived(self.codebooks.detach(), self.counts, fewest)
             self.counts.copy_(torch.where(dead, self.counts.mean(1, keepdim=True), self.counts))
         else:
-            books = averages.centroids(self.sums, self.counts, R, fewest)
+            books = centroids(self.sums, self.counts, R, fewest)
         self.codebooks.data.copy_(books)
-        if ranks.several():
-            ranks.take_from_first([self.codebooks], X.device)
+        if several():
+            take_from_first([self.codebooks], X.device)
 
     def _absorb(self, X: Tensor, codes: Tensor) -> None:
         """Let the averages decay by the rows of all processes, and add them."""
-        if not ranks.several():
+        if not several():
             self._decay(len(X))
             self._add(X.cpu().numpy(), codes.cpu().numpy())
             return
         fresh = torch.zeros_like(self.sums, device="cpu"), torch.zeros_like(self.counts, device="cpu")
         _add_rows(X.cpu().numpy(), codes.cpu().numpy(), *fresh)
         for batch in fresh:
-            ranks.add_up(batch, X.device)
+            add_up(batch, X.device)
         self._decay(float(fresh[1][0].sum()))
         self.sums += fresh[0].to(self.sums)
         self.counts += fresh[1].to(self.counts)
@@ -144,3 +148,80 @@ def _add_rows(X: np.ndarray, codes: np.ndarray, sums: Tensor, counts: Tensor) ->
         return
     for m, row in enumerate(counts):
         row += torch.from_numpy(np.bincount(codes[:, m], minlength=len(row))).to(row)
+
+
+def on_host(tensor: Tensor) -> bool:
+    """Whether reading a number of it costs nothing: else it means to wait for a device."""
+    return tensor.device.type == "cpu"
+
+
+def add_rows(
+    X: Tensor,  # (b, d)
+    codes: Tensor,  # (b, M) int64
+    sums: Tensor,  # (M, K, d), changed; (M, K, 0) where only rows are counted
+    counts: Tensor,  # (M, K), changed
+) -> None:
+    """Add every row to the centroids that it chose, in each of the M subspaces."""
+    for m, chosen in enumerate(codes.unbind(1)):
+        counts[m].index_add_(0, chosen, torch.ones_like(chosen, dtype=counts.dtype))
+        if sums.shape[-1]:
+            sums[m].index_add_(0, chosen, X.to(sums.dtype))
+
+
+def centroids(sums: Tensor, counts: Tensor, R: Tensor, fewest: Tensor) -> Tensor:
+    """The best codebooks (M, K, d/M) for what was added, under a rotation R (d, d): `ClusterSums.centroids`."""
+    M, _, d = sums.shape
+    blocks = torch.bmm(sums, R.to(sums.dtype).view(d, M, d // M).transpose(0, 1))
+    return revived(blocks / torch.where(counts > fewest, counts, 1)[..., None].to(blocks.dtype), counts, fewest)[0]
+
+
+def revived(
+    codebooks: Tensor,  # (M, K, w)
+    counts: Tensor,  # (M, K)
+    fewest: Tensor,  # ()
+) -> tuple[Tensor, Tensor]:
+    """Codebooks whose centroids of at most `fewest` rows stand beside the most chosen, and which those are (M, K)."""
+    dead = counts <= fewest
+    donors = counts.argsort(dim=1, descending=True, stable=True)
+    living = (~dead).sum(1, keepdim=True).clamp_min(1)
+    turn = (dead.cumsum(1) - 1).clamp_min(0) % living
+    beside = codebooks.gather(1, donors.gather(1, turn)[..., None].expand_as(codebooks)) * (1 + 1 / 1024)
+    return torch.where(dead[..., None], beside, codebooks), dead
+
+
+def several() -> bool:
+    """Whether more processes than this one train the layer."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1 and current() is ALONE
+
+
+def is_first() -> bool:
+    """Whether this process is rank 0, whose word counts."""
+    return dist.get_rank() == 0
+
+
+def add_up(tensor: Tensor, device: torch.device) -> None:
+    """Replace `tensor`, of the same shape on all ranks, by its sum over them; `device` is that of the rows."""
+    sent = tensor.to(device)
+    dist.all_reduce(sent)
+    if sent is not tensor:
+        tensor.copy_(sent)
+
+
+def take_from_first(tensors: list[Tensor], device: torch.device) -> None:
+    """Overwrite the tensors with rank 0's; `device` is that of the rows."""
+    for tensor in tensors:
+        sent = tensor.detach().to(device).contiguous()
+        dist.broadcast(sent, 0)
+        tensor.detach().copy_(sent)
+
+
+def gathered(x: Tensor) -> Tensor:
+    """The rows x (b, d) of all ranks, any number on each, in the order of the"""
+    lengths = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=x.device)
+    lengths[dist.get_rank()] = len(x)
+    dist.all_reduce(lengths)
+    first = int(lengths[: dist.get_rank()].sum())
+    rows = x.new_zeros(int(lengths.sum()), x.shape[1])
+    rows[first : first + len(x)] = x  # the others hold zeros there: their sum is every rank's rows
+    dist.all_reduce(rows)
+    return rows

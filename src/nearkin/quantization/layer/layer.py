@@ -11,22 +11,154 @@ from torch import Tensor, nn
 from nearkin._check import check_choice, check_finite, check_integer, check_real, check_vectors
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback
-from nearkin.quantization.coarse import CoarseQuantizer
-from nearkin.quantization.codebooks import decode
+from nearkin.quantization.codebooks import CoarseQuantizer, decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
-from nearkin.quantization.layer import averages, curvature, ranks
-from nearkin.quantization.layer.centroids import LayerCentroids
-from nearkin.quantization.layer.phases import COLLECT, PASS, TRAIN, Phases
-from nearkin.quantization.layer.rotation import ANGLE, BY_GRADIENT, ROTATIONS, LayerRotation, check_rotation
+from nearkin.quantization.layer import curvature
+from nearkin.quantization.layer.centroids import LayerCentroids, gathered, is_first, on_host, several, take_from_first
 from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough, nearest
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
 
 if TYPE_CHECKING:
     import nearkin  # the index stands above this package: users' convenience, not a dependency
+from nearkin.linalg.procrustes import orthogonality_error
+from nearkin.orthogonal.diagnostics import is_orthogonal
+from nearkin.orthogonal.givens_descent import GivensDescent
+from nearkin.orthogonal.matching import most_matchings
+from nearkin.orthogonal.optimizer import Adam
 
 CENTROIDS = ("average", "gradient")
 CHECK_EVERY = 100  # batches on a device, between two looks whether rows are finite
+PASS, COLLECT, TRAIN = 0, 1, 2
+BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
+    "givens-random": "random",
+    "givens-greedy": "greedy",
+    "givens-2opt": "2opt",
+    "givens-steepest": "steepest",
+}
+ROTATIONS = (*BY_GRADIENT, "exact", "cayley", "frozen")
+ANGLE = 1e-3  # a Givens step's usual angle in radians: `GivensDescent` with moments makes `lr` one, whatever the loss
+MOMENTS = (0.9, 0.99)
+
+
+class Phases(nn.Module):
+    """Which phase it is and what has been collected, all of it buffers of the `state_dict`.
+
+    `fewest` rows a start needs at least; `wanted` are collected before it.
+    """
+
+    progress: Tensor  # (3,) phase, steps taken, rows collected
+    _known: int | None = None  # the phase, so that a device is not asked for it in every step
+    _steps: int | None = None  # those taken, likewise
+    buffer: Tensor  # (wanted, d), empty once training has begun
+
+    def __init__(self, warmup_steps: int, buffer_size: int, *, fewest: int, d: int) -> None:
+        super().__init__()
+        self.warmup_steps, self.fewest, self.wanted = warmup_steps, fewest, max(buffer_size, fewest)
+        self.register_buffer("progress", torch.tensor([PASS if warmup_steps else COLLECT, 0, 0]))
+        self.register_buffer("buffer", torch.zeros(0, d))
+
+    @property
+    def now(self) -> int:
+        if self._known is None:
+            self._known = int(self.progress[0])
+        return self._known
+
+    def _go_on(self, phase: int) -> None:
+        self.progress[0] = self._known = phase
+
+    def count(self) -> int:
+        """Count a step of training; returns how many there were since the layer was made."""
+        if self._steps is None:
+            self._steps = int(self.progress[1])
+        self.progress[1] += 1
+        self._steps += 1
+        return self._steps
+
+    @property
+    def seen(self) -> int:
+        """Rows collected."""
+        return int(self.progress[2])
+
+    def take(self, x: Tensor) -> bool:
+        """Count a step on rows x (b, d); returns whether enough are collected to start."""
+        self.count()
+        if self.now == PASS:
+            if self.progress[1] > self.warmup_steps:
+                self._go_on(COLLECT)
+            else:
+                return False
+        room = self.wanted - self.seen
+        self.buffer = torch.cat([self.buffer, x[:room].to(self.buffer)])
+        self.progress[2] = len(self.buffer)
+        return len(self.buffer) >= self.wanted
+
+    def rows(self) -> Tensor:
+        """What is collected (n, d), on the CPU."""
+        return self.buffer.cpu()
+
+    def finish(self) -> None:
+        """Training begins; the rows are let go."""
+        self._go_on(TRAIN)
+        self.buffer = self.buffer.new_zeros(0, self.buffer.shape[1])
+
+    def _load_from_state_dict(self, state: dict, prefix: str, *others: object) -> None:
+        self._known = self._steps = None
+        kept = state.get(f"{prefix}buffer")
+        if kept is not None:  # it grows while rows are collected
+            self.buffer = self.buffer.new_zeros(len(kept), self.buffer.shape[1])
+        super()._load_from_state_dict(state, prefix, *others)  # type: ignore[arg-type]
+
+
+class LayerRotation(nn.Module):
+    """R (d, d), right after the warm start, and what it turns by.
+
+    "givens-..." : R is an ordinary parameter with a gradient, for `GivensDescent`.
+    "exact": R is moved by the layer itself, by one block of best angles on the running average of M = X^T phi.
+    "cayley": R = R_0 (I - A)(I + A)^-1, A the skew matrix of ordinary parameters (GCD, section 1.1).
+    "frozen": R stays where the warm start left it (the baseline of GCD, section 3.2).
+    """
+
+    def __init__(self, d: int, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.base = nn.Parameter(torch.eye(d), requires_grad=kind in BY_GRADIENT)
+        if kind == "cayley":
+            self.skew = nn.Parameter(torch.zeros(d * (d - 1) // 2))
+
+    def forward(self) -> Tensor:
+        return self.base if self.kind != "cayley" else self.base @ self._cayley()
+
+    def set(self, R: Tensor) -> None:
+        """Go on from R (d, d)."""
+        with torch.no_grad():
+            self.base.copy_(R)
+            if self.kind == "cayley":
+                self.skew.zero_()
+
+    def _cayley(self) -> Tensor:
+        d = len(self.base)
+        i, j = torch.triu_indices(d, d, 1, device=self.skew.device)
+        upper = self.skew.new_zeros(d, d).index_put((i, j), self.skew)
+        A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
+        return torch.linalg.solve_ex(eye + A, eye - A).result  # the two commute; I + A is never singular
+
+    def givens_parameters(self) -> list[nn.Parameter]:
+        """R as a parameter for `GivensDescent`, where it is one."""
+        return [self.base] if self.kind in BY_GRADIENT else []
+
+    def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
+        """Algorithm 2 on R; None where R needs no optimizer of its own.
+
+        `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
+        derivatives, so the scale of the loss does not matter. A step turns `n_matchings` matchings.
+        """
+        if self.kind not in BY_GRADIENT:
+            return None
+        count = min(n_matchings, most_matchings(len(self.base)))
+        return GivensDescent(
+            [self.base], lr, BY_GRADIENT[self.kind], n_matchings=count, momentum=Adam(MOMENTS), stabilize_every=1000
+        )
 
 
 class IndexingLayer(nn.Module):
@@ -292,19 +424,19 @@ class IndexingLayer(nn.Module):
 
     def _collect(self, rows: Tensor) -> None:
         """Count a step, keep its rows, start when there are enough; in data-parallel training rank 0 learns for all."""
-        together = ranks.several()
-        if not self.phases.take(ranks.gathered(rows) if together else rows):
+        together = several()
+        if not self.phases.take(gathered(rows) if together else rows):
             return
-        if not together or ranks.is_first():
+        if not together or is_first():
             self.start()
         if together:
             learned = [*self.rotation.parameters(), *self.centroids.state_dict().values(), self.coarse]
-            ranks.take_from_first(learned, rows.device)
+            take_from_first(learned, rows.device)
             self.phases.finish()
 
     def _tied(self, x: Tensor) -> Tensor:
         """x; in data-parallel training with every parameter in its graph, since DDP waits for a gradient of each."""
-        if not (self.training and torch.is_grad_enabled() and ranks.several()):
+        if not (self.training and torch.is_grad_enabled() and several()):
             return x
         zero = sum((p.sum() * 0 for p in self.parameters() if p.requires_grad), x.new_zeros(()))
         return x + zero.to(x.dtype)
@@ -319,7 +451,7 @@ class IndexingLayer(nn.Module):
         return self.coarse[self._lists(rows)] if self.n_lists else None
 
     def _lists(self, rows: Tensor) -> Tensor:
-        if not averages.on_host(rows):
+        if not on_host(rows):
             return nearest(rows.detach(), self.coarse[None])[:, 0]
         lists = CoarseQuantizer(self.coarse.cpu().numpy()).assign(rows.detach().cpu().numpy())
         return torch.from_numpy(lists).to(rows.device)
@@ -329,7 +461,7 @@ class IndexingLayer(nn.Module):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower"
             )
-        if not averages.on_host(x) and self.phase == "train":  # to ask a device is to wait for it
+        if not on_host(x) and self.phase == "train":  # to ask a device is to wait for it
             self._batches += 1
             if self._batches % CHECK_EVERY != 1:
                 return
@@ -358,3 +490,15 @@ def optimizers(
     adam = torch.optim.Adam([*parameters, *layer.other_parameters()], lr=lr)
     turning = layer.rotation_optimizer(rotation_lr)
     return [adam] if turning is None else [adam, turning]
+
+
+def check_rotation(R: Tensor) -> None:
+    """ValueError, which says what to type, if R (d, d) has left the rotations."""
+    if bool(torch.isfinite(R).all()) and is_orthogonal(R):
+        return
+    raise ValueError(
+        f"the layer's rotation R is no rotation any more: ||R^T R - I||_F / sqrt(d) is {orthogonality_error(R):.3g}. "
+        "An optimizer for ordinary parameters has moved it; train with optimizers(layer, parameters), or where one "
+        "optimizer is asked for with nearkin.orthogonal.MixedOptimizer(*optimizers(layer, parameters)), and give "
+        "another optimizer layer.other_parameters() in place of layer.parameters()"
+    )

@@ -5,14 +5,14 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from nearkin.quantization.codebooks import assign
-from nearkin.quantization.layer import averages
+from nearkin.quantization.layer.centroids import on_host
 
 SIGNALS = ("both", "retrieval", "distortion")
 
 
 def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
     """Codes (b, M) int64 of rotated rows z (b, d) under codebooks (M, K, d/M): FAISS's kernels on the CPU."""
-    if averages.on_host(z):
+    if on_host(z):
         return torch.from_numpy(assign(z.numpy(), codebooks.numpy())).long()
     M, _, width = codebooks.shape
     blocks = z.view(len(z), M, width).transpose(0, 1)

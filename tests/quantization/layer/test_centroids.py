@@ -1,18 +1,25 @@
 """The averages of the indexing layer where they lie are those on the host; no number is read from a device."""
 
 import copy
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.multiprocessing import start_processes
+from torch.nn.parallel import DistributedDataParallel
 
 from nearkin.linalg.haar import haar_orthogonal
+from nearkin.quantization import IndexingLayer, optimizers
 from nearkin.quantization.codebooks import ClusterSums, revive
-from nearkin.quantization.layer import averages
+from nearkin.quantization.layer import centroids as centroid_sums
 from nearkin.quantization.layer.centroids import LayerCentroids
-from nearkin.quantization.layer.layer import CHECK_EVERY, IndexingLayer
+from nearkin.quantization.layer.layer import CHECK_EVERY
 
 M, K, D = 3, 8, 12
 DEVICES = [
@@ -35,10 +42,10 @@ def test_sums_and_centroids_are_those_on_the_host(device: str, fewest: float) ->
     R = haar_orthogonal(D, D, random_state=0)
     host = ClusterSums(M, K, D).update(X.numpy(), codes.numpy())
     sums, counts = torch.zeros(M, K, D, device=device), torch.zeros(M, K, dtype=torch.float64, device=device)
-    averages.add_rows(X.to(device), codes.to(device), sums, counts)
+    centroid_sums.add_rows(X.to(device), codes.to(device), sums, counts)
     np.testing.assert_allclose(sums.cpu(), host.sums, atol=1e-5)
     np.testing.assert_array_equal(counts.cpu(), host.counts)
-    found = averages.centroids(sums, counts, R.to(device), torch.tensor(fewest, device=device))
+    found = centroid_sums.centroids(sums, counts, R.to(device), torch.tensor(fewest, device=device))
     np.testing.assert_allclose(found.cpu(), host.centroids(R.numpy(), fewest), atol=1e-5)
 
 
@@ -47,7 +54,7 @@ def test_sums_and_centroids_are_those_on_the_host(device: str, fewest: float) ->
 def test_revived_as_on_the_host(device: str, fewest: float) -> None:
     generator = torch.Generator().manual_seed(0)
     books, counts = torch.randn(M, K, 2, generator=generator), torch.randint(8, (M, K), generator=generator).double()
-    found, dead = averages.revived(books.to(device), counts.to(device), torch.tensor(fewest, device=device))
+    found, dead = centroid_sums.revived(books.to(device), counts.to(device), torch.tensor(fewest, device=device))
     for m in range(M):
         centroids = books[m].numpy().copy()
         np.testing.assert_array_equal(dead[m].cpu(), revive(centroids, counts[m].numpy(), fewest))
@@ -92,7 +99,8 @@ READING = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__",
 @pytest.fixture
 def far_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Takes every tensor for one on a device, and once called, makes it an error to read a number."""
-    monkeypatch.setattr(averages, "on_host", lambda tensor: False)
+    for module in ("centroids", "layer", "straight_through"):
+        monkeypatch.setattr(f"nearkin.quantization.layer.{module}.on_host", lambda tensor: False)
 
     def refuse(*args: object) -> None:
         raise AssertionError("a number was read")
@@ -122,7 +130,8 @@ def test_a_training_step_reads_no_number_and_is_that_on_the_host(
     there = started(rotation, centroids, n_lists)
     there._batches = 1  # the first of a hundred is looked at
     with monkeypatch.context() as undone:
-        undone.setattr(averages, "on_host", lambda tensor: True)
+        for module in ("centroids", "layer", "straight_through"):
+            undone.setattr(f"nearkin.quantization.layer.{module}.on_host", lambda tensor: True)
         expected = stepped(copy.deepcopy(there))
     far_away()
     found = stepped(there)
@@ -144,3 +153,55 @@ def test_rows_on_the_host_are_looked_at_in_every_batch() -> None:
     layer(torch.randn(64, D, generator=torch.Generator().manual_seed(0)))
     with pytest.raises(ValueError, match="tower's output"):
         layer(torch.full((4, D), torch.nan))
+
+
+D, M, K, STEPS, ROWS = 8, 2, 8, 6, 48
+AVERAGES = ("exact", "average")
+CASES = [("givens-greedy", "average"), AVERAGES, ("cayley", "gradient")]
+CUTS = {1: [0, ROWS], 2: [0, 20, ROWS]}  # uneven
+
+
+def trained(rank: int, size: int, rotation: str, centroids: str) -> dict[str, torch.Tensor]:
+    """The state after a few steps from the first collected row on, each rank with its own part of every batch."""
+    torch.manual_seed(0)
+    tower = nn.Linear(D, D)
+    layer = IndexingLayer(D, M, K, rotation=rotation, centroids=(centroids, 256), warmup_steps=1, buffer_size=90,
+                          max_iter=3, rotation_lr=0.02)  # fmt: skip
+    net: nn.Module = nn.Sequential(tower, layer)
+    if size > 1:
+        net = DistributedDataParallel(net)
+    moving = optimizers(layer, tower.parameters(), lr=1e-2)
+    for step in range(STEPS):
+        rows = torch.randn(ROWS, D, generator=torch.Generator().manual_seed(step))
+        first, stop = CUTS[size][rank : rank + 2]
+        T, distortion = net(rows[first:stop])
+        for optimizer in moving:
+            optimizer.zero_grad()
+        # DDP averages over ranks: weighed so that the average is the gradient of all rows' mean
+        share = (stop - first) * size / ROWS
+        (share * (distortion + (T - rows[first:stop]).square().sum() / (stop - first))).backward()
+        for optimizer in moving:
+            optimizer.step()
+    return {name: value.clone() for name, value in net.state_dict().items()}
+
+
+def work(rank: int, size: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=size)
+    states = [trained(rank, size, *case) for case in CASES]
+    torch.save(states, Path(folder, f"{rank}.pt"))
+    dist.destroy_process_group()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="gloo over a file meets on POSIX systems")
+def test_two_ranks_train_one_layer(tmp_path: Path) -> None:
+    start_processes(work, (2, str(tmp_path)), 2, start_method="spawn")
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    for case, a, b in zip(CASES, first, second, strict=True):
+        assert int(a["module.1.phases.progress"][0]) == 2, case  # it trains
+        for name, value in a.items():
+            assert torch.equal(value, b[name]), (case, name)
+    for name, value in trained(0, 1, *AVERAGES).items():  # what moves by gradients sees zeros before the start in DDP
+        seen = first[CASES.index(AVERAGES)][f"module.{name}"]
+        torch.testing.assert_close(seen, value, rtol=1e-3, atol=1e-3, msg=f"{name} differs from that of one process")

@@ -8,7 +8,7 @@ import nearkin as nk
 from nearkin._faiss import innermost
 from nearkin._faiss_blocks import read_codes
 from nearkin.quantization import ResidualQuantizer, additive
-from nearkin.quantization.fast_scan import fill_tables, learn_tables, learned_scale
+from nearkin.quantization.norms import fill_tables, learn_tables, learned_scale
 
 
 def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):
@@ -19,7 +19,7 @@ def test_sums_lie_near_the_norms_and_faiss_codes_by_the_nearest(rng):
     assert np.square(norms - sums[nearest]).mean() < 1e-3 * norms.var()
     index = faiss.IndexResidualQuantizerFastScan(4, 2, 4, faiss.METRIC_L2, faiss.AdditiveQuantizer.ST_norm_rq2x4)
     books = rng.normal(size=(2, 16, 4)).astype(np.float32)
-    additive.fill(index.rq, books, 1)
+    additive.fill(index.rq, books[None], 1)
     fill_tables(index.rq, tables)
     centres = (np.sqrt(norms[:50, None]) * np.eye(4)[0]).astype(np.float32)
     codes = additive.packed(index.rq, np.zeros((50, 2)), centres - books[0, 0] - books[1, 0])
