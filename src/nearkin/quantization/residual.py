@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import faiss
 import numpy as np
@@ -72,8 +72,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     n_features_in_: int
 
     KIND: ClassVar[str]
-    FLAT: ClassVar[tuple[Callable[..., faiss.Index], ...]]  # FAISS's indexes: exact, fast scan
-    INVERTED: ClassVar[tuple[Callable[..., faiss.Index], ...]]
+    FLAT: ClassVar[tuple[type[Any], ...]]  # FAISS's indexes: exact, fast scan
+    INVERTED: ClassVar[tuple[type[Any], ...]]
     CODER: ClassVar[Callable[..., faiss.AdditiveQuantizer]]
     n_splits: int
     rotation: str | None
@@ -363,7 +363,8 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
                 f"index has a rotation or codebooks of {sorted(bits)} bits; it must have none, and one size"
             )
         M, K = parts[0].M, 2 ** bits.pop()
-        made = cls(n_codebooks=M, n_centroids=K, beam_size=parts[0].max_beam_size)
+        made = cls()
+        made.n_codebooks, made.n_centroids, made.beam_size = M, K, parts[0].max_beam_size
         if cls is not ResidualQuantizer:
             made.n_splits, made.rotation = len(parts), None if R is None else "procrustes"
         made.codebooks_ = np.stack([faiss.vector_to_array(part.codebooks).reshape(M, K, -1) for part in parts])
