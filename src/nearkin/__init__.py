@@ -21,6 +21,7 @@ if sys.platform == "darwin" and "OMP_NUM_THREADS" not in os.environ:
 
 _HOME = {  # public name -> the module that defines it
     **{name: entry.module for name, entry in HASHERS.items()},
+    "Bridge": "nearkin.embedding.bridge",
     "Index": "nearkin.index",
     "Comparisons": "nearkin.records",
     "Interactions": "nearkin.records",
@@ -28,6 +29,7 @@ _HOME = {  # public name -> the module that defines it
     "ProductQuantizer": "nearkin.quantization.product",
     "join_processes": "nearkin._distributed",
     "Rotation": "nearkin.quantization.engine_rotation",
+    "SemanticIds": "nearkin.quantization.semantic_ids",
     "TwoTower": "nearkin.embedding.two_tower",
     "read_interactions": "nearkin.data.interactions",
     "read_comparisons": "nearkin.data.comparisons",
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
+    from nearkin.embedding.bridge import Bridge as Bridge
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from nearkin.index import Index as Index
     from nearkin.quantization.engine_rotation import Rotation as Rotation
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer
+    from nearkin.quantization.semantic_ids import SemanticIds as SemanticIds
     from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions
 

@@ -1,0 +1,137 @@
+"""A map from one encoder's vectors to another's, so that new queries search an index of old vectors.
+
+Replacing an encoder otherwise means that every row is embedded and indexed again. A few thousand texts that both models
+embedded are enough to learn the map (Drift-Adapter, EMNLP 2025).
+"""
+
+import os
+from typing import Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import RidgeCV
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
+from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._types import ArrayLike
+from nearkin.linalg.orthonormal import unit_rows
+from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.retrieval import recall_k_at_k
+
+_KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
+_METRICS = ("cosine", "ip", "l2")
+_K = 10  # neighbours that are judged
+_HELD_OUT, _MOST_JUDGED = 0.2, 2_000  # share of the pairs, and rows, that judge the kinds
+_SHRINKAGE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the correction, in units of the new vectors' mean variance
+
+
+class Bridge(BaseEstimator):
+    """Learn a map from new vectors to old ones from rows that both encoders embedded.
+
+    "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
+    correction by ridge regression, "low-rank" its leading part. Pairs held out decide: the kind whose mapped vectors
+    keep most of the ten nearest old rows wins and is fitted on all pairs.
+
+    Parameters
+    ----------
+    kind: "auto", or one of "orthogonal", "low-rank", "affine".
+    metric: how the index compares: "cosine", "ip" or "l2".
+    random_state: seed of the pairs held out.
+
+    Attributes
+    ----------
+    map_ (d_new, d_old) and offset_ (d_old,): `transform(X)` is X @ map_ + offset_.
+    kind_: the kind that won; scores_: by kind, the share of ten neighbours kept for pairs held out.
+    n_features_in_: d_new.
+
+    >>> rng = np.random.default_rng(0)
+    >>> old = rng.normal(size=(200, 4)).astype(np.float32)
+    >>> new = old @ np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    >>> bool(np.allclose(Bridge(random_state=0).fit(old, new).transform(new), old, atol=1e-3))
+    True
+    """
+
+    map_: np.ndarray
+    offset_: np.ndarray
+    kind_: str
+    scores_: dict[str, float]
+    n_features_in_: int
+
+    def __init__(self, kind: str = "auto", metric: str = "cosine", random_state: int | None = None) -> None:
+        self.kind = kind
+        self.metric = metric
+        self.random_state = random_state
+
+    def fit(self, old: ArrayLike, new: ArrayLike) -> Self:
+        """Learn from paired rows: row i of `old` (n, d_old) and of `new` (n, d_new) embed the same thing.
+
+        ValueError for fewer pairs than columns, for unequal numbers of rows and for values that cannot be used.
+        """
+        check_choice(self.kind, "kind", ("auto", *_KINDS))
+        check_choice(self.metric, "metric", _METRICS)
+        check_instance(self.random_state, "random_state", int, type(None))
+        old = check_vectors(old, name="old").astype(np.float32, copy=False)
+        new = validate_vectors(self, new, reset=True).astype(np.float32, copy=False)
+        n, widest = len(old), max(old.shape[1], new.shape[1])
+        if len(new) != n:
+            raise ValueError(f"old has {n} rows and new {len(new)}; row i of both must embed the same thing")
+        if n < widest:
+            raise ValueError(
+                f"{n} pairs are too few for {widest} columns; give at least {widest}, better five times that"
+            )
+        order = np.random.default_rng(self.random_state).permutation(n)
+        judged, learned = np.split(order, [max(1, min(int(_HELD_OUT * n), _MOST_JUDGED))])
+        kinds = _KINDS if self.kind == "auto" else (self.kind,)
+        maps = _maps(old[learned], new[learned], kinds)
+        self.scores_ = {kind: self._kept(old, new[judged] @ maps[kind][0] + maps[kind][1], judged) for kind in kinds}
+        slack = 1 / np.sqrt(len(judged) * _K)  # about two standard errors of a difference between paired shares
+        self.kind_ = next(kind for kind in kinds if self.scores_[kind] >= max(self.scores_.values()) - slack / 2)
+        self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Map new vectors X (n, d_new) to the old encoder's space, (n, d_old) float32."""
+        check_is_fitted(self)
+        return np.asarray(validate_vectors(self, X), np.float32) @ self.map_ + self.offset_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, "bridge")
+
+    @classmethod
+    def load(cls, path: Source) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, "bridge")
+
+    def _kept(self, old: np.ndarray, mapped: np.ndarray, judged: np.ndarray) -> float:
+        """Share of the nearest old rows of the judged rows that their mapped vectors find; a row is not its own."""
+        rows, queries = (unit_rows(old), unit_rows(mapped)) if self.metric == "cosine" else (old, mapped)
+        k, metric = min(_K, len(old) - 1), "l2" if self.metric == "l2" else "ip"
+        found, wanted = (ExactNeighbours.of(rows, asked, k + 1, metric).ids for asked in (queries, rows[judged]))
+        return recall_k_at_k(_without(found, judged, k), _without(wanted, judged, k), k)
+
+
+def _without(ids: np.ndarray, own: np.ndarray, k: int) -> np.ndarray:
+    """Take the first k of ids (q, k + 1) that are not the query's own."""
+    order = np.argsort(ids == own[:, None], axis=1, kind="stable")
+    return np.take_along_axis(ids, order, axis=1)[:, :k]
+
+
+def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return by kind the map (d_new, d_old) and the offset (d_old,), float32, fitted on all the rows."""
+    middle, target = new.mean(0, dtype=np.float64), old.mean(0, dtype=np.float64)
+    X, Y = new - middle, old - target
+    turned = nearest_orthogonal(X.T @ Y)
+    size = float((X**2).sum())
+    turned *= float(((X @ turned) * Y).sum()) / size if size else 1.0
+    maps = {"orthogonal": turned}
+    if set(kinds) - {"orthogonal"}:
+        alphas = np.array(_SHRINKAGE) * max(size / X.shape[1], np.finfo(np.float32).tiny)
+        ridge = RidgeCV(alphas=alphas, fit_intercept=False).fit(X, Y - X @ turned)
+        correction = np.asarray(ridge.coef_).T.reshape(turned.shape)
+        maps["affine"] = turned + correction
+        leading = np.linalg.svd(X @ correction, full_matrices=False)[2][: max(1, Y.shape[1] // 4)]
+        maps["low-rank"] = turned + correction @ leading.T @ leading
+    return {kind: (maps[kind].astype(np.float32), (target - middle @ maps[kind]).astype(np.float32)) for kind in kinds}

@@ -1,0 +1,284 @@
+"""Semantic ids: a short tuple of codes for every item, unique, and alike for items that are alike.
+
+Generative retrieval names items so (TIGER, Rajput et al. 2023). The codes are residual codes, coarse to fine. Where
+several items have the same nearest id, a minimum-cost assignment gives each its own.
+"""
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
+from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._types import ArrayLike, Seed
+from nearkin.quantization.residual import ResidualQuantizer
+
+_BEAM = 16  # candidate ids of an item
+_BLOCK = 2**22  # errors in memory at once
+_LONGEST = 62  # bits of an id
+
+
+@dataclass(eq=False)
+class SemanticIds(BaseEstimator):
+    """Give each row an id of `levels` codes that no other row has, near rows sharing their first codes.
+
+    Parameters
+    ----------
+    levels: codes of an id.
+    codes: values of each code, a power of two; an id is one of codes^levels.
+    balance: 0 for no bound, else a prefix holds at most 1 / balance times its even share of the rows; 1 spreads them
+        evenly.
+    random_state: seed, NumPy generator or RandomState.
+
+    Attributes
+    ----------
+    ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
+    codebooks_ (levels, codes, d) float32: a row's id stands for the sum of its codes' vectors.
+    shared_: the share of rows of `fit` whose nearest id is another row's too, before each was given its own.
+    distortion_ (2,): mean squared distance of the rows of `fit` to what their nearest and their own id stand for.
+    retired_ (r, levels): ids of removed rows that are not given again.
+    n_features_in_.
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+    >>> made = SemanticIds(levels=2, codes=32, random_state=0).fit(X)
+    >>> len(np.unique(made.ids_, axis=0)), made.item_of(made.ids_[7])
+    (500, array([7]))
+    """
+
+    levels: int = 3
+    codes: int = 256
+    balance: float = 0.0
+    random_state: Seed = None
+
+    def fit(self, X: ArrayLike, y: object = None, *, weights: ArrayLike | None = None) -> Self:
+        """Learn the codes of rows X (n, d) and give each row its id.
+
+        Among rows that compete for an id, those of larger `weights` (n,) keep nearer ones; equal weights by default.
+        ValueError for fewer rows than codes and for more rows than ids.
+        """
+        del y
+        levels = check_integer(self.levels, "levels", low=1)
+        codes = check_integer(self.codes, "codes", low=2)
+        check_real(self.balance, "balance", low=0, high=1)
+        X = validate_vectors(self, X, reset=True).astype(np.float32, copy=False)
+        n = len(X)
+        if levels * np.log2(codes) > _LONGEST:
+            raise ValueError(f"codes is {codes} and levels {levels}; an id has at most {_LONGEST} bits, take fewer")
+        if n < codes:
+            raise ValueError(
+                f"X has {n} rows and codes is {codes}; give at least {codes} rows, or type codes={_floor(n)}"
+            )
+        if n > codes**levels:
+            needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
+            raise ValueError(f"{n} rows have {codes}^{levels} = {codes**levels} ids to share; type levels={needed}")
+        weights = np.ones(n) if weights is None else check_row_weights(weights, n)
+        learner = ResidualQuantizer(levels, codes, random_state=self.random_state).fit(X)
+        self.codebooks_ = np.ascontiguousarray(learner.codebooks_[0, :, :, : X.shape[1]])
+        self.ids_ = np.empty((0, levels), np.int64)
+        self.retired_ = np.empty((0, levels), np.int64)
+        nearest, errors = self._candidates(X)
+        _, sharing = np.unique(self._keys(nearest[:, 0]), return_counts=True)
+        self.shared_ = float(sharing[sharing > 1].sum() / n)
+        self.ids_ = self._settle(X, nearest, errors, weights)
+        own = float(((X - self.decode(self.ids_)) ** 2).sum(1).mean())
+        self.distortion_ = np.array([float(errors[:, 0].mean()), own])
+        return self
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Return the nearest ids (n, levels) of rows X (n, d), taken or not; rows may share them."""
+        check_is_fitted(self)
+        return self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
+
+    def decode(self, ids: ArrayLike) -> np.ndarray:
+        """Return the vectors (n, d) float32 that ids (n, levels) stand for."""
+        ids = self._checked(ids)
+        return self.codebooks_[np.arange(self.levels), ids].sum(1)
+
+    def assign(self, X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
+        """Give new rows X (m, d) free ids (m, levels) near them; no id given before changes.
+
+        The rows are counted after those that are there. ValueError where fewer than m ids are free.
+        """
+        check_is_fitted(self)
+        X = validate_vectors(self, X).astype(np.float32, copy=False)
+        free = self.codes**self.levels - len(self._taken())
+        if len(X) > free:
+            raise ValueError(f"X has {len(X)} rows, and {free} ids are free; fit again with more levels")
+        weights = np.ones(len(X)) if weights is None else check_row_weights(weights, len(X))
+        ids = self._settle(X, *self._candidates(X), weights)
+        self.ids_ = np.concatenate([self.ids_, ids])
+        return ids
+
+    def remove(self, rows: ArrayLike, *, reuse: bool = True) -> None:
+        """Take their ids from rows; `assign` may give them again unless `reuse` is False. IndexError for other rows."""
+        check_is_fitted(self)
+        rows = np.unique(np.asarray(rows, np.int64))
+        if len(rows) and (rows[0] < 0 or rows[-1] >= len(self.ids_) or (self.ids_[rows] < 0).any()):
+            raise IndexError(f"rows must be numbers of 0 to {len(self.ids_) - 1} that have an id")
+        if not reuse:
+            self.retired_ = np.concatenate([self.retired_, self.ids_[rows]])
+        self.ids_ = self.ids_.copy()
+        self.ids_[rows] = -1
+
+    def item_of(self, ids: ArrayLike) -> np.ndarray:
+        """Return the row (m,) of each of ids (m, levels); -1 for an id that no row has."""
+        wanted = self._keys(self._checked(ids))
+        rows = np.flatnonzero(self.ids_[:, 0] >= 0)
+        keys = self._keys(self.ids_[rows])
+        order = np.argsort(keys)
+        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        return np.where(keys[order][at] == wanted, rows[order][at], -1) if len(keys) else np.full(len(wanted), -1)
+
+    def tokens(self, ids: ArrayLike) -> list[str]:
+        """Return ids (m, levels) as words for a language model: "<a_12><b_240><c_3>"."""
+        names = [chr(ord("a") + level) if level < 26 else f"l{level}" for level in range(self.levels)]
+        return [
+            "".join(f"<{name}_{code}>" for name, code in zip(names, row, strict=True)) for row in self._checked(ids)
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, "semantic ids")
+
+    @classmethod
+    def load(cls, path: Source) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, "semantic ids")
+
+    def _checked(self, ids: ArrayLike) -> np.ndarray:
+        check_is_fitted(self)
+        found = np.atleast_2d(np.asarray(ids))
+        if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
+            raise ValueError(
+                f"ids have shape {found.shape}, dtype {found.dtype}; they must be integers (m, {self.levels})"
+            )
+        if found.size and (found.min() < 0 or found.max() >= self.codes):
+            raise ValueError(f"ids go from {found.min()} to {found.max()}; codes are 0 to {self.codes - 1}")
+        return found.astype(np.int64)
+
+    def _keys(self, ids: np.ndarray, depth: int | None = None) -> np.ndarray:
+        """Number the first `depth` codes of ids (n, levels), (n,)."""
+        depth = self.levels if depth is None else depth
+        return ids[:, :depth] @ (self.codes ** np.arange(depth)[::-1].astype(np.int64))
+
+    def _taken(self) -> np.ndarray:
+        return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
+
+    def _candidates(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ids (n, beam, levels) of each row by a beam search, nearest first, and their squared errors (n, beam)."""
+        C = self.codebooks_
+        norms, beam = (C**2).sum(2), min(_BEAM, self.codes)
+        found = np.empty((len(X), beam, self.levels), np.int64)
+        errors = np.empty((len(X), beam))
+        step = max(1, _BLOCK // (beam * self.codes))
+        for start in range(0, len(X), step):
+            rows = X[start : start + step]
+            sums, ids = np.zeros((len(rows), 1, X.shape[1]), np.float32), np.empty((len(rows), 1, 0), np.int64)
+            for level in range(self.levels):
+                left = rows[:, None] - sums
+                scores = (left**2).sum(2)[..., None] + norms[level] - 2 * (left @ C[level].T)
+                flat = scores.reshape(len(rows), -1)
+                best = np.argpartition(flat, min(beam, flat.shape[1]) - 1, axis=1)[:, :beam]
+                values = np.take_along_axis(flat, best, axis=1)
+                order = np.lexsort((best, values), axis=1)
+                best, values = np.take_along_axis(best, order, 1), np.take_along_axis(values, order, 1)
+                parent, code = np.divmod(best, self.codes)
+                sums = np.take_along_axis(sums, parent[..., None], 1) + C[level][code]
+                ids = np.concatenate([np.take_along_axis(ids, parent[..., None], 1), code[..., None]], axis=2)
+            found[start : start + step], errors[start : start + step] = ids, np.maximum(values, 0)
+        return found, errors
+
+    def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Give every row an id (n, levels) of its own that is free."""
+        load = _Load(self.codes, self.levels, self.balance, len(X) + len(self._taken()), self._taken())
+        ids, lost = self._prefixes(found, errors * weights[:, None], load)
+        for row in lost:  # every prefix of its beam is full
+            ids[row, :-1] = self._descend(X[row], load)
+        prefixes = self._keys(ids, self.levels - 1)
+        order = np.argsort(prefixes, kind="stable")
+        taken = self._taken()
+        taken_at = self._keys(taken, self.levels - 1)
+        by_prefix = np.argsort(taken_at, kind="stable")
+        bounds = np.flatnonzero(np.diff(prefixes[order])) + 1
+        for members in np.split(order, bounds):
+            left = X[members] - self.codebooks_[np.arange(self.levels - 1), ids[members[0], :-1]].sum(0)
+            cost = ((self.codebooks_[-1] ** 2).sum(1) - 2 * left @ self.codebooks_[-1].T) * weights[members, None]
+            first, last = np.searchsorted(taken_at, prefixes[members[0]] + np.arange(2), sorter=by_prefix)
+            free = np.setdiff1d(np.arange(self.codes), taken[by_prefix[first:last], -1])
+            rows, leaves = linear_sum_assignment(cost[:, free])
+            ids[members[rows], -1] = free[leaves]
+        return ids
+
+    def _prefixes(self, found: np.ndarray, errors: np.ndarray, load: "_Load") -> tuple[np.ndarray, list[int]]:
+        """Take for each row the nearest id of its beam whose prefixes have room, and the rows that find none.
+
+        Deferred acceptance (Gale & Shapley 1962): a full prefix keeps the rows that would lose most by their next id.
+        """
+        n, beam = errors.shape
+        choice, open_rows = np.zeros(n, np.int64), np.ones(n, bool)
+        loss = np.diff(errors, axis=1, append=np.inf)
+        while True:
+            rows = np.flatnonzero(open_rows)
+            ids = found[rows, choice[rows]]
+            refused = np.zeros(len(rows), bool)
+            for depth in range(1, self.levels):
+                keys = self._keys(ids, depth)
+                order = np.lexsort((rows, -loss[rows, choice[rows]], keys))
+                order = order[~refused[order]]
+                starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+                rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+                refused[order[rank >= load.room(keys[order], depth)]] = True
+            if not refused.any():
+                break
+            choice[rows[refused]] += 1
+            open_rows[rows[refused]] = choice[rows[refused]] < beam
+        ids = found[np.arange(n), np.minimum(choice, beam - 1)].copy()
+        load.add(ids[open_rows])
+        return ids, np.flatnonzero(~open_rows).tolist()
+
+    def _descend(self, row: np.ndarray, load: "_Load") -> np.ndarray:
+        """Take level by level the nearest code with room below it; its prefix (levels - 1,)."""
+        prefix = np.empty((1, 0), np.int64)
+        for level in range(self.levels - 1):
+            nearest = np.argsort(((row - self.codebooks_[level]) ** 2).sum(1), kind="stable")
+            options = np.column_stack([np.repeat(prefix, self.codes, axis=0), nearest])
+            free = load.room(self._keys(options, level + 1), level + 1) > 0
+            prefix = options[np.argmax(free)][None]
+            row = row - self.codebooks_[level][prefix[0, -1]]
+        load.add(prefix)
+        return prefix[0]
+
+
+class _Load:
+    """How many rows each prefix holds, and how many it may."""
+
+    def __init__(self, codes: int, levels: int, balance: float, n: int, taken: np.ndarray) -> None:
+        self.codes, self.levels = codes, levels
+        self.limits = {depth: codes ** (levels - depth) for depth in range(1, levels)}
+        if balance:
+            even = {depth: int(np.ceil(n / codes**depth / balance)) for depth in self.limits}
+            self.limits = {depth: min(limit, even[depth]) for depth, limit in self.limits.items()}
+        self.held = {depth: Counter[int]() for depth in self.limits}
+        self.add(taken)
+
+    def add(self, ids: np.ndarray) -> None:
+        for depth in self.limits:
+            keys = ids[:, :depth] @ (self.codes ** np.arange(depth)[::-1].astype(np.int64))
+            values, counts = np.unique(keys, return_counts=True)
+            self.held[depth].update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def room(self, keys: np.ndarray, depth: int) -> np.ndarray:
+        """Rows that the prefixes numbered `keys` still take, (m,)."""
+        values, places = np.unique(keys, return_inverse=True)
+        return np.array([self.limits[depth] - self.held[depth][key] for key in values.tolist()], np.int64)[places]
+
+
+def _floor(n: int) -> int:
+    """The largest power of two up to n, at least 2."""
+    return max(2, 2 ** (n.bit_length() - 1))

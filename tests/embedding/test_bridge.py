@@ -1,0 +1,81 @@
+"""A map between two encoders: exact where one exists, the right kind where not, judged on pairs held out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+
+
+def turned(X: np.ndarray, d: int, rng: np.random.Generator) -> np.ndarray:
+    """X (n, k) in the first columns of a random basis of d columns, scaled and moved."""
+    basis = np.linalg.qr(rng.normal(size=(max(d, X.shape[1]),) * 2))[0][: X.shape[1], :d]
+    return (3 * X @ basis + rng.normal(size=d)).astype(np.float32)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+@pytest.mark.parametrize("width", [8, 13])
+def test_a_rotated_scaled_moved_copy_is_mapped_back(metric: str, width: int, rng: np.random.Generator) -> None:
+    old = rng.normal(size=(400, 8)).astype(np.float32)
+    new = turned(old, width, rng)
+    bridge = nk.Bridge(metric=metric, random_state=0).fit(old[:300], new[:300])
+    assert bridge.kind_ == "orthogonal"
+    assert bridge.scores_["orthogonal"] > 0.99
+    np.testing.assert_allclose(bridge.transform(new[300:]), old[300:], atol=1e-3)
+    assert (bridge.map_.shape, bridge.offset_.shape, bridge.n_features_in_) == ((width, 8), (8,), width)
+
+
+def test_a_linear_map_that_stretches_needs_more_than_a_rotation(rng: np.random.Generator) -> None:
+    old = rng.normal(size=(1000, 8)).astype(np.float32)
+    new = (old * np.array([1, 2, 4, 8, 1, 2, 4, 8])) @ rng.normal(size=(8, 8))
+    bridge = nk.Bridge(random_state=0).fit(old, new)
+    assert bridge.kind_ == "affine"
+    assert bridge.scores_["affine"] > 0.95 > bridge.scores_["orthogonal"]
+
+
+def test_the_score_is_the_share_of_neighbours_kept_for_new_rows(rng: np.random.Generator) -> None:
+    old = rng.normal(size=(3000, 12)).astype(np.float32)
+    new = (old @ rng.normal(size=(12, 12)) + 0.3 * rng.normal(size=(3000, 12))).astype(np.float32)
+    bridge = nk.Bridge(metric="ip", random_state=0).fit(old[:2000], new[:2000])
+    asked, rows = bridge.transform(new[2000:]), old[:2000]
+    found, wanted = (np.argsort(-(Q @ rows.T), axis=1)[:, :10] for Q in (asked, old[2000:]))
+    kept = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, wanted, strict=True)])
+    assert abs(kept - bridge.scores_[bridge.kind_]) < 0.05
+
+
+def test_queries_of_the_new_encoder_search_the_old_index(rng: np.random.Generator) -> None:
+    old = rng.normal(size=(500, 8)).astype(np.float32)
+    new = turned(old, 10, rng)
+    index = nk.Index.build(old, metric="cosine")
+    bridge = nk.Bridge(random_state=0).fit(old[:200], new[:200])
+    np.testing.assert_array_equal(index.search(bridge.transform(new), 1)[1][:, 0], np.arange(500))
+
+
+def test_a_saved_bridge_maps_alike(tmp_path: Path, rng: np.random.Generator) -> None:
+    old = rng.normal(size=(60, 4)).astype(np.float32)
+    bridge = nk.Bridge(kind="affine", random_state=0).fit(old, turned(old, 5, rng))
+    bridge.save(tmp_path / "bridge")
+    again = nk.Bridge.load(tmp_path / "bridge")
+    np.testing.assert_array_equal(again.transform(np.eye(5)), bridge.transform(np.eye(5)))
+    assert (again.kind_, again.scores_) == (bridge.kind_, bridge.scores_)
+
+
+def test_constant_columns_and_equal_rows_are_mapped(rng: np.random.Generator) -> None:
+    old = np.ones((30, 4), np.float32)
+    new = np.zeros((30, 3), np.float32)
+    np.testing.assert_allclose(nk.Bridge(random_state=0).fit(old, new).transform(new), old, atol=1e-5)
+
+
+def test_bad_input(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(50, 8))
+    with pytest.raises(ValueError, match="row i of both must embed the same thing"):
+        nk.Bridge().fit(X, X[1:])
+    with pytest.raises(ValueError, match="7 pairs are too few for 8 columns; give at least 8"):
+        nk.Bridge().fit(X[:7], X[:7])
+    with pytest.raises(ValueError, match="kind"):
+        nk.Bridge(kind="linear").fit(X, X)
+    with pytest.raises(ValueError, match="NaN"):
+        nk.Bridge().fit(X, X * np.nan)
+    with pytest.raises(ValueError, match="8"):
+        nk.Bridge().fit(X, X).transform(X[:, :5])

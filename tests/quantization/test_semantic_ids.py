@@ -1,0 +1,126 @@
+"""Semantic ids: unique, stable, near rows alike, against exhaustive search and a plain model."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(600, 8)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def made(rows: np.ndarray) -> nk.SemanticIds:
+    return nk.SemanticIds(3, 16, random_state=0).fit(rows)
+
+
+def unique(ids: np.ndarray) -> bool:
+    return len(np.unique(ids, axis=0)) == len(ids)
+
+
+def test_every_row_has_an_id_of_its_own_for_little_distortion(made: nk.SemanticIds, rows: np.ndarray) -> None:
+    assert unique(made.ids_)
+    assert made.shared_ > 0
+    before, after = made.distortion_
+    assert before <= after < 1.3 * before
+    assert np.isclose(((rows - made.decode(made.ids_)) ** 2).sum(1).mean(), after)
+    np.testing.assert_array_equal(made.item_of(made.ids_), np.arange(600))
+
+
+def test_the_nearest_ids_are_those_of_an_exhaustive_search(rows: np.ndarray) -> None:
+    made = nk.SemanticIds(2, 8, random_state=0).fit(rows[:60])
+    every = np.array(list(product(range(8), repeat=2)))
+    errors = ((rows[:60, None] - made.decode(every)[None]) ** 2).sum(2)
+    found = ((rows[:60] - made.decode(made.transform(rows[:60]))) ** 2).sum(1)
+    np.testing.assert_allclose(found, errors.min(1), rtol=1e-4)
+
+
+def test_near_rows_share_first_codes(made: nk.SemanticIds, rows: np.ndarray) -> None:
+    squared = ((rows[:, None] - rows[None]) ** 2).sum(2)
+    same = made.ids_[:, None, 0] == made.ids_[None, :, 0]
+    apart = ~np.eye(len(rows), dtype=bool)
+    assert squared[same & apart].mean() < 0.8 * squared[apart].mean()
+
+
+def test_new_rows_get_free_ids_and_old_ones_stay(rows: np.ndarray) -> None:
+    made = nk.SemanticIds(2, 32, random_state=0).fit(rows[:500])
+    old = made.ids_.copy()
+    new = made.assign(rows[500:])
+    np.testing.assert_array_equal(made.ids_[:500], old)
+    np.testing.assert_array_equal(made.ids_[500:], new)
+    assert unique(made.ids_)
+
+
+def test_ids_of_removed_rows_are_given_again_unless_retired(rows: np.ndarray) -> None:
+    made = nk.SemanticIds(2, 16, random_state=0).fit(rows[:256])  # every id is taken
+    with pytest.raises(ValueError, match="X has 1 rows, and 0 ids are free"):
+        made.assign(rows[:1])
+    gone = made.ids_[[3, 7]]
+    made.remove([3], reuse=False)
+    made.remove([7])
+    np.testing.assert_array_equal(made.item_of(gone), [-1, -1])
+    np.testing.assert_array_equal(made.assign(rows[3:4]), gone[1:])
+    np.testing.assert_array_equal(made.item_of(gone), [-1, 256])
+    with pytest.raises(IndexError, match="that have an id"):
+        made.remove([3])
+
+
+@pytest.mark.parametrize("balance", [0.5, 1.0])
+def test_balance_bounds_the_load_of_a_code(balance: float, rows: np.ndarray) -> None:
+    X = np.concatenate([rows, rows[:1] + 1e-3 * rows[:300]])  # half of them in one place
+    made = nk.SemanticIds(3, 8, balance, random_state=0).fit(X[:450])
+    assert unique(made.ids_)
+    for depth in (1, 2):
+        _, load = np.unique(made.ids_[:, :depth], axis=0, return_counts=True)
+        assert load.max() <= np.ceil(450 / 8**depth / balance)
+
+
+def test_equal_rows_get_different_ids_alike_each_time(rows: np.ndarray) -> None:
+    X = np.concatenate([rows[:100], np.repeat(rows[:1], 400, axis=0)])
+    first, second = (nk.SemanticIds(3, 16, random_state=0).fit(X).ids_ for _ in range(2))
+    assert unique(first)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_heavier_rows_keep_their_nearest_ids(rows: np.ndarray) -> None:
+    heavy = np.zeros(600, bool)
+    heavy[::10] = True
+    made = nk.SemanticIds(2, 32, random_state=0).fit(rows, weights=np.where(heavy, 1000.0, 1.0))
+    moved = (made.ids_ != made.transform(rows)).any(1)
+    assert moved[heavy].mean() < 0.5 * moved[~heavy].mean()
+
+
+def test_a_saved_maker_goes_on_alike(made: nk.SemanticIds, rows: np.ndarray, tmp_path: Path) -> None:
+    made.save(tmp_path / "ids")
+    again = nk.SemanticIds.load(tmp_path / "ids")
+    np.testing.assert_array_equal(again.ids_, made.ids_)
+    np.testing.assert_array_equal(again.transform(rows[:9]), made.transform(rows[:9]))
+    assert unique(np.concatenate([made.ids_, again.assign(rows[:20])]))
+
+
+def test_tokens(made: nk.SemanticIds) -> None:
+    assert made.tokens([[12, 0, 3]]) == ["<a_12><b_0><c_3>"]
+
+
+def test_one_level_is_a_name_each(rows: np.ndarray) -> None:
+    assert unique(nk.SemanticIds(1, 64, random_state=0).fit(rows[:64]).ids_)
+
+
+def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
+    with pytest.raises(ValueError, match="type levels=3"):
+        nk.SemanticIds(2, 16).fit(rows)
+    with pytest.raises(ValueError, match="codes is 256; give at least 256 rows, or type codes=4"):
+        nk.SemanticIds().fit(rows[:5])
+    with pytest.raises(ValueError, match="balance"):
+        nk.SemanticIds(balance=2).fit(rows)
+    with pytest.raises(ValueError, match="codes are 0 to 15"):
+        made.item_of([[0, 0, 16]])
+    with pytest.raises(ValueError, match=r"integers \(m, 3\)"):
+        made.item_of([[0, 0]])
+    with pytest.raises(ValueError, match="NaN"):
+        made.assign(rows * np.nan)
