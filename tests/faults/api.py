@@ -134,6 +134,8 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "feature_towers": {"left": lambda: X[:12], "right": lambda: X[:9], "n_components": lambda: 2},
     "ProductQuantizer": _PRODUCT | {"n_subspaces": lambda: 2},
     "ProductResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 1, "n_splits": lambda: 2},
+    "AxisQuantizer": {"n_bytes": lambda: 2},
+    "SemanticIds": {"levels": lambda: 2, "codes": lambda: 8},
     "ResidualQuantizer": _PRODUCT | {"n_codebooks": lambda: 2},
     **{name: {"n_bits": lambda: 2} for name in HASHERS},
     "average_precision": {"hits": lambda: IDS > 2},
@@ -168,22 +170,16 @@ WORK_MORE = (
 NOT = {
     "a record, made by nearkin itself": (
         "Parts VectorFile RankHistograms Snapshot Solution History ScaleSearch Check Source AllPairsPoint Plain "
-        "RowScaled VarianceReduced RecallTooLowError PeerError CodeSize Steps Importance Page Section Indexed"
+        "RowScaled VarianceReduced RecallTooLowError Importance Page Section Indexed"
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (
         "CustomPairLoss MixedOptimizer orthogonal_ orthogonal_parametrization reproject_ ask_function "
         "to_svg SoftmaxLoss AllPairsLoss"
     ),
-    "no function": "TARGETS SPLITS",
+    "no function": "TARGETS",
     "a whole job: the commands try it": (
-        "BatchEncoder add_rows check_folder check_output held_out_in_words size_in_words check_hits_path "
-        "comparison_page compress_file demo_page embed_comparisons "
-        "embed_interactions embed_signals encode_shards evaluate_folder export_folder folder_page open_given "
-        "join_processes open_index open_queries read_history read_ids recommend_folder remove_rows rotate_file "
-        "rotate_with rows_in "
-        "run_demo save_demo search_in_batches search_left search_rows similar_folder train_index update_rows "
-        "words_of write_hits export_index write_for_r choose_metric search_scale make_target best PairMap"
+        "BatchEncoder join_processes export_index write_for_r search_scale make_target best PairMap"
     ),
     "reads files: the readers try it": "load read_jspsych read_salmon describe",
 }
@@ -240,6 +236,8 @@ def _use(made: Any) -> None:
         made.fit(interactions())
     elif isinstance(made, nk.OrdinalEmbedding):
         made.fit(TRIPLETS)
+    elif isinstance(made, nk.Bridge):
+        made.fit(X, X).transform(X)
     elif hasattr(made, "fit"):
         made.fit(X).transform(X)
 
