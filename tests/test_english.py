@@ -43,7 +43,7 @@ MOST = {
     "orthogonal": 16,
     "pipeline": 80,
     "plots": 17,
-    "quantization": 115,
+    "quantization": 0,
     "report": 1,
     "solvers": 4,
     "top": 39,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.quantization.additive import decode
-from nearkin.quantization.additive_learning import SHARE, CodeSums, Neighbourhoods, Part, Settings, learn, lengths
+from nearkin.quantization.additive_learning import DEFAULTS, CodeSums, Neighbourhoods, Part, Settings, learn, lengths
 
 
 @pytest.mark.parametrize("splits", [1, 2])
@@ -36,7 +36,7 @@ def test_ranking_adds_a_column_to_each_part(rng: np.random.Generator) -> None:
     _, codebooks, metric, share = learn(X, np.eye(8, dtype=np.float32), True, wanted, 0, lambda step, record: None)
     assert codebooks.shape == (2, 2, 16, 5)
     assert (metric[:, -1, -1] > 0).all()
-    assert share == SHARE
+    assert share == DEFAULTS.share
 
 
 def test_where_inner_products_search_errors_weigh_as_queries_are_spread(rng: np.random.Generator) -> None:
@@ -90,7 +90,7 @@ def test_the_column_tells_how_far_a_row_is_from_its_code(part: tuple[np.ndarray,
     found = decode(codes, codebooks)
     error = np.linalg.norm(Z - found[:, :-1], axis=1)
     assert np.corrcoef(found[:, -1], error)[0, 1] > 0.5
-    assert found[:, -1].mean() == pytest.approx(np.sqrt(SHARE) * error.mean(), rel=0.2)
+    assert found[:, -1].mean() == pytest.approx(np.sqrt(DEFAULTS.share) * error.mean(), rel=0.2)
     np.testing.assert_allclose(found[:, :-1], own.decoded(codes), atol=1e-4)
     np.testing.assert_allclose(metric[:-1, :-1], own.turn)
 

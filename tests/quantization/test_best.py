@@ -3,29 +3,35 @@
 import itertools
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import nearkin as nk
 from nearkin.quantization.best import (
+    DEFAULTS,
     BestCode,
     Clock,
     Race,
     _Candidate,
     _candidates,
     _Entry,
-    _looks,
     _near,
+    _screenings,
     _winner,
     best,
 )
 from nearkin.quantization.residual import ResidualQuantizer
 
 
+def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:
+    monkeypatch.setattr(sys.modules[best.__module__], "DEFAULTS", replace(DEFAULTS, **changed))
+
+
 def test_the_winner_is_fitted_and_leads_the_table(vectors):
     heard = []
-    found = best(vectors[0][:1500], 4, random_state=0, callback=lambda step, record: heard.append(record["name"]))
+    found = best(vectors[0][:800], 4, random_state=0, callback=lambda step, record: heard.append(record["name"]))
     names = [record["name"] for record in found.table]
     assert sorted(heard) == sorted(names)
     first = [name for name in names if not name.endswith(", no rows drawn")]
@@ -48,13 +54,12 @@ def test_no_candidate_begins_when_time_is_up(vectors):
 def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch, looks):
     """By a clock that goes on by a second whenever it is looked at, as at every round of a candidate's fit."""
     if looks:
-        monkeypatch.setattr(sys.modules[best.__module__], "_LOOKS", looks)
-        monkeypatch.setattr(sys.modules[best.__module__], "_JUDGED", 400)
+        screen(monkeypatch, screening_rows=looks, screening_judged=400)
     now = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
-    free = best(vectors[0][:1500], 4, random_state=0)
+    free = best(vectors[0][:800], 4, random_state=0)
     ticks = next(now)
-    found = best(vectors[0][:1500], 4, seconds=0.85 * ticks, random_state=0)
+    found = best(vectors[0][:800], 4, seconds=0.85 * ticks, random_state=0)
     fitting = next(now) - ticks
     assert len(free.table) == 5
     assert 1 <= len(found.table) <= 5 - (not looks)
@@ -94,15 +99,15 @@ def test_few_rows_and_many_bytes(rng):
 
 
 def test_best_code_fits_to_a_quantizer(vectors):
-    made = BestCode(4, random_state=0)
+    made = BestCode(4, seconds=0, random_state=0)
     assert "n_bytes=4" in repr(made)
     assert isinstance(
-        made.fit(vectors[0][:1500]), ResidualQuantizer | nk.ProductQuantizer | nk.quantization.ProductResidualQuantizer
+        made.fit(vectors[0][:800]), ResidualQuantizer | nk.ProductQuantizer | nk.quantization.ProductResidualQuantizer
     )
 
 
 def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
-    found = best(vectors[0][:1500], 4, fast_search=True, random_state=0)
+    found = best(vectors[0][:800], 4, fast_search=True, random_state=0)
     made = {record["name"]: record for record in found.table}
     assert made["residual"]["bytes"] == made["product"]["bytes"] == 4
     assert all(record["search_seconds"] > 0 for record in found.table)
@@ -155,12 +160,10 @@ def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.M
 
 def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
     """All codes learn from few rows, those near the first from twice as many, and only the winner from all."""
-    monkeypatch.setattr(sys.modules[best.__module__], "_LOOKS", (300, 600))
-    monkeypatch.setattr(sys.modules[best.__module__], "_JUDGED", 400)
-    monkeypatch.setattr(sys.modules[best.__module__], "_FAR", 0.2)
+    screen(monkeypatch, screening_rows=(300, 600), screening_judged=400, far=0.2)
     heard: list[tuple[str, int]] = []
     found = best(
-        vectors[0][:2000], 4, n_rows=10**6, random_state=0,
+        vectors[0][:1200], 4, n_rows=10**6, random_state=0,
         callback=lambda step, record: heard.append((record["name"], record["rows"])),
     )  # fmt: skip
     few, again = ({name for name, rows in heard if rows == count} for count in (300, 600))
@@ -176,11 +179,11 @@ def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
 
 def test_codes_of_the_very_rows_that_are_searched_learn_from_all(vectors, monkeypatch):
     """Word vectors, 20 bytes: by looks at few rows a code of .779 was taken, where the race takes one of .83."""
-    monkeypatch.setattr(sys.modules[best.__module__], "_LOOKS", (300, 600))
+    screen(monkeypatch, screening_rows=(300, 600))
     generator = np.random.default_rng(0)
     own, others = (Race.of(vectors[0][:2000], None, n_rows, "l2", generator) for n_rows in (2000, 10**6))
-    assert [len(look.race.train) for look in _looks(own, 2000)] == [len(own.train)]
-    assert [len(look.race.train) for look in _looks(others, 2000)] == [300, 600]
+    assert [len(look.race.train) for look in _screenings(own, 2000)] == [len(own.train)]
+    assert [len(look.race.train) for look in _screenings(others, 2000)] == [300, 600]
 
 
 @pytest.mark.parametrize(
@@ -298,3 +301,12 @@ def test_recall_is_that_of_the_index(rng, metric):
     assert record["recall"] == pytest.approx(kept, abs=1e-9)
     by_distance = nk.metrics.neighbours_kept(found, race.judge.rows, race.judge.queries)
     assert (record["recall"] > by_distance + 0.1) is (metric == "ip")
+
+
+def test_a_screening_is_judged_by_fewer_rows_than_the_race(vectors, monkeypatch) -> None:
+    """One name for both numbers once made every screening as large as the race."""
+    screen(monkeypatch, screening_rows=(300, 600), screening_judged=200, judged_rows=900)
+    race = Race.of(vectors[0][:2000], None, 10**6, "l2", np.random.default_rng(0))
+    screenings = list(_screenings(race, 2000))
+    assert [len(screening.race.judge.rows) for screening in screenings] == [200, 200]
+    assert len(race.judge.rows) >= 400

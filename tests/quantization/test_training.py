@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
 from nearkin._shards import Shard
 from nearkin.quantization.codebooks import State, TrainingRows, assign, decode
-from nearkin.quantization.training import STARTS, Space, pca_start, start_rotation
+from nearkin.quantization.training import DEFAULTS, STARTS, Space, pca_start, start_rotation
 
 
 def test_pca_start_balances_the_volumes(rng):
@@ -116,7 +118,7 @@ def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
 def test_the_identity_in_a_space_is_no_worse_than_at_full_width(rng, monkeypatch):
     X = blocks_of_few_factors(rng, 4000)
     narrow = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:2000])
-    monkeypatch.setattr("nearkin.quantization.training._MANY", 1000)
+    monkeypatch.setattr("nearkin.quantization.training.DEFAULTS", replace(DEFAULTS, identity_from=1000))
     wide = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:2000])
     assert narrow.distortion(X[2000:]) < 1.02 * wide.distortion(X[2000:])
     distortions = [entry["distortion"] for entry in narrow.history_]

@@ -4,16 +4,17 @@ Given the codes, all codebooks together are a least squares problem, whose norma
 coding and refitting alternate, as in k-means. Babenko & Lempitsky 2014 (additive quantization); Liu, Shao & Lu 2015
 (refitting a residual quantizer).
 
-A codebook of full width has more numbers than the rows can tell: 8 x 256 centroids of 128 columns are fitted to 16,000
-rows. Least squares then codes those rows, and not others. Three things are done about it. In each round a part of the
-rows is replaced by rows drawn between near ones (`Neighbourhoods`), so that no centroid learns a row by heart, and the
-sums of the rounds before count on, fading. The rounds learn along the principal axes that the bits can reach, the last
-refit along all. The refits between rounds shrink centroids towards zero, along each axis as the noise of a mean of so
-few rows demands (empirical Bayes; Efron & Morris 1973), a quarter as far: the formula knows nothing of codes, which are
-chosen to suit the centroids. The last refit does not shrink: a shrunk sum is too short, the more so the longer the row
-is, and where rows differ in length long ones then crowd among the neighbours of short ones.
+Codebooks of full width overfit: 8 x 256 centroids of 128 columns are fitted to 16,000 rows. Three measures help rows
+that were not learned from:
 
-Where centroids are nearly as many as rows the rounds may lead away: the start, refitted once, is kept if it codes rows
+- In each round a part of the rows is replaced by rows drawn between near ones (`Neighbourhoods`), and the sums of
+  earlier rounds are kept with fading weight.
+- The rounds learn along the principal axes that the bits can reach, the last refit along all.
+- The refits between rounds shrink centroids towards zero, a quarter as far as empirical Bayes does (Efron & Morris
+  1973), which does not model that codes are chosen to suit the centroids. The last refit does not shrink: shrunk sums
+  are too short, most for long rows, which then crowd among the neighbours of short ones.
+
+If centroids are nearly as many as rows, the rounds may diverge: the start, refitted once, is kept if it codes rows
 better by more than a tenth.
 """
 
@@ -36,24 +37,33 @@ from nearkin.quantization.principal import principal_axes, reached
 INNER = "ip"  # a ranking: for searches by inner product
 KNOWN = {"l2": "known", "ip": "known-ip"}  # rows, to an index that holds those learned from, by how it is searched
 BY_PRODUCTS = INNER, KNOWN["ip"]
-_MEMORY = 0.7  # of a round's sums in the next
-_TWICE = 3  # last rounds, in which rows are coded twice
-_CLEARLY = 1.1  # times the error of the start, refitted: beyond it the rounds led away
-_JUDGED = 4_096  # rows by which that is seen
-TRAIN_BEAM = 2  # in the rounds: wider costs more and fits the training rows, not others
 FIRST_BEAM = 2  # by which a row is coded for the first time, to see its error
-SHARE = 0.65  # of |e|^2 that is added to distances: all of it is right on average, but not for the nearest
-_SHRINK = 0.25  # of what empirical Bayes says, in the rounds
-_MARGIN = 3.0  # axes of a variance down to this part of the water level are learned along: fewer lose, more cost
-_ROUND_SWEEPS = 2  # of a refit in the rounds, which begins where the one before ended
-_POWER = 0.25  # of the differences' variance, an error's weight (the error itself, not its square); .5 is too sure
-_FLOOR = 1e-3  # of the mean variance
-_COLUMN = 0.2  # weight of the error's column, for what it does to distances
-_SWEEPS = 4  # Gauss-Seidel sweeps over the codebooks for one refit
-_LEAST = 1e-3  # of the error's variance: what a codebook may explain along an axis, at least
-_FORGOTTEN = 1e-2  # rows: a centroid that fewer chose stays
-_NEAR = 8  # neighbours of a row
-_GROUP = 8_192  # rows among which neighbours are looked for: all pairs of more would cost more than the codebooks
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of additive codes, from SIFT, MNIST, GIST, sentences and word vectors."""
+
+    memory: float = 0.7  # weight of a round's sums in the next
+    coded_twice: int = 3  # last rounds, in which rows are coded twice
+    diverged: float = 1.1  # times the error of the refitted start, beyond which the start is kept
+    judged_rows: int = 4_096  # of that comparison
+    train_beam: int = 2  # in the rounds: wider costs more and fits the training rows, not others
+    share: float = 0.65  # of |e|^2 added to distances: all of it is right on average, not for the nearest
+    shrink: float = 0.25  # of the shrinking by empirical Bayes, in the rounds
+    margin: float = 3.0  # axes of a variance down to 1/3 of the water level are learned: fewer lose, more cost
+    round_sweeps: int = 2  # of a refit in the rounds, which begins where the one before ended
+    power: float = 0.25  # of the differences' variance, an error's weight; .5 is too much
+    floor: float = 1e-3  # of the mean variance
+    column: float = 0.2  # weight of the error's column
+    sweeps: int = 4  # Gauss-Seidel sweeps over the codebooks in the last refit
+    least_spread: float = 1e-3  # of the error's variance: the least that a codebook explains along an axis
+    fewest_rows: float = 1e-2  # of a centroid; one that fewer chose stays
+    near: int = 8  # neighbours of a row
+    group: int = 8_192  # rows among which neighbours are searched: more would cost more than the codebooks
+
+
+DEFAULTS = Defaults()
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,9 @@ class CodeSums:
         """The sums of these columns of the rows."""
         return replace(self, cells=ClusterSums.of(self.cells.sums[:, :, columns], self.cells.counts))
 
-    def refit(self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = _SWEEPS) -> np.ndarray:
+    def refit(
+        self, codebooks: np.ndarray, error: np.ndarray, shrink: float = 1.0, sweeps: int = DEFAULTS.sweeps
+    ) -> np.ndarray:
         """Codebooks (M, K, w) for these codes: of a smaller ||X - sum_m C_m[codes_m]||^2, by `sweeps` of
         Gauss-Seidel over the codebooks.
 
@@ -102,19 +114,23 @@ class CodeSums:
             for m in range(M):
                 own = slice(m * K, (m + 1) * K)
                 others = self.pairs[own] @ flat - counts[m] * flat[own]
-                sums, chosen = self.cells.sums[m] - others, counts[m] > _FORGOTTEN
+                sums, chosen = self.cells.sums[m] - others, counts[m] > DEFAULTS.fewest_rows
                 mean = sums / np.where(chosen, counts[m], 1)
                 weight = np.float64(0)
                 if shrink:
                     spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
-                    weight = shrink * noise / np.maximum(np.maximum(spread, _LEAST * noise), np.finfo(float).tiny)
+                    weight = (
+                        shrink
+                        * noise
+                        / np.maximum(np.maximum(spread, DEFAULTS.least_spread * noise), np.finfo(float).tiny)
+                    )
                 flat[own] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), flat[own])
         return flat.reshape(codebooks.shape)
 
 
 @dataclass(frozen=True)
 class Neighbourhoods:
-    """Rows X (n, d) float32 and the numbers (n, k) of rows near each, k = 8 or all others where there are fewer."""
+    """Rows X (n, d) float32 and the numbers (n, k) of rows near each, k = 8, or all others of fewer rows."""
 
     X: np.ndarray = field(repr=False)
     near: np.ndarray = field(repr=False)
@@ -123,8 +139,8 @@ class Neighbourhoods:
     def of(cls, X: np.ndarray, n_axes: int, axes: np.ndarray, generator: np.random.Generator) -> Self:
         """Near by the first `n_axes` columns of X `axes`; of many rows in groups drawn at random."""
         Z, order = X @ axes[:, :n_axes], generator.permutation(len(X))
-        near = np.empty((len(X), min(_NEAR, len(X) - 1)), np.int64)
-        for group in np.array_split(order, -(-len(X) // _GROUP)):
+        near = np.empty((len(X), min(DEFAULTS.near, len(X) - 1)), np.int64)
+        for group in np.array_split(order, -(-len(X) // DEFAULTS.group)):
             found = nearest_rows(Z[group], Z[group], near.shape[1] + 1)
             near[group] = group[found[:, 1:]]  # the first is the row itself, or one equal to it
         return cls(X, near)
@@ -202,7 +218,7 @@ class Part:
         seed: int,
         spread: float,
     ) -> Self:
-        width = reached(variances, n_codebooks * (n_centroids.bit_length() - 1), _MARGIN)
+        width = reached(variances, n_codebooks * (n_centroids.bit_length() - 1), DEFAULTS.margin)
         turn = np.ascontiguousarray(turn)
         return cls(turn, start(Z @ turn[:, :width], n_codebooks, n_centroids, seed), spread)
 
@@ -222,7 +238,7 @@ class Part:
         if not self.column:
             return X, codes
         error = self.errors(X, codes)
-        X = np.hstack([X, (self.column * np.sqrt(SHARE) * error - self.middle)[:, None].astype(np.float32)])
+        X = np.hstack([X, (self.column * np.sqrt(DEFAULTS.share) * error - self.middle)[:, None].astype(np.float32)])
         return X, encode(self._seen(X), self.codebooks, beam) if twice else codes
 
     def add_column(self, Z: np.ndarray, beam: int) -> None:
@@ -232,8 +248,8 @@ class Part:
         size = float(np.sqrt(np.square(error).mean(dtype=np.float64)))
         # where all rows are coded exactly, or do not differ, any weight will do
         shorter = size / np.sqrt(self.spread) if size and self.spread else 1.0
-        self.column = float(_COLUMN * np.sqrt(SHARE) * shorter)
-        self.middle = float(self.column * np.sqrt(SHARE) * error.mean(dtype=np.float64))
+        self.column = float(DEFAULTS.column * np.sqrt(DEFAULTS.share) * shorter)
+        self.middle = float(self.column * np.sqrt(DEFAULTS.share) * error.mean(dtype=np.float64))
         self.codebooks = np.pad(self.codebooks, ((0, 0), (0, 0), (0, 1)))
 
     def gather(self, X: np.ndarray, codes: np.ndarray, memory: float) -> None:
@@ -247,8 +263,8 @@ class Part:
         """Refit the codebooks to the sums, as a round does: quickly, along the axes that they have."""
         if self.sums is not None:
             error = np.square(self._seen(X) - decode(codes, self.codebooks)).mean(axis=0, dtype=np.float64)
-            sums, shrink = self.sums.only(self._columns()), _SHRINK if shrinks else 0.0
-            self.codebooks = sums.refit(self.codebooks, error, shrink, _ROUND_SWEEPS)
+            sums, shrink = self.sums.only(self._columns()), DEFAULTS.shrink if shrinks else 0.0
+            self.codebooks = sums.refit(self.codebooks, error, shrink, DEFAULTS.round_sweeps)
 
     def whole(self) -> Self:
         """The part with codebooks along all axes, refitted to the sums without shrinking."""
@@ -261,7 +277,7 @@ class Part:
         return replace(self, codebooks=wide)
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
-        """Rows (n, w) that codes stand for."""
+        """Rows (n, w) of codes."""
         return self._summed(codes) @ np.linalg.inv(self.turn)[: self.reach]
 
     def errors(self, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -319,7 +335,7 @@ class Settings:
 class AdditiveFit(NamedTuple):
     """Rotation (d, d'), codebooks (n_splits, M, K, w) in the space that is searched, the matrices `metric` (n_splits,
     w, w) that lead to the space in which codes are chosen, and the share of |e|^2 that the column of errors adds to
-    distances, 0 where there is none."""
+    distances, 0 without it."""
 
     rotation: np.ndarray
     codebooks: np.ndarray
@@ -342,8 +358,8 @@ def learn(
 ) -> AdditiveFit:
     """What is learned of centred rows X (n, d) float32.
 
-    With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` hears the
-    distortion of each round before its refit.
+    With `turns` the rotation is turned to the codes (Procrustes) between refits. `callback(round, record)` is called
+    with the distortion of each round before its refit.
     """
     generator = np.random.default_rng(seed)
     near = _neighbourhoods(X, settings, generator)
@@ -364,11 +380,11 @@ def learn(
             rotation = nearest(cross) if square else nearest_orthogonal(cross.astype(np.float64)).astype(np.float32)
     rotation, parts = ends[-1] if ends else (rotation, parts)
     if len(ends) == 2:
-        judged = _augmented(X, near, settings.smoothing, generator)[:_JUDGED]
+        judged = _augmented(X, near, settings.smoothing, generator)[: DEFAULTS.judged_rows]
         errors = [_error(judged @ R, end) for R, end in ends]
-        rotation, parts = ends[0 if errors[1] > _CLEARLY * errors[0] else 1]
+        rotation, parts = ends[0 if errors[1] > DEFAULTS.diverged * errors[0] else 1]
     codebooks, metrics = (np.stack(found) for found in zip(*(part.settled() for part in parts), strict=True))
-    return AdditiveFit(rotation, codebooks, metrics, SHARE if parts[0].column else 0.0)
+    return AdditiveFit(rotation, codebooks, metrics, DEFAULTS.share if parts[0].column else 0.0)
 
 
 def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> tuple[float, list[np.ndarray]]:
@@ -379,10 +395,12 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
     codes, error, last = [], 0.0, index == settings.rounds - 1
     for part, own in zip(parts, _split(Z, settings.n_splits), strict=True):
         if index == 1 and settings.ranking and settings.query_moment is None:
-            part.add_column(own, TRAIN_BEAM)
-        targets, chosen = part.code(own, settings.beam_size if last else TRAIN_BEAM, index >= settings.rounds - _TWICE)
+            part.add_column(own, DEFAULTS.train_beam)
+        targets, chosen = part.code(
+            own, settings.beam_size if last else DEFAULTS.train_beam, index >= settings.rounds - DEFAULTS.coded_twice
+        )
         error += float(np.square(part.errors(targets, chosen), dtype=np.float64).mean())
-        part.gather(targets, chosen, _MEMORY if index > 1 else 0.0)
+        part.gather(targets, chosen, DEFAULTS.memory if index > 1 else 0.0)
         if not last:
             part.refit(targets, chosen, shrinks=index > 0)
         codes.append(chosen)
@@ -390,7 +408,7 @@ def _round(parts: list[Part], Z: np.ndarray, settings: Settings, index: int) -> 
 
 
 def _neighbourhoods(X: np.ndarray, settings: Settings, generator: np.random.Generator) -> Neighbourhoods | None:
-    """None where nobody asks for them."""
+    """None where no setting needs them."""
     if settings.rounds < 2 or not (settings.smoothing or settings.ranking):
         return None
     axes, variances = principal_axes(X)
@@ -430,7 +448,7 @@ def _error(Z: np.ndarray, parts: list[Part]) -> float:
     """The mean squared error of rotated rows Z (n, d') by codes of a narrow beam."""
     error = 0.0
     for part, own in zip(parts, _split(Z, len(parts)), strict=True):
-        codes = part.code(own, TRAIN_BEAM, True)[1]
+        codes = part.code(own, DEFAULTS.train_beam, True)[1]
         error += float(np.square(own - part.decoded(codes), dtype=np.float64).sum()) / len(Z)
     return error
 
@@ -443,7 +461,7 @@ def _split(Z: np.ndarray, n_splits: int) -> Iterator[np.ndarray]:
 def _weights(spread: np.ndarray) -> np.ndarray:
     """What errors along axes of this spread (w,) are multiplied by."""
     mean = float(spread.mean())
-    return np.maximum(spread / mean, _FLOOR) ** _POWER if mean > 0 else np.ones(len(spread))
+    return np.maximum(spread / mean, DEFAULTS.floor) ** DEFAULTS.power if mean > 0 else np.ones(len(spread))
 
 
 def lengths(E: np.ndarray, turn: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
 
-Where there are rows enough, candidates are looked at twice: all learn from few rows in few rounds, and those near the
-leader from twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two
-points where a rotation is learned, so that a first look alone chooses badly.
+With many rows candidates are screened twice: all learn from few rows in few rounds, and those near the leader from
+twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points where
+a rotation is learned, so that a first screening alone is unreliable.
 """
 
 import itertools
@@ -28,26 +28,43 @@ from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 
-_FITTED = 65_536  # rows that a fit learns from, at most, with 256 centroids
-_LOOKS, _JUDGED = (4_096, 8_192), 4_096  # rows to learn from in a look, at most, and to judge by
-_WORTH = 1.25  # times the first look's rows there must be for looks to be worth their time
-_LOOK_SETTINGS = {"max_iter": 4, "beam_size": 8}
-_LOOK_GROWTH = 1.5  # times as long as with these a fit takes on as many rows
-_NEAR = 0.02  # neighbours kept: a code that is behind the leader of a look by more is not looked at again,
-_FAR = 0.04  # or by more than this, where it gains by more rows
-_LEVEL, _MORE = 0.01, 1.5  # a code behind by less is level where so many times the rows will be learned from
-_LONGEST = 32  # codebooks of a residual code: beyond, its search takes longer than it is worth
-_CHEAP = 16  # those that run in any case, longer ones where the longest other sums are near the best
-_CHAINS, _SHORT = (4, 8, 16, 32), 2  # codebooks of each part of product residual codes: the data say how many pay
-_PAYS = 0.01  # neighbours kept more by twice as long sums, from which longer ones than 8 are tried
-_BEAM = 16
-_MOSTLY = 0.5  # of the index's rows are learned from
-_NORM = 8  # bits of a row's norm, where residual codes must be searched from tables
+_SCREENING_SETTINGS = {"max_iter": 4, "beam_size": 8}
 _SCANNED = f"residual, {SCANNED} centroids"  # whose norms are for FAISS's fast scan
-_SLOWER = 0.02  # neighbours more, for which ten times as long a search is not worth it where speed is asked for
 _MOST = 12  # fits that are judged, at most
-_TRAIN, _JUDGED, _QUERIES, _NEIGHBOURS = 16_384, 8_192, 1_000, 10
-_TIMED = 20  # queries by which the speed of search is told
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of the race, from SIFT, MNIST, GIST, sentences and word vectors; `python -m benchmarks codecs`
+    measures the race as a whole.
+    """
+
+    fitted_rows: int = 65_536  # that a fit learns from, at most, with 256 centroids
+    screening_rows: tuple[int, ...] = (4_096, 8_192)  # to learn from in a screening, at most
+    screening_judged: int = 4_096  # rows that judge a screening
+    screening_from: float = 1.25  # times the first screening's rows, below which there is none
+    screening_growth: float = 1.5  # a full fit on as many rows takes 1.5 times as long
+    near: float = 0.02  # recall gap to the leader of a screening beyond which a code drops out,
+    far: float = 0.04  # or beyond this for longer sums, which gain more by more rows
+    tie: float = 0.01  # recall gaps below count as ties
+    tie_growth: float = 1.5  # if the final fit sees 1.5 times the rows; the longest sum then wins
+    longest: int = 32  # codebooks of a residual code: longer ones are searched too slowly
+    cheap: int = 16  # codebooks up to which it runs in any case; longer if other long sums are near the best
+    chains: tuple[int, ...] = (4, 8, 16, 32)  # codebooks of each part of product residual codes, tried in turn
+    short: int = 2  # codebooks of the sums tried last
+    gain: float = 0.01  # recall that twice as long sums must gain for longer ones than 8 to run
+    beam_size: int = 16  # of additive codes
+    mostly_known: float = 0.5  # share of the index's rows learned from, from which codes are trained for these
+    norm_bits: int = 8  # of a row's norm, if residual codes must be searched from tables
+    speed_gap: float = 0.02  # recall given up for a search ten times as fast, with `fast_search`
+    train_rows: int = 16_384  # of a race
+    judged_rows: int = 8_192  # of a race
+    queries: int = 1_000  # held out, at most
+    neighbours: int = 10  # that count
+    timed_queries: int = 20  # by which the speed of search is measured
+
+
+DEFAULTS = Defaults()
 
 
 class OutOfTime(Exception):
@@ -105,20 +122,20 @@ class Race:
         """Of rows X (n, d), of length 1 already for "cosine", queries (q, d) or None for rows held out."""
         order, given = generator.permutation(len(X)), None
         if queries is None:
-            count = min(_QUERIES, max(len(X) // 16, min(100, len(X) // 10)))
+            count = min(DEFAULTS.queries, max(len(X) // 16, min(100, len(X) // 10)))
             asked, order = X[order[:count]], order[count:]
         else:
             queries = check_queries(queries, X.shape[1], min_rows=2).astype(np.float32)
             queries = unit_rows(queries) if metric == "cosine" else queries
             queries = queries[generator.permutation(len(queries))]
             half = len(queries) // 2
-            asked, given = queries[:half][:_QUERIES], queries[half:]
-        known = min(len(X), _TRAIN) / n_rows  # part of the index's rows
-        unseen = min(round((1 - known) * _JUDGED), round((1 - known) * len(order)), len(order) // 4)
+            asked, given = queries[:half][: DEFAULTS.queries], queries[half:]
+        known = min(len(X), DEFAULTS.train_rows) / n_rows  # part of the index's rows
+        unseen = min(round((1 - known) * DEFAULTS.judged_rows), round((1 - known) * len(order)), len(order) // 4)
         judged = len(order) if known == 1 else round(unseen / (1 - known))
-        train = order[unseen : unseen + _TRAIN]
-        rows = X[np.concatenate([order[:unseen], train[: min(_JUDGED, judged) - unseen]])]
-        judge = Judge.of(rows, asked, _NEIGHBOURS, "l2" if metric == "l2" else "ip")
+        train = order[unseen : unseen + DEFAULTS.train_rows]
+        rows = X[np.concatenate([order[:unseen], train[: min(DEFAULTS.judged_rows, judged) - unseen]])]
+        judge = Judge.of(rows, asked, DEFAULTS.neighbours, "l2" if metric == "l2" else "ip")
         return cls(X[train], judge, given, known)
 
     def fewer(self, n_train: int, n_rows: int) -> "Race":
@@ -126,7 +143,9 @@ class Race:
         unseen = round((1 - self.known) * n_rows)
         train = self.train[:n_train]
         rows = np.concatenate([self.judge.rows[:unseen], train[: n_rows - unseen]])
-        return replace(self, train=train, judge=Judge.of(rows, self.judge.queries, _NEIGHBOURS, self.judge.metric))
+        return replace(
+            self, train=train, judge=Judge.of(rows, self.judge.queries, DEFAULTS.neighbours, self.judge.metric)
+        )
 
     def run(self, name: str, quantizer: VectorCodes, tick: Callback = ignore) -> Record:
         """Fit on the training rows, code the others, and say how many neighbours the codes keep."""
@@ -136,9 +155,9 @@ class Race:
         index = fitted.to_faiss(judge.metric)
         fitted.add_to(index, judge.rows)
         encoded = time.process_time()
-        found = nearest_codes(index, judge.queries, _NEIGHBOURS, judge.metric)
+        found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric)
         speed = 1000 * (encoded - learned) / len(judge.rows)
-        searched, timed = time.process_time(), judge.queries[:_TIMED]
+        searched, timed = time.process_time(), judge.queries[: DEFAULTS.timed_queries]
         index.search(timed, judge.k)
         search = 1e6 * (time.process_time() - searched) / len(timed) / len(judge.rows)
         return {
@@ -147,14 +166,13 @@ class Race:
         }  # fmt: skip
 
     def fitted(self, quantizer: VectorCodes, X: np.ndarray, callback: Callback = ignore) -> VectorCodes:
-        """Fitted on rows X (n, d); a rotation chosen by distance hears of the queries where these ask by distance, and
-        codes learned for inner products where they ask by those."""
+        """Fitted on rows X (n, d); the given queries are passed on if the quantizer learns for the index's metric."""
         if isinstance(quantizer, AbstractAdditiveQuantizer):
-            hears = quantizer.ranking in BY_PRODUCTS
+            uses_queries = quantizer.ranking in BY_PRODUCTS
         else:
-            hears = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer)
-        told = {"queries": self.given} if hears and self.given is not None else {}
-        return quantizer.fit(X, **told, callback=callback)  # pyright: ignore[reportCallIssue]
+            uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+        options = {"queries": self.given} if uses_queries and self.given is not None else {}
+        return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
 
 
 class Best(NamedTuple):
@@ -162,8 +180,8 @@ class Best(NamedTuple):
 
     A record holds "name", "bytes", "recall" (of 10 neighbours of rows held out as queries, or of given ones, by codes
     alone), "rows" that were learned from, "seconds" of processor time for the fit, "encode_seconds" for a thousand rows
-    and "search_seconds" for a thousand queries and a thousand rows. Codes that were left out after a first look, with
-    fewer rows, stand behind.
+    and "search_seconds" for a thousand queries and a thousand rows. Codes that were left out after a first screening,
+    with fewer rows, stand behind.
     """
 
     quantizer: VectorCodes
@@ -196,11 +214,11 @@ def best(
     and is not in the table; product codes, the cheapest, are fitted in any case. With `fast_search` residual codes
     spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
     query, tens of times slower. By "ip" and "cosine" tables need no norm. By "l2" residual codes of 16 centroids race
-    too, which FAISS scans ten times as fast as any other: they win where they are behind the leader by .02 at most.
+    too, which FAISS scans ten times as fast as any other: they win if they are at most .02 behind the leader.
     Candidates learn from at most 16,384 rows; the winner then from all. Where half of the index's rows or more are
     learned from, codes are trained for these ("known" in `ResidualQuantizer`), and the leader races once more without
-    rows drawn between near ones.
-    `callback(step, record)` hears of each candidate. ValueError or TypeError, before any work, for what cannot be used.
+    rows drawn between near ones. `callback(step, record)` is called after each candidate. ValueError or TypeError,
+    before any work, for what cannot be used.
 
     >>> X = np.random.default_rng(0).normal(size=(800, 16)).astype(np.float32)
     >>> found = best(X, 4, random_state=0)
@@ -220,19 +238,19 @@ def best(
     def tell(record: Record) -> None:
         (callback or ignore)(next(steps), {"total": _MOST, "objective": -record["recall"], **record})
 
-    known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= _MOSTLY else None
+    known = {"l2": KNOWN["l2"], "cosine": KNOWN["ip"]}.get(metric) if race.known >= DEFAULTS.mostly_known else None
     settings = {
-        "norm_bits": _NORM if fast_search and metric == "l2" else 0,
+        "norm_bits": DEFAULTS.norm_bits if fast_search and metric == "l2" else 0,
         "smoothing": 1.0 if known else 1 - race.known / 2,
         "ranking": known or metric == "l2" or INNER,
         "random_state": seed,
     }
-    fitted = min(len(X), _FITTED)
-    kept: dict[str, float] = {}  # read by the candidates: what ran says what is worth a run
+    fitted = min(len(X), DEFAULTS.fitted_rows)
+    kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
     candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept)
     found: list[_Entry] = []
-    for look in _looks(race, fitted):
-        ended = _run(look, candidates, kept, clock, tell)
+    for screening in _screenings(race, fitted):
+        ended = _run(screening, candidates, kept, clock, tell)
         if found and not any(entry.name == found[0].name for entry in ended):
             break  # no time for the leader
         names = {entry.name for entry in ended}
@@ -243,8 +261,8 @@ def best(
         candidates, kept = iter([entry.candidate for entry in near]), {}
     if known:
         again = _undrawn(found[0].candidate)
-        look = _Look(race, {}, fitted / len(race.train))
-        found = sorted(found + _run(look, again, kept, clock, tell), key=lambda entry: -entry.recall)
+        screening = _Screening(race, {}, fitted / len(race.train))
+        found = sorted(found + _run(screening, again, kept, clock, tell), key=lambda entry: -entry.recall)
     winner = _winner(found, fitted, race.known)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     return Best(race.fitted(winner.candidate.make(), X), table)
@@ -262,7 +280,7 @@ Candidates: TypeAlias = Iterator[_Candidate]
 
 
 class _Entry(NamedTuple):
-    """What ran."""
+    """A finished candidate and its record."""
 
     record: Record
     candidate: _Candidate
@@ -276,42 +294,43 @@ class _Entry(NamedTuple):
         return self.record["recall"]
 
 
-class _Look(NamedTuple):
-    """What judges, settings that fits have in place of their own, how many times as long a fit on all rows takes."""
+class _Screening(NamedTuple):
+    """A screening: its race, the settings that replace those of the candidates, and the time of a fit on all rows as a
+    multiple of a fit here."""
 
     race: Race
     settings: Mapping[str, int]
     growth: float
 
 
-def _looks(race: Race, n: int) -> Iterator[_Look]:
+def _screenings(race: Race, n: int) -> Iterator[_Screening]:
     """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from.
 
-    Where the rows searched are mostly those learned from, fewer rows are learned by heart, and their look says nothing.
+    If the rows searched are mostly those learned from, codes overfit fewer rows, so this screening is unreliable.
     """
-    if race.known >= _MOSTLY or len(race.train) < _WORTH * _LOOKS[0]:
-        yield _Look(race, {}, n / len(race.train))
+    if race.known >= DEFAULTS.mostly_known or len(race.train) < DEFAULTS.screening_from * DEFAULTS.screening_rows[0]:
+        yield _Screening(race, {}, n / len(race.train))
         return
-    first, second = (race.fewer(count, _JUDGED) for count in _LOOKS)
-    yield _Look(first, _LOOK_SETTINGS, _LOOK_GROWTH * n / len(first.train))
-    yield _Look(second, {}, n / len(second.train))
+    first, second = (race.fewer(count, DEFAULTS.screening_judged) for count in DEFAULTS.screening_rows)
+    yield _Screening(first, _SCREENING_SETTINGS, DEFAULTS.screening_growth * n / len(first.train))
+    yield _Screening(second, {}, n / len(second.train))
 
 
 def _run(
-    look: _Look, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
+    screening: _Screening, candidates: Candidates, kept: dict[str, float], clock: Clock, tell: Callable[[Record], None]
 ) -> list[_Entry]:
     """Those that ended in time, the best first; `kept` gets the recall of each before the next is asked for."""
     entries: list[_Entry] = []
     for candidate in candidates:
-        if not clock.starts(look.growth):
+        if not clock.starts(screening.growth):
             break
         kept[candidate.name] = -1.0  # below what any code keeps
         try:
-            record = look.race.run(candidate.name, _set(candidate.make(), look.settings), clock.tick)
+            record = screening.race.run(candidate.name, _set(candidate.make(), screening.settings), clock.tick)
         except OutOfTime:
             continue
         if record["recall"] > max(kept.values()):
-            clock.leads(look.growth)
+            clock.leads(screening.growth)
         kept[candidate.name] = record["recall"]
         entries.append(_Entry(record, candidate))
         tell(record)
@@ -319,7 +338,7 @@ def _run(
 
 
 def _undrawn(leader: _Candidate) -> Iterator[_Candidate]:
-    """The leader, where it is a sum, learned from the rows as they are: drawn ones do not serve all data."""
+    """The leader, if it is a sum, learned from the given rows only: drawn rows do not help on all data."""
     if leader.length > 1:
         name = f"{leader.name}, no rows drawn"
         yield _Candidate(name, leader.length, lambda: _set(leader.make(), {"smoothing": 0.0}))
@@ -340,12 +359,12 @@ def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
         if (
             entry.name == _SCANNED
             and entry.record["rows"] == lead.record["rows"]
-            and entry.recall >= lead.recall - _SLOWER
+            and entry.recall >= lead.recall - DEFAULTS.speed_gap
         ):
             return entry
-    if known >= _MOSTLY or n < _MORE * lead.record["rows"]:
+    if known >= DEFAULTS.mostly_known or n < DEFAULTS.tie_growth * lead.record["rows"]:
         return lead
-    level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - _LEVEL]
+    level = [e for e in found if e.record["rows"] == lead.record["rows"] and e.recall >= lead.recall - DEFAULTS.tie]
     return max(level, key=lambda entry: entry.candidate.length)
 
 
@@ -354,7 +373,7 @@ def _near(found: list[_Entry]) -> list[_Entry]:
     lead = found[0]
 
     def behind(entry: _Entry) -> float:
-        return _FAR if entry.candidate.length > lead.candidate.length else _NEAR
+        return DEFAULTS.far if entry.candidate.length > lead.candidate.length else DEFAULTS.near
 
     return [entry for entry in found if entry.recall >= lead.recall - behind(entry)]
 
@@ -370,9 +389,9 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
         if -(-bits * d // 8) <= n_bytes:
             yield _Candidate(f"scalar, {bits} bits", 1, lambda bits=bits: ScalarQuantizer(bits))
             break
-    settings = {**settings, "n_centroids": K, "beam_size": _BEAM}
+    settings = {**settings, "n_centroids": K, "beam_size": DEFAULTS.beam_size}
     short = (8 * n_bytes - settings["norm_bits"]) // 4  # codes of 4 bits
-    if settings["norm_bits"] and K > SCANNED and 1 < short <= _LONGEST:
+    if settings["norm_bits"] and K > SCANNED and 1 < short <= DEFAULTS.longest:
         yield _Candidate(_SCANNED, 1, lambda: ResidualQuantizer(short, **{**settings, "n_centroids": SCANNED}))
     yield from _sums((8 * n_bytes - settings["norm_bits"]) // (K.bit_length() - 1), d, settings, kept)
 
@@ -380,14 +399,14 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
 def _sums(units: int, d: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
     """Product residual and residual codes of `units` codebooks, the short sums only where long ones do not pay."""
     length: dict[str, int] = {}
-    for target in (*_CHAINS, _SHORT):
-        if target == _SHORT:
-            if 1 < units <= _LONGEST and (units <= _CHEAP or _margin(length, kept) >= -_NEAR):
+    for target in (*DEFAULTS.chains, DEFAULTS.short):
+        if target == DEFAULTS.short:
+            if 1 < units <= DEFAULTS.longest and (units <= DEFAULTS.cheap or _margin(length, kept) >= -DEFAULTS.near):
                 length["residual"] = units
                 yield _Candidate("residual", units, lambda: ResidualQuantizer(units, **settings))
-            if length.get(max(kept, key=lambda name: kept[name]), 1) > _CHAINS[0]:
+            if length.get(max(kept, key=lambda name: kept[name]), 1) > DEFAULTS.chains[0]:
                 break
-        elif target > _CHAINS[1] and _margin(length, kept) < _PAYS:
+        elif target > DEFAULTS.chains[1] and _margin(length, kept) < DEFAULTS.gain:
             continue
         chain = _chain(units, target, set(length.values()))
         splits, name = units // chain, f"product residual, {units // chain} x {chain}"

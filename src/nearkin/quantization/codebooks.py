@@ -25,7 +25,7 @@ from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured
 _CACHED_ROWS = 512  # their distances to 256 centroids stay in the cache
-_FAR_SHARE = 32  # of so many centroids one may move to far rows
+_FAR_SHARE = 32  # one centroid in 32 may move to far rows
 # An update is handed the rotation R (d, d) and M = X^T Y / n (d, d), and returns the next rotation. With the codes
 # fixed the objective is (||X||^2 + ||Y||^2) / n - 2 tr(R^T M): an update is any step that makes tr(R^T M) larger.
 Update = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -204,7 +204,7 @@ def _nearest_by_product(X: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 
 def decode(codes: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
-    """Rows (n, d) in the rotated space that the codes (n, M) stand for."""
+    """Rows (n, d), in the rotated space, of codes (n, M)."""
     M, _, width = codebooks.shape
     Y = np.empty((len(codes), M * width), codebooks.dtype)
     for m in range(M):
@@ -244,8 +244,8 @@ def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.
     """k-means (K, w) float32 of rows X (n, w) from rows drawn; by the kernels of `assign`, which are several times
     quicker than `faiss.Kmeans` where rows are few. Where at most K rows differ, as of bits or counts, they are it.
 
-    A centroid without rows goes beside one drawn by its number of rows, as FAISS's: beside the most chosen ones in turn
-    MNIST ended with 1 % more distortion, at rows far from their centroids with 3 % more.
+    A centroid without rows moves next to one drawn by its number of rows, as in FAISS. Moved next to the most chosen
+    ones in turn, MNIST ended with 1 % more distortion, rows far from their centroids with 3 % more.
     """
     distinct = _distinct(X, n_centroids)
     if distinct is not None:
@@ -264,7 +264,7 @@ def _lloyd(X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.
 
 
 def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
-    """The rows of X (n, d) that differ, where there are at most so many; None after a cheap look at a few elsewhere."""
+    """The distinct rows of X (n, d) if there are at most `most`; a few rows show cheaply if there are more: None."""
     few = X[: 2 * most] @ np.random.default_rng(0).normal(size=X.shape[1])
     if len(np.unique(few)) > most:
         return None
@@ -289,7 +289,7 @@ def centroids_of(
 
 
 def revive(centroids: np.ndarray, counts: np.ndarray, fewest: float) -> np.ndarray:
-    """Move each of the centroids (K, w) that at most `fewest` rows chose beside one of the most chosen, in place, so
+    """Move each of the centroids (K, w) that at most `fewest` rows chose next to one of the most chosen, in place, so
     that it wins rows next time; returns which moved (K,)."""
     dead = counts <= fewest
     if dead.any():
@@ -354,7 +354,8 @@ class ClusterSums(CellSums):
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
 
-        A centroid that at most `fewest` rows chose moves beside one of the most chosen, so that it wins rows next time.
+        A centroid that at most `fewest` rows chose moves next to one of the most chosen, so that it wins rows next
+        time.
         """
         width = self.d // self.n_subspaces
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)

@@ -1,4 +1,4 @@
-"""What engines do to rows, by name: each codec learns from rows and then says what rows become once they are coded."""
+"""Engines' codecs by name: each learns from rows and returns the function from rows to their decoded codes."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from nearkin.contracts import Codec
 from nearkin.quantization.scalar import ScalarQuantizer
 
-Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to what their codes stand for (n, d)
+Coded = Callable[[np.ndarray], np.ndarray]  # rows (n, d) to their decoded codes (n, d)
 Train = Callable[[np.ndarray], Coded]  # rows that the codec learns from to the codec
 _CLIPPED = (1.0, 1.2, 1.4, 1.7, 2.0)  # largest entry of a row in units of its grid's end
 _LLOYD = 200  # rounds for the values of a Gaussian
@@ -49,7 +49,7 @@ def _through(index: faiss.Index) -> Coded:
 
 
 def _by_rows(n_bits: int) -> Train:
-    """Equal steps from the least to the largest entry of each row, both kept beside its code."""
+    """Equal steps from the least to the largest entry of each row, both kept with its code."""
 
     def coded(rows: np.ndarray) -> np.ndarray:
         low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
@@ -164,7 +164,7 @@ NAMED: dict[str, Train] = {
     **{f"eden{bits}": _eden(bits) for bits in range(1, 5)},
 }
 CODE_QUERIES = ("sign", "int8-all", "int8-row", "int4-row")  # queries are coded as rows are
-HOLD_NORMS = ("rabitq", "eden")  # beginnings of names: codes beside which engines hold each row's own norm
+HOLD_NORMS = ("rabitq", "eden")  # beginnings of names: engines store each row's norm with these codes
 
 
 def find_codec(codec: str | Codec | faiss.Index, d: int) -> Train:

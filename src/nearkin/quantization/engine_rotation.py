@@ -29,15 +29,15 @@ _ROWS = 16_384  # rows given at most: two thirds are learned from, the others ju
 _QUERIES = 2000
 _NEIGHBOURS = 10
 _RANGES = {"int8": 0, "int4": 0, "int8-all": None, "int8-row": 1, "int4-row": 1}  # the axis that a range of steps spans
-_MEMORY = 0.9  # weight of what earlier batches said, in `partial_fit`
-_POWER = 8  # of the mean that stands for the largest entry: a maximum itself would follow single rows
+_MEMORY = 0.9  # weight of earlier batches in `partial_fit`
+_POWER = 8  # of the mean that replaces the largest entry: a maximum follows single rows
 _STEPS = 300
 _RATE = 0.3
 _BATCH = 2_048
 
 
 class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Turn vectors so that an engine's own codes keep more of their neighbours; distances stay as they are.
+    """Turn vectors so that an engine's own codes keep more of their neighbours; distances do not change.
 
     The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
     that (Procrustes), again and again - the update of OPQ and ITQ. What is learned from several starts races on
@@ -51,12 +51,12 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     codec: what codes the rows: "sign" (compared by Hamming distance), "sign-float" (with queries in floats), "int8",
         "int4" (equal steps from a column's least to its largest), "int8-quantile", "int4-quantile" (between two
         quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
-        in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of so many bits a column), "eden1" to
+        in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of 2 to 8 bits a column), "eden1" to
         "eden4", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with sa_encode, trained or
         not, or an object with encode and decode.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.43 of ten instead of 0.42).
-        Distances stay as they are; inner products and angles do not.
+        Distances do not change; inner products and angles do.
     random_state: seed, NumPy generator or RandomState.
 
     Attributes
@@ -65,7 +65,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     chosen_: the name of the winner: "none", "random", "hadamard", "pca", "learned from ..." one of these, "learned for
         order" or "learned for ranges".
     recall_: for each, the share of the 10 nearest held-out rows kept by codes alone, on the queries that chose.
-    gain_: the winner's share less that of the vectors as they are, on other queries, before it learned from all rows.
+    gain_: the winner's share less that of the given vectors, on other queries, before it learned from all rows.
     n_iter_, n_features_in_.
 
     Where the covariance is isotropic no direction is better than another: the identity is returned, with a warning.
@@ -103,9 +103,9 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ) -> Self:
         """Learn from rows X (n, d), 18,384 of them at most: two thirds are learned from, the others judge.
 
-        `queries` (m, d), at least 20, judge where rows will be searched by others than themselves.
-        `callback(step, record)` hears of each start that was learned from. ValueError or TypeError, before any work,
-        for a codec or rows that cannot be used.
+        `queries` (m, d), at least 20, judge where rows will be searched by others than themselves. `callback(step,
+        record)` is called after each start that was learned from. ValueError or TypeError, before any work, for a codec
+        or rows that cannot be used.
         """
         del y
         check_integer(self.max_iter, "max_iter", low=1)
@@ -174,7 +174,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return narrowed(X, R, _RANGES[codec], generator)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
-        """The rotation after `max_iter` rounds from R; product codes have a faster learner of their own."""
+        """The rotation after `max_iter` rounds from R; product codes have a faster learner."""
         if isinstance(self.codec, str) and self.codec.startswith("pq") and len(X) >= 256:
             return turned_for_products(X, R, int(self.codec[2:]), self.max_iter, seed)
         return turned(X, R, train, self.max_iter)
@@ -239,7 +239,7 @@ class _CodecJudge:
     """Rows to learn from, rows and queries to judge by.
 
     Queries are compared as the codec's engines do: as bits for "sign", and for "rabitq" and "eden" with each row's own
-    norm, which stands beside its code.
+    norm, stored with its code.
     """
 
     def __init__(self, X: np.ndarray, train: Train, codec: str, asked: np.ndarray | None = None) -> None:

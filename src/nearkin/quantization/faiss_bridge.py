@@ -46,7 +46,7 @@ def compute_codes(Z: np.ndarray, codebooks: np.ndarray) -> np.ndarray:
 
 
 def packed(codes: np.ndarray, n_subspaces: int, bits: int) -> np.ndarray:
-    """Codes of `ProductQuantizer.encode` as FAISS stores them: the list's bytes as they are, then M codes of `bits`."""
+    """Codes of `ProductQuantizer.encode` as FAISS stores them: the list's bytes unchanged, then M codes of `bits`."""
     if bits == 8:
         return codes
     lists, codes = codes[:, :-n_subspaces], codes[:, -n_subspaces:]
@@ -112,7 +112,7 @@ def behind_rotation(rotation: np.ndarray, index: faiss.Index, origin: np.ndarray
 
 
 def front_rotation(index: faiss.Index) -> tuple[np.ndarray | None, faiss.Index]:
-    """The rotation (d, d') in front of a trained index, None where there is none, and the index behind it."""
+    """The rotation (d, d') in front of a trained index, None without one, and the index behind it."""
     index = faiss.downcast_index(index)
     if not index.is_trained:
         raise ValueError("the FAISS index is not trained; call index.train(X) first")

@@ -26,7 +26,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
 
     def update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
         d = len(R)
-        work = np.empty((d, 2 * d))  # P beside R^T: a block turns the rows of both
+        work = np.empty((d, 2 * d))  # P and R^T side by side: a block turns the rows of both
         work[:, :d] = R.T @ M
         work[:, d:] = R.T
         for _ in range(n_blocks):
@@ -56,7 +56,7 @@ def _gains(P):
 
 
 def selection_of(name: str, generator: np.random.Generator | None) -> Selection:
-    """What chooses the pairs that a block turns; weights need no check, as they are made here."""
+    """What chooses the pairs that a block turns; weights need no check: they are made here."""
     if name == "givens-overlapping-greedy":
         return _heaviest_pairs
     if name == "givens-overlapping-random":

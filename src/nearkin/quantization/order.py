@@ -1,8 +1,8 @@
 """A rotation for codes of signs, learned for the order of near rows: their scores shall follow the true distances.
 
 Errors of reconstruction say little of which of two near rows is nearer. Here lists of rows near each other are drawn,
-and the correlation between what the codes say and the distances, list by list, is raised by gradients on O(d). Signs
-have no slope; that of tanh stands for it ("straight-through", Bengio et al. 2013).
+and the correlation between scores by codes and distances, list by list, is raised by gradients on O(d). Signs
+have no slope; that of tanh replaces it ("straight-through", Bengio et al. 2013).
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def disagreement(
 ) -> tuple[float, np.ndarray]:
     """Less the mean correlation between scores and minus squared distances, and its gradient by R (d, d).
 
-    The slope of tanh stands for that of `codes`; for codes=np.tanh the gradient is exact.
+    The slope of tanh replaces that of `codes`; for codes=np.tanh the gradient is exact.
     """
     z = rows @ R
     soft = np.tanh(z / _WIDTH)

@@ -1,9 +1,9 @@
 """Linear maps of queries and rows learned from pairs of a query and a row that answers it, in front of any codes.
 
 Vectors of one encoder place a question and its answer near each other, but not where bytes are spent best. Two linear
-maps in closed form mend that. Queries are regressed on their answers, with a ridge towards the identity: W minimises
-||Q W - A||^2 + r ||W - I||^2. What then is left between a query and its answer, E with covariance D, says along which
-directions distances mean little; rows and queries are scaled by D^(-a/2), so that codes spend their bits elsewhere
+maps in closed form correct that. Queries are regressed on their answers, with a ridge towards the identity: W minimises
+||Q W - A||^2 + r ||W - I||^2. The remaining difference E of a query and its answer has covariance D: along its large
+axes distances mean little; rows and queries are scaled by D^(-a/2), so that codes spend their bits elsewhere
 (relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
 """
 
@@ -45,7 +45,7 @@ class PairMap(BaseEstimator):
     ----------
     rows_ (d, d), queries_ (d, d) float32: rows become `X @ rows_`, queries `Q @ queries_`; identities where nothing is
         gained.
-    ridge_, power_: the choice; ridge_ is None where the vectors stay as they are.
+    ridge_, power_: the choice; ridge_ is None if the vectors do not change.
     recall_, plain_recall_: the share of held-out queries with an answer among their 10 nearest rows by the codes,
         with the maps and without. They chose, so that new queries gain a little less.
     n_features_in_.
@@ -73,8 +73,8 @@ class PairMap(BaseEstimator):
         """Learn from rows X (n, d), queries (m, d) and pairs (p, 2) of a query's number and the number of its answer.
 
         `pairs` may be `Interactions` whose left entities are the queries and right ones the rows, in that order. At
-        least 20 queries need an answer. `callback(step, record)` hears of every choice tried. ValueError or TypeError,
-        before any work, for what cannot be used.
+        least 20 queries need an answer. `callback(step, record)` is called after each choice tried. ValueError or
+        TypeError, before any work, for what cannot be used.
         """
         X = check_magnitude(validate_vectors(self, X, reset=True)).astype(np.float32)
         n, d = X.shape
@@ -107,13 +107,13 @@ class PairMap(BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Rows X (n, d) as they are to be indexed, (n, d) float32 or float64 as X is."""
+        """Rows X (n, d) for the index, (n, d) float32 or float64 as X is."""
         check_is_fitted(self)
         X = validate_vectors(self, X)
         return X @ self.rows_.astype(X.dtype)
 
     def transform_queries(self, Q: ArrayLike) -> np.ndarray:
-        """Queries Q (m, d) as they are to be searched by, (m, d) float32 or float64 as Q is."""
+        """Queries Q (m, d) for that index, (m, d) float32 or float64 as Q is."""
         check_is_fitted(self)
         Q = check_vectors(Q, name="Q", n_features=self.n_features_in_)
         return Q @ self.queries_.astype(Q.dtype)

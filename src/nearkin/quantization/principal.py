@@ -1,4 +1,4 @@
-"""Principal axes of rows, and how many of them a code of so many bits can lower."""
+"""Principal axes of rows, and how many of them a code of given bits can lower."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def reached(variances: np.ndarray, bits: float, margin: float = 1.0) -> int:
-    """Number of axes, at least 1, whose descending variances (d,) a code of so many bits can lower.
+    """Number of axes, at least 1, whose descending variances (d,) a code of `bits` bits can lower.
 
     For normal rows the best code gives the i-th axis log2(v_i / t) / 2 bits where v_i is above the water level t, and
     none elsewhere (reverse water-filling; Cover & Thomas 2006, section 10.3). Axes down to t / `margin` are counted.

@@ -79,7 +79,7 @@ class RunningFit:
         return self.improve(rotation)
 
     def improve(self, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The next rotation and codebooks from the averages as they are."""
+        """The next rotation and codebooks from the present averages."""
         sums, mean = self._sums.centred()
         rows = sums.counts[0].sum()
         fewest = DEAD * rows / sums.n_centroids
@@ -102,7 +102,7 @@ class ProductQuantizer(ReconstructingTransformer):
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
     init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
-        "identity" is, from 128 columns and 16 rounds on, as near to the axes as they are as a rotation of the first
+        "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first
         principal axes can be.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of
         `n_lists` coarse centroids, and a code begins with the number of that list.
@@ -146,7 +146,7 @@ class ProductQuantizer(ReconstructingTransformer):
     coarse_centroids_: np.ndarray | None
     normalized_: bool | None = None  # not known for one that was not fitted here
     fast_scan_: dict[str, bool] | None = None
-    _running: RunningFit | None = None  # the state of partial_fit; it starts anew after fit and load
+    _running: RunningFit | None = None  # the state of partial_fit; it restarts after fit and load
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class ProductQuantizer(ReconstructingTransformer):
 
         `weights` (n,), greater than 0, say how much the error of a row counts: in an index whose queries meet some
         rows more often than others, how often (the coarse centroids do not use them).
-        `queries` (m, d), which rows will be searched by where they are unlike the rows, judge the starts in place of
+        `queries` (m, d), like those of later searches, if these are unlike the rows, judge the starts in place of
         held-out rows (not with lists or weights). `callback(round, record)` is called after each round with its entry
         of `history_`. Among several processes X is this one's part of the rows, and all end with the same quantizer.
         Raises ValueError or TypeError, before any work, for parameters or data that cannot be used.
@@ -219,7 +219,7 @@ class ProductQuantizer(ReconstructingTransformer):
 
         The first batch (at least `n_centroids` rows) is fitted as by `fit`, unless the estimator is already fitted.
         Each later one updates exponential averages of the cluster sums, the codebooks, and the rotation by a few exact
-        blocks of disjoint Givens rotations, chosen as `rotation` says ("procrustes" and "cayley" take their own step).
+        blocks of disjoint Givens rotations, chosen by `rotation` ("procrustes" and "cayley" take their own step).
         """
         if not hasattr(self, "codebooks_"):
             self.fit(X, y)
@@ -245,7 +245,7 @@ class ProductQuantizer(ReconstructingTransformer):
         return np.concatenate(parts)
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 in the original space that codes (n, M), as `encode` gives them, stand for."""
+        """Rows (n, d) float32 in the original space of codes (n, M), as `encode` gives them."""
         check_is_fitted(self)
         lists, codes = self._checked_codes(codes)
         rows = decode(codes, self.codebooks_) @ self.rotation_.T

@@ -42,7 +42,7 @@ def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:
 def make_update(
     name: str, d: int, step: float | str, n_blocks: int | None, generator: np.random.Generator | None
 ) -> Update | None:
-    """The update that a `rotation=` name stands for; None for no rotation.
+    """The update of a `rotation=` name; None for no rotation.
 
     `n_blocks=None` takes d/8 Givens blocks for one update, and at least 8: fewer leave the rotation behind the
     codebooks at large d, more cost time without a better distortion (benchmarks/quantization/rotation.py).

@@ -60,8 +60,8 @@ class ScalarQuantizer(ReconstructingTransformer):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn the ranges of the columns from rows X (n, d).
 
-        `callback(step, record)` hears of each share of clipped rows with its "distortion". ValueError or TypeError for
-        data that cannot be used; with 16 bits also for values outside half precision.
+        `callback(step, record)` is called after each share of clipped rows with its "distortion". ValueError or
+        TypeError for data that cannot be used; with 16 bits also for values outside half precision.
         """
         del y
         check_choice(self.n_bits, "n_bits", _TYPES)
@@ -101,7 +101,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         return self._codec().compute_codes(np.ascontiguousarray(X, np.float32))
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 that codes, as `encode` gives them, stand for; ValueError for another width or type."""
+        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
         codes, codec = np.asarray(codes), self._codec()
         if codes.ndim != 2 or codes.shape[1] != codec.code_size or codes.dtype != np.uint8:

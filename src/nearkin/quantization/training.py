@@ -35,34 +35,44 @@ from nearkin.quantization.principal import principal_axes, reached
 from nearkin.quantization.rotation import make_update
 from nearkin.statistics import Gram, Mean, SquaredNorm
 
-_FIRST_KMEANS = 4  # iterations before the rotation first moves,
-_FIRST_ROWS = 64  # on about so many rows for each centroid: the rounds that follow see all of them
-_LAST_KMEANS = 3  # iterations after it has stopped
-_WIDE_ROUNDS = 4  # one round in so many is along more axes, where the start asks for it, and does the work of two
 _SQUARES = ("objective", "distortion")  # of a record of the history
-_PLAIN_KMEANS = 25  # iterations where there is no rotation, FAISS's default
 STARTS = ("identity", "pca", "random")
-_RACE_ROUNDS = (3, 2)  # rounds before the hopeless leave, rounds after
-_RACE_KMEANS = 2  # iterations before them
-_HOPELESS = 1.15  # a start this much behind the leader after the first rounds does not catch up
-_NEAR = 0.02  # unless it keeps nearly as many neighbours: few rows make some starts look better than they are
-_RACE_ROWS_PER_CENTROID = 16
-_JUDGED = 2500  # rows that judge, at most
-_JUDGING, _NEIGHBOURS = 500, 10  # rows that are queries where none are given, and how many neighbours count
-_DISTORTION = 0.1  # share of neighbours that lower distortion weighs: queries so few tell shares to about .01
-_FEWEST = 64  # columns of rows for which leaving axes out is worth its trouble
-_WIDER = 3  # times as many axes have the last rounds from the axes as they are
-_ROUNDS = 16  # that need not bring back much: with 10, the start of residual sums, these kept .6 points less
-_MANY = 128  # columns from which those rounds cost less than all rounds at full width would
-_WORTH = 0.8  # share of the axes up to which leaving the others out saves more than it costs
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Tuned numbers of product codes, from SIFT, MNIST, GIST, sentences and word vectors; gains are of recall 10@10."""
+
+    first_iterations: int = 4  # of k-means before the rotation first moves,
+    first_rows: int = 64  # for each centroid, that they see: later rounds see all rows
+    last_iterations: int = 3  # of k-means after the rotation has stopped
+    wide_rounds: int = 4  # one round in four is along more axes, if the start has them, and does the work of two
+    plain_iterations: int = 25  # of k-means without a rotation, FAISS's default
+    race_rounds: tuple[int, ...] = (3, 2)  # of the race of starts, before and after the hopeless leave
+    race_iterations: int = 2  # of k-means before them
+    hopeless: float = 1.15  # times the least distortion: a start beyond it does not catch up
+    near: float = 0.02  # recall gap to the leader within which such a start stays
+    race_rows: int = 16  # for each centroid
+    judged_rows: int = 2500  # at most
+    queries: int = 500  # rows that are queries if none are given
+    neighbours: int = 10  # that count
+    distortion_weight: float = 0.1  # of relative distortion against recall, which 500 queries measure to about .01
+    space_from: int = 64  # columns from which leaving axes out saves time
+    space_share: float = 0.8  # of the axes, up to which leaving the others out saves time
+    wider: int = 3  # times as many axes in the last rounds from the identity
+    identity_rounds: int = 16  # from which that start learns in a space: with 10 it kept .006 less
+    identity_from: int = 128  # columns from which that saves time
+
+
+DEFAULTS = Defaults()
 
 
 class Space(NamedTuple):
     """Orthonormal axes (d, d), of which the first `width` are the principal ones: along these a rotation and codebooks
     are learned at first.
 
-    A product, a decomposition and the noise of a centroid cost width instead of d. What a code tells of the other axes
-    is learned at the end, when codebooks settle at full width.
+    A product, a decomposition and the noise of a centroid cost width instead of d. What codes determine along the
+    other axes is learned at the end, when codebooks settle at full width.
     """
 
     axes: np.ndarray
@@ -71,12 +81,12 @@ class Space(NamedTuple):
     @classmethod
     def of(cls, X: np.ndarray, n_subspaces: int, n_centroids: int, group: Group = ALONE) -> Self | None:
         """For centred rows X (n, d) and product codes; None where rows are short or too few axes could be left out."""
-        if X.shape[1] < _FEWEST:
+        if X.shape[1] < DEFAULTS.space_from:
             return None
         X = X if group.size == 1 else np.concatenate(group.gather(X))  # every process takes the same axes
         axes, variances = principal_axes(X)
         width = n_subspaces * -(-reached(variances, n_subspaces * np.log2(n_centroids)) // n_subspaces)
-        return cls(axes, width) if width <= _WORTH * len(axes) else None
+        return cls(axes, width) if width <= DEFAULTS.space_share * len(axes) else None
 
     def rows(self, X: np.ndarray) -> np.ndarray:
         """Rows X (n, d) along these axes, (n, width)."""
@@ -131,7 +141,7 @@ def learn(prepared: Prepared, plan: Plan, generator: np.random.Generator, callba
             cells = CoarseQuantizer.train(shard.whole(rows.X), plan.n_lists, draw_seed(generator))
             shard.group.broadcast(cells.centroids)
             coarse = cells.centroids[:, places] / scale
-            # queries are compared with residuals of their own cells, so they do not judge the starts here
+            # queries are compared with residuals of each cell, so they do not judge the starts here
             rows, apart = replace(rows, X=cells.residuals(rows.X), queries=None), cells.residuals(apart)
         rows, mean = _centred(rows)
         learned = _learn(rows, plan, generator, heard)
@@ -168,7 +178,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred."""
     shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
-    total = _PLAIN_KMEANS if plan.rotation == "none" else plan.max_iter + _LAST_KMEANS
+    total = DEFAULTS.plain_iterations if plan.rotation == "none" else plan.max_iter + DEFAULTS.last_iterations
 
     def record(_: int, entry: Fields) -> None:
         history.append({**entry, "total": total})
@@ -183,8 +193,8 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
     start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
     shard.group.broadcast(start.rotation)
-    few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (_FIRST_ROWS * K))))
-    first = kmeans(start.seen(few) @ start.rotation, M, K, _FIRST_KMEANS, seed, weights, shard.group)
+    few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
+    first = kmeans(start.seen(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
     energy = _energy(rows.X, shard)
 
     def along(space: Space | None, state: State, update: Update | None, rounds: int) -> State:
@@ -199,11 +209,11 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
         return refine(seen, state, update, rounds, tol=plan.tol, callback=whole)
 
     update = make_update(plan.rotation, len(start.rotation), plan.step, plan.n_blocks, generator)
-    wide = 0 if start.wider is None else plan.max_iter // _WIDE_ROUNDS
+    wide = 0 if start.wider is None else plan.max_iter // DEFAULTS.wide_rounds
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if start.wider is not None:
         state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
-    state = refine(rows, start.widened(state), None, _LAST_KMEANS, callback=record)
+    state = refine(rows, start.widened(state), None, DEFAULTS.last_iterations, callback=record)
     return Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history)
 
 
@@ -260,7 +270,7 @@ def start_rotation(
     space: Space | None,
     rounds: int,
 ) -> Start:
-    """Where to start with centred rows and so many rounds to go; these learn in `space`, where there is one.
+    """Where to start with centred rows and `rounds` to go; these learn in `space`, unless it is None.
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
     and returns the start that keeps most neighbours on rows held back from it: what follows is then what that start by
@@ -271,7 +281,7 @@ def start_rotation(
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
     for name in STARTS if init == "auto" else (init,):
         if name == "identity":
-            starts[name] = _identity(rows, n_subspaces, space if rounds >= _ROUNDS else None)
+            starts[name] = _identity(rows, n_subspaces, space if rounds >= DEFAULTS.identity_rounds else None)
         else:
             starts[name] = Start(_rotation(name, narrow, n_subspaces, generator, rows.shard), space)
     return starts[init] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
@@ -285,21 +295,21 @@ def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.G
 
 
 def _identity(rows: TrainingRows, n_subspaces: int, space: Space | None) -> Start:
-    """The axes as they are: right where they carry meaning, as in SIFT or images.
+    """The given axes: right where they carry meaning, as in SIFT or images.
 
     Where columns are many, as near to that as a rotation along `space` can be: its axes are turned among themselves to
     the first principal axes of each block of columns, by Procrustes; so are those that come next to the blocks' next
-    ones, and the others to the others. What columns of a block have in common no variance tells in full, so the last
-    rounds have the next axes too.
+    ones, and the others to the others. Variances do not show in full what columns of a block have in common, so the
+    last rounds have the next axes too.
     """
     d = rows.X.shape[1]
-    if space is None or d < _MANY:
+    if space is None or d < DEFAULTS.identity_from:
         return Start(np.eye(d, dtype=np.float32), None)
     X = rows.shard.whole(rows.X)
     columns, blocks = np.arange(d).reshape(n_subspaces, -1), np.zeros_like(space.axes)
     for block in columns:
         blocks[np.ix_(block, block)] = principal_axes(X[:, block])[0]
-    wider = _WIDER * space.width if _WIDER * space.width <= _WORTH * d else d
+    wider = DEFAULTS.wider * space.width if DEFAULTS.wider * space.width <= DEFAULTS.space_share * d else d
     axes = space.axes.copy()
     for first, last in pairwise(sorted({0, space.width, wider, d})):
         some = space.axes[:, first:last]
@@ -325,13 +335,18 @@ def _race(
 
     Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
     """
-    numbers = generator.permutation(rows.shard.total)[: 2 * max(_RACE_ROWS_PER_CENTROID * n_centroids, 2048)]
+    numbers = generator.permutation(rows.shard.total)[: 2 * max(DEFAULTS.race_rows * n_centroids, 2048)]
     half = max(len(numbers) // 2, n_centroids)
     X, weights = rows.drawn(numbers)
     train = TrainingRows(X[:half], Shard.of(X[:half]), None if weights is None else weights[:half])
     rest = slice(half, None) if len(X) - half >= n_centroids else slice(None)
-    judged, judged_weights = X[rest][:_JUDGED], None if weights is None else weights[rest][:_JUDGED]
-    by_neighbours = weights is None and len(judged) >= (2 * _JUDGING if rows.queries is None else 2 * _NEIGHBOURS)
+    judged, judged_weights = (
+        X[rest][: DEFAULTS.judged_rows],
+        None if weights is None else weights[rest][: DEFAULTS.judged_rows],
+    )
+    by_neighbours = weights is None and len(judged) >= (
+        2 * DEFAULTS.queries if rows.queries is None else 2 * DEFAULTS.neighbours
+    )
     seen = {name: replace(train, X=start.seen(train.X)) for name, start in starts.items()}
     seed = draw_seed(generator)
     race: dict[str, State] = {}
@@ -339,15 +354,18 @@ def _race(
     for name, start in starts.items():
         Z = seen[name].X @ start.rotation
         race[name] = State(
-            start.rotation, kmeans(Z, n_subspaces, n_centroids, _RACE_KMEANS, seed, train.weights, rows.shard.group)
+            start.rotation,
+            kmeans(Z, n_subspaces, n_centroids, DEFAULTS.race_iterations, seed, train.weights, rows.shard.group),
         )
     error: dict[str, float] = {}
     kept: dict[str, float] = {}
     judge = None
     if by_neighbours:  # some of the rows are queries where none are given
-        few = (judged[_JUDGING:], judged[:_JUDGING]) if rows.queries is None else (judged, rows.queries)
-        judge = Judge.of(*few, _NEIGHBOURS)
-    for rounds in _RACE_ROUNDS:
+        few = (
+            (judged[DEFAULTS.queries :], judged[: DEFAULTS.queries]) if rows.queries is None else (judged, rows.queries)
+        )
+        judge = Judge.of(*few, DEFAULTS.neighbours)
+    for rounds in DEFAULTS.race_rounds:
         for name, state in race.items():
             race[name] = state = refine(seen[name], state, updates[name], rounds)
             Z = starts[name].seen(judged)
@@ -357,8 +375,15 @@ def _race(
             if judge:
                 kept[name] = _recall(judge, starts[name], state)
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
-        near = [name for name in race if error[name] <= _HOPELESS * lowest or (kept and kept[name] >= most - _NEAR)]
-        score = {name: kept.get(name, 0.0) - _DISTORTION * (error[name] / (lowest or 1.0) - 1) for name in near}
+        near = [
+            name
+            for name in race
+            if error[name] <= DEFAULTS.hopeless * lowest or (kept and kept[name] >= most - DEFAULTS.near)
+        ]
+        score = {
+            name: kept.get(name, 0.0) - DEFAULTS.distortion_weight * (error[name] / (lowest or 1.0) - 1)
+            for name in near
+        }
         race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
     return replace(starts[next(iter(race))], distortion=error, recall=kept)
 

@@ -37,7 +37,7 @@ class LayerCentroids(nn.Module):
         self.register_buffer("counts", torch.zeros(M, K, dtype=torch.float64))
 
     def set(self, codebooks: np.ndarray) -> None:
-        """Go on from codebooks (M, K, w); the averages begin anew."""
+        """Go on from codebooks (M, K, w); the averages restart."""
         with torch.no_grad():
             self.codebooks.copy_(torch.from_numpy(codebooks))
             self.sums.zero_()
@@ -180,13 +180,13 @@ def revived(
     counts: Tensor,  # (M, K)
     fewest: Tensor,  # ()
 ) -> tuple[Tensor, Tensor]:
-    """Codebooks whose centroids of at most `fewest` rows stand beside the most chosen, and which those are (M, K)."""
+    """Codebooks whose centroids of at most `fewest` rows are next to the most chosen, and which those are (M, K)."""
     dead = counts <= fewest
     donors = counts.argsort(dim=1, descending=True, stable=True)
     living = (~dead).sum(1, keepdim=True).clamp_min(1)
     turn = (dead.cumsum(1) - 1).clamp_min(0) % living
-    beside = codebooks.gather(1, donors.gather(1, turn)[..., None].expand_as(codebooks)) * (1 + 1 / 1024)
-    return torch.where(dead[..., None], beside, codebooks), dead
+    near = codebooks.gather(1, donors.gather(1, turn)[..., None].expand_as(codebooks)) * (1 + 1 / 1024)
+    return torch.where(dead[..., None], near, codebooks), dead
 
 
 def several() -> bool:

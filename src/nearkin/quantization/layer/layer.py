@@ -148,7 +148,7 @@ class LayerRotation(nn.Module):
         return [self.base] if self.kind in BY_GRADIENT else []
 
     def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
-        """Algorithm 2 on R; None where R needs no optimizer of its own.
+        """Algorithm 2 on R; None if R needs no optimizer.
 
         `lr` is an angle in radians: the steps are divided by the running root mean square of the directional
         derivatives, so the scale of the loss does not matter. A step turns `n_matchings` matchings.
@@ -165,7 +165,7 @@ class IndexingLayer(nn.Module):
     """T(x) = phi(x R) R^T with a straight-through gradient: towers, rotation and codebooks train together.
 
     `forward(x (b, d))` returns the quantized rows (b, d) and the distortion (1/b) ||x R - phi(x R)||^2, to be added to
-    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: rows *pass* as they are for
+    the loss (GCD, eq. 1). Training goes through phases that are part of the `state_dict`: rows *pass* unchanged for
     `warmup_steps` steps; the layer *collects* `buffer_size` rows; rotation and codebooks *start* from them by
     `ProductQuantizer`'s learner; then they *train*. The distortion is 0 until the start. In `eval()` nothing is
     learned, and rows are quantized by the very codes of `codes` and of the exported index.
@@ -294,8 +294,8 @@ class IndexingLayer(nn.Module):
     ) -> bool:
         """Learn rotation and codebooks now from rows X (n, d), default those collected; returns whether it did.
 
-        `weights` (n,) say how much a row counts, `callback` hears of every round. With fewer rows than centroids the
-        layer goes on collecting, and warns.
+        `weights` (n,) say how much a row counts, `callback` is called after each round. With fewer rows than centroids
+        the layer goes on collecting, and warns.
         """
         rows = self.phases.rows() if X is None else torch.from_numpy(check_vectors(X, n_features=self.d)).float()
         if len(rows) < self.phases.fewest:
@@ -371,7 +371,7 @@ class IndexingLayer(nn.Module):
 
     @property
     def rotation_matrix(self) -> Tensor:
-        """R (d, d) as it is now, without a graph."""
+        """The present R (d, d), without a graph."""
         return self.rotation().detach()
 
     def rotation_parameters(self) -> list[nn.Parameter]:
@@ -384,7 +384,7 @@ class IndexingLayer(nn.Module):
         return [p for p in self.parameters() if p.requires_grad and id(p) not in own]
 
     def rotation_optimizer(self, lr: float | None = None) -> torch.optim.Optimizer | None:
-        """`GivensDescent` on R, `lr` in place of `rotation_lr`; None where R needs no optimizer of its own."""
+        """`GivensDescent` on R, `lr` in place of `rotation_lr`; None if R needs no optimizer."""
         return self.rotation.optimizer(self.rotation_lr if lr is None else lr, self.rotation_every)
 
     # ---- using -----------------------------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ class IndexingLayer(nn.Module):
 def optimizers(
     layer: IndexingLayer, parameters: Iterable[nn.Parameter], lr: float = 1e-3, rotation_lr: float | None = None
 ) -> list[torch.optim.Optimizer]:
-    """Adam on the towers' `parameters` and the layer's other ones, and where there is one the rotation's optimizer.
+    """Adam on the towers' `parameters` and the layer's other ones, and the rotation's optimizer, if it has one.
 
     Step all of them after `backward`. Where a single optimizer is asked for, as by Lightning, type
     `nk.orthogonal.MixedOptimizer(*optimizers(layer, parameters))`.
@@ -493,7 +493,7 @@ def optimizers(
 
 
 def check_rotation(R: Tensor) -> None:
-    """ValueError, which says what to type, if R (d, d) has left the rotations."""
+    """ValueError, with what to type, if R (d, d) is no longer a rotation."""
     if bool(torch.isfinite(R).all()) and is_orthogonal(R):
         return
     raise ValueError(

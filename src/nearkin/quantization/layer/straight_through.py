@@ -21,7 +21,7 @@ def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
 
 
 def decode(codes: Tensor, codebooks: Tensor) -> Tensor:
-    """Rotated rows (b, d) that codes (b, M) stand for."""
+    """Rotated rows (b, d) of codes (b, M)."""
     subspace = torch.arange(codebooks.shape[0], device=codes.device)
     return codebooks[subspace, codes].flatten(1)
 
@@ -41,7 +41,7 @@ class StraightThrough(torch.autograd.Function):
         dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
 
     The last is the gradient up to a part normal to the rotations: only the skew part of R^T dR turns R, and
-    skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. `signal` says which
+    skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. `signal` is which
     of the two terms turn R: "both", "retrieval" (T's gradient) or "distortion". Coarse centroids take no gradient.
     """
 
@@ -78,7 +78,7 @@ class StraightThrough(torch.autograd.Function):
 
 
 def _product(delta: Tensor, h: Tensor, R: Tensor) -> Tensor:
-    """delta^T h R for delta and h (b, d), one product over the rows where there are many."""
+    """delta^T h R for delta and h (b, d), with one product over the rows if they are many."""
     return delta.T @ (h @ R) if len(h) < len(R) else (delta.T @ h) @ R
 
 
