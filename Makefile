@@ -5,7 +5,7 @@ STAMP  := .venv/.installed
 DEV    := .venv/.dev
 PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check faults bench peers lowest docs release clean
+.PHONY: demo test check matrix faults bench peers lowest docs release clean
 
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
@@ -17,6 +17,10 @@ check: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --level error
+
+# The tests of figures under other kinds of CPU, and of servers in random order without HOME: one line each.
+matrix: $(DEV)
+	.ci/matrix
 
 # A million damaged inputs and every kill point (45 minutes of one core; interrupted, it goes on from there); its table
 # goes into docs/reliability.md.

@@ -5,9 +5,11 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import nearkin as nk
 from nearkin import pipeline
+from nearkin._storage.manifest import write_manifest
 from nearkin.quantization.scalar import ScalarQuantizer, _error
 
 BITS = (4, 6, 8, 16)
@@ -33,7 +35,7 @@ def test_codes_are_those_that_faiss_stores_and_decodes(X: np.ndarray, bits: int)
 @pytest.mark.parametrize("bits", BITS[:3])
 def test_the_ranges_are_chosen_by_the_error_that_faiss_makes(X: np.ndarray, bits: int) -> None:
     quantizer = ScalarQuantizer(bits).fit(X)
-    assert _error(X, quantizer.ranges_, 2**bits - 1) * 9 == pytest.approx(quantizer.distortion(X), rel=0.01)
+    assert _error(X, quantizer.scale_, 2**bits - 1) * 9 == pytest.approx(quantizer.distortion(X), rel=0.01)
 
 
 def test_clipping_a_heavy_tail_lowers_the_error_of_faiss(X: np.ndarray) -> None:
@@ -100,3 +102,31 @@ def test_half_precision_refuses_values_that_it_cannot_hold(X: np.ndarray, scale:
             fitted.encode(rows)
     ScalarQuantizer(8).fit(rows)
     ScalarQuantizer(16).fit(0 * X)
+
+
+def test_ranges_are_those_that_sentence_transformers_takes(rng: np.random.Generator) -> None:
+    """Its rule for int8: steps of (end - start) / 255 from the start, minus 128, cut off (quantize_embeddings)."""
+    X = rng.normal(size=(2000, 6)).astype(np.float32)
+    quantizer = ScalarQuantizer(8).fit(X)
+    start, end = quantizer.ranges_
+    steps = (end - start) / 255
+    codes = np.clip((X - start) / steps - 128, -128, 127).astype(np.int8)
+    theirs = (codes.astype(np.float32) + 128) * steps + start
+    inside = (start <= X) & (end >= X)
+    assert inside.mean() > 0.98
+    assert np.abs(theirs - X)[inside].max() <= 1.01 * steps.max()
+    np.testing.assert_allclose(theirs, quantizer.decode(quantizer.encode(X)), atol=1.01 * steps.max())
+
+
+def test_a_folder_that_names_the_scale_as_before_loads(tmp_path: Path, rng: np.random.Generator) -> None:
+    X = rng.normal(size=(50, 4)).astype(np.float32)
+    quantizer = ScalarQuantizer(8).fit(X)
+    nk.Index.build(X, quantizer).save(tmp_path / "idx")
+    file = tmp_path / "idx" / "quantizer" / "arrays.safetensors"
+    arrays = load_file(file)
+    save_file({"ranges_": arrays.pop("scale_"), **arrays}, file)
+    for folder, kind in ((tmp_path / "idx" / "quantizer", "scalar quantizer"), (tmp_path / "idx", "index")):
+        write_manifest(folder, kind, 2)
+    again = nk.Index.load(tmp_path / "idx")
+    assert again.quantizer is not None
+    np.testing.assert_array_equal(again.quantizer.encode(X), quantizer.encode(X))

@@ -43,5 +43,5 @@ def test_a_width_beyond_the_arrays_is_refused(tmp_path: Path) -> None:
     config["fitted"]["n_features_in_"] = 10**7
     file.write_text(json.dumps(config))
     write_manifest(tmp_path / "it", "scalar quantizer", 2)
-    with pytest.raises(ValueError, match="ranges_ has shape"):
+    with pytest.raises(ValueError, match="scale_ has shape"):
         ScalarQuantizer.load(tmp_path / "it")

@@ -156,7 +156,8 @@ def codes_belong(index: FaissIndex, saved: Mapping[str, np.ndarray]) -> bool:
     if "rotation" in trained and not _equal(trained["rotation"].T, saved.get("rotation_")):
         return False
     if codebooks is None:
-        return "codebooks" not in trained and _equal(trained.get("ranges"), saved.get("ranges_", np.empty(0)).ravel())
+        scale = saved.get("scale_", saved.get("ranges_", np.empty(0)))  # older folders have the second name
+        return "codebooks" not in trained and _equal(trained.get("ranges"), scale.ravel())
     if "codebooks" not in trained or hasattr(innermost(index), "pq") != (codebooks.ndim == 3):
         return False
     if codebooks.ndim == 3:  # product codes, whose centroids FAISS fills up to a power of two

@@ -38,7 +38,9 @@ class ScalarQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    ranges_ (2, d) float32: the least value and the width of each column; empty (0,) with 16 bits.
+    ranges_ (2, d) float32: the ends of each column's range, as sentence-transformers' `quantize_embeddings(ranges=)`
+        takes them; empty (0,) with 16 bits.
+    scale_ (2, d) float32: the least value and the width, as FAISS keeps them.
     clipped_: the share of rows beyond either end.
     normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.
     n_features_in_.
@@ -51,7 +53,7 @@ class ScalarQuantizer(ReconstructingTransformer):
 
     n_features_in_: int
 
-    ranges_: np.ndarray
+    scale_: np.ndarray
     normalized_: bool | None = None  # not known for one that was not fitted here
 
     def __init__(self, n_bits: int = 8) -> None:
@@ -76,7 +78,7 @@ class ScalarQuantizer(ReconstructingTransformer):
                     "n_bits=8"
                 )
         X = X[:: -(-len(X) // _ROWS)].astype(np.float32)
-        self.clipped_, self.ranges_ = 0.0, np.empty(0, np.float32)
+        self.clipped_, self.scale_ = 0.0, np.empty(0, np.float32)
         if self.n_bits == 16:
             return self
         best = np.inf
@@ -85,9 +87,18 @@ class ScalarQuantizer(ReconstructingTransformer):
             ranges = np.stack([low, high - low]).astype(np.float32)
             error = _error(X, ranges, 2**self.n_bits - 1)
             if error < best:
-                best, self.ranges_, self.clipped_ = error, ranges, share
+                best, self.scale_, self.clipped_ = error, ranges, share
             callback(step, {"total": len(_CLIPPED), "objective": error, "distortion": error * X.shape[1]})
         return self
+
+    @property
+    def ranges_(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.scale_ if self.n_bits == 16 else np.stack([self.scale_[0], self.scale_.sum(0)])
+
+    @ranges_.setter
+    def ranges_(self, value: np.ndarray) -> None:
+        self.scale_ = value  # folders of earlier versions have it under this name
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, ceil(n_bits d / 8)) uint8 of rows X (n, d), as FAISS packs them.
@@ -144,9 +155,9 @@ class ScalarQuantizer(ReconstructingTransformer):
     def _trained(self) -> np.ndarray:
         """What FAISS keeps of the ranges; ValueError where a folder that somebody changed has fewer than it reads."""
         wanted = (0,) if self.n_bits == 16 else (2, self.n_features_in_)
-        if self.ranges_.shape != wanted:
-            raise ValueError(f"ranges_ has shape {self.ranges_.shape}; it must be {wanted}")
-        return self.ranges_.ravel()
+        if self.scale_.shape != wanted:
+            raise ValueError(f"scale_ has shape {self.scale_.shape}; it must be {wanted}")
+        return self.scale_.ravel()
 
 
 def _largest(X: np.ndarray) -> float:
