@@ -10,11 +10,11 @@ FILES = sorted(SRC.rglob("*.py"))
 
 LEVEL = {  # a module may import from its own package and from strictly lower levels
     "_fields": -4, "_types": -3, "_check": -2, "_compile": -2,
-    "_guard": -2, "_lazy": -2, "_words": -2,
+    "_guard": -2, "_lazy": -2,
     "_pairs": -1,
-    "records": 0, "_random": 0, "_faiss": 0, "_storage": 0, "statistics": 0, "_distributed": 0, "_threads": 0,
-    "cell_sums": 0.5, "contracts": 0.5, "_faiss_padding": 0.5, "_faiss_blocks": 0.5,
-    "linalg": 1, "_transformers": 1, "_persistence": 1, "_shards": 1,
+    "records": 0, "_random": 0, "_faiss": 0, "_storage": 0, "statistics": 0, "_distributed": 0,
+    "cell_sums": 0.5, "contracts": 0.5,
+    "linalg": 1, "_estimators": 1, "_shards": 1,
     "orthogonal": 2, "solvers": 2,
     "data": 3, "metrics": 3,
     "embedding": 4, "quantization": 4, "hashing": 4,

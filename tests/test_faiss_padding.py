@@ -4,7 +4,7 @@ import faiss
 import numpy as np
 import pytest
 
-from nearkin._faiss_padding import clear_padding
+from nearkin._faiss import clear_padding
 
 
 @pytest.mark.parametrize(("width", "n_rows"), [(1, 33), (2, 1), (7, 31), (8, 64), (8, 0)])

@@ -6,7 +6,7 @@ import pytest
 import nearkin as nk
 from benchmarks.papers.svrg_ablations import LOSSES, SBB_0, GramObjective, ProjectedGram, get_loss, project_gram
 from nearkin.contracts import Run
-from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from tests.embedding.ordinal.test_losses import QUESTIONS, central_differences, relative_error
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin import ProductQuantizer
-from nearkin._persistence import load_estimator, save_estimator
+from nearkin._estimators import load_estimator, save_estimator
 
 
 def test_a_quantizer_comes_back_as_it_was(tmp_path, rng):

@@ -3,7 +3,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from nearkin import ProductQuantizer, Rotation
-from nearkin._threads import serial_products
+from nearkin._shards import serial_products
 from nearkin.quantization import ResidualQuantizer
 
 

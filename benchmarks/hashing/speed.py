@@ -9,7 +9,8 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.hashing import pack_signs
-from nearkin.hashing.spectrum import principal_axes, row_blocks
+from nearkin.hashing.spectrum import principal_axes
+from nearkin.linalg.signs import row_blocks
 
 BITS = 32
 

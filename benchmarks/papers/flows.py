@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.papers.record import Claim, Figure, Findings, Paper, from_json, not_measured, show
 from benchmarks.table import Results, number
-from nearkin._words import counted
+from nearkin._fields import counted
 
 TITLE = "Flows"
 TABLE_1 = {  # 10^4 operations a step: exact (more than), s = 2 and s = r* (less than)

@@ -13,11 +13,13 @@ from nearkin.hashing.registry import HASHERS
 
 __version__ = "0.1.0"
 
+
 # On macOS the wheels of PyTorch, FAISS and scikit-learn each bring an OpenMP. Two of them with several threads abort or
 # crash, in either order of import (pytorch issue 149201, faiss-wheels issue 73). Users report that one thread works.
 if sys.platform == "darwin" and "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
+
 
 _HOME = {  # public name -> the module that defines it
     **{name: entry.module for name, entry in HASHERS.items()},
@@ -39,8 +41,8 @@ _PACKAGES = (
     *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "plots"),
     *("quantization", "report", "solvers", "web"),
 )
-
 __all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
+
 
 if TYPE_CHECKING:
     from nearkin import data as data
@@ -62,14 +64,14 @@ if TYPE_CHECKING:
     from nearkin.embedding.bridge import Bridge as Bridge
     from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
     from nearkin.embedding.two_tower import TwoTower as TwoTower
-    from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
+    from nearkin.hashing.baselines import BinaryAutoencoder as BinaryAutoencoder
+    from nearkin.hashing.baselines import KMeansHash as KMeansHash
+    from nearkin.hashing.baselines import SphericalHashing as SphericalHashing
     from nearkin.hashing.itq import ITQ as ITQ
-    from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
-    from nearkin.hashing.oge import OgE as OgE
-    from nearkin.hashing.one import OnE as OnE
-    from nearkin.hashing.pca_hash import PCAHash as PCAHash
-    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
-    from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
+    from nearkin.hashing.linear import PCAHash as PCAHash
+    from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.scq import OgE as OgE
+    from nearkin.hashing.scq import OnE as OnE
     from nearkin.index import Index as Index
     from nearkin.quantization.engine_rotation import Rotation as Rotation
     from nearkin.quantization.product import ProductQuantizer as ProductQuantizer

@@ -5,7 +5,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.contracts import Run
-from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.solvers import LBFGS, SGD, SVRG, AdaGrad, GradientDescent
 from tests.solvers.problems import least_squares

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data.interaction_split import Parts
+from nearkin.data.interactions import Parts
 from nearkin.embedding import Adam
 from nearkin.embedding.two_tower.settings import SOLVERS, as_object
 

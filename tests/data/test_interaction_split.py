@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from nearkin.data.interaction_split import k_core, split_by_time, split_given, split_leave_last_out, split_random
-from nearkin.data.interaction_synthetic import planted_interactions
+from nearkin.data.interactions import (
+    k_core,
+    planted_interactions,
+    split_by_time,
+    split_given,
+    split_leave_last_out,
+    split_random,
+)
 from nearkin.metrics.ranking import ranking_metrics
 from nearkin.records import Interactions
 

@@ -23,7 +23,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from nearkin._storage import exchange
+from nearkin._storage import atomic
 from tests.faults.jobs import COMMANDS, JOBS, MADE, WHICH, Command, Failed, Job, make_data, run_command
 
 CALLS = ("rename", "replace", "fsync", "mkdir", "rmdir", "unlink")
@@ -55,7 +55,7 @@ def killing(n: int, after: bool, folder: Path) -> None:
 
     for name in CALLS:
         setattr(os, name, watched(getattr(os, name)))
-    exchange.exchange = watched(exchange.exchange)
+    atomic.exchange = watched(atomic.exchange)
     sys.addaudithook(opened)
 
 
@@ -101,7 +101,7 @@ def main(base: Path, name: str, way: str, step: int = 1) -> None:
     for module in LOADED if name in COMMANDS else ():
         import_module(module)
     if way == "renames":
-        exchange.exchange = lambda one, other: False
+        atomic.exchange = lambda one, other: False
     make_data(base)
     for words, which in itertools.product(MADE, WHICH if name in COMMANDS else ()):
         must(partial(run_command, words.replace("@", f"{base}/{which}").split()))

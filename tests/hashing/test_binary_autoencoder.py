@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin.hashing import unpack_signs
-from nearkin.hashing.binary_autoencoder import _decoder, _improve_signs, squared_hinge
+from nearkin.hashing.baselines import _decoder, _improve_signs, squared_hinge
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.hashing.column_steps import (
+from nearkin.hashing.columns import (
     OrthogonalColumns,
     OrthonormalColumns,
     StiefelColumns,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from nearkin.hashing.kmeans_hash import _Subspace
+from nearkin.hashing.baselines import _Subspace
 
 
 @pytest.fixture(scope="module")

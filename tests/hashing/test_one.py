@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import nearkin as nk
-from nearkin.hashing.alternation import learn_columns
+from nearkin.hashing.columns import learn_columns
 
 
 @pytest.fixture(scope="module")

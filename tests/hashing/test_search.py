@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.search import asymmetric_index, binary_index, hamming_search, nearest_candidates
+from nearkin.hashing.bits import asymmetric_index, binary_index, hamming_search, nearest_candidates
 
 
 def test_k_is_cut_at_the_number_of_codes(rng):

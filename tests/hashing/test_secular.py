@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.hashing.secular import _column_by_eigenvectors, sphere_column
+from nearkin.hashing.columns import _column_by_eigenvectors, sphere_column
 from tests.reference.one_alternation import columns_by_alternation
 
 
@@ -124,7 +124,7 @@ def test_newton_alone_solves_ordinary_columns(rng, monkeypatch, k):
     V = np.linalg.qr(rng.standard_normal((12, 5)))[0]
     w = rng.standard_normal(12)
     wanted, nu = sphere_column(c, w, V[:, :k])
-    monkeypatch.setattr("nearkin.hashing.secular._column_by_eigenvectors", None)
+    monkeypatch.setattr("nearkin.hashing.columns._column_by_eigenvectors", None)
     found, same = sphere_column(c, w, V[:, :k])
     np.testing.assert_allclose(found, wanted, atol=1e-9)
     assert same == pytest.approx(nu, rel=1e-9)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+from nearkin.hashing.spectrum import principal_axes, scale_of
+from nearkin.linalg.signs import row_blocks
 
 
 @pytest.mark.parametrize("shape", [(200, 12), (12, 200), (13, 13)])

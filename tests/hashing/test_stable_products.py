@@ -5,10 +5,10 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from nearkin.hashing import ITQ
-from nearkin.hashing import affine_values as affine_values_module
-from nearkin.hashing.affine_values import affine_codes, affine_values
 from nearkin.hashing.bits import pack_signs
-from nearkin.hashing.stable_products import steady_products
+from nearkin.linalg import signs
+from nearkin.linalg.batch_free import steady_products
+from nearkin.linalg.signs import affine_codes, affine_values
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -72,7 +72,7 @@ def test_values_that_are_all_near_zero_are_computed_in_parts(rng, monkeypatch):
     X[:] = mean  # every value is zero but for rounding, and all of them are formed again
     X[7] = 1e300  # whose norm is infinite
     whole = affine_values(X, mean, P)
-    monkeypatch.setattr("nearkin.hashing.affine_values._PRODUCTS", 9 * 7)
+    monkeypatch.setattr("nearkin.linalg.signs._PRODUCTS", 9 * 7)
     np.testing.assert_array_equal(affine_values(X, mean, P), whole)
     assert (whole[0] == 0).all()
 
@@ -100,10 +100,8 @@ def test_codes_of_rows_far_from_zero(rng, offset, monkeypatch):
     """Rows far from 0 are centred first, others multiplied as they are: the same codes, and
     few values are looked at one by one."""
     looked_at: list[int] = []
-    plain = affine_values_module._exact
-    monkeypatch.setattr(
-        affine_values_module, "_exact", lambda *given: looked_at.append(len(given[-1])) or plain(*given)
-    )
+    plain = signs._exact
+    monkeypatch.setattr(signs, "_exact", lambda *given: looked_at.append(len(given[-1])) or plain(*given))
     X = (rng.standard_normal((3000, 40)) + offset).astype(np.float32)
     P, mean = rng.standard_normal((40, 24)).astype(np.float32), X.mean(axis=0)
     codes = affine_codes(X, mean, P)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.linalg.dealing import deal_axes
+from nearkin.linalg.orthonormal import deal_axes
 
 
 def test_axes_are_dealt_to_equal_products() -> None:

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
-from nearkin.linalg.warm_procrustes import WarmProcrustes
+from nearkin.linalg.procrustes import WarmProcrustes, nearest_orthogonal, orthogonality_error
 
 
 def decaying(d, rng, power=1.0):

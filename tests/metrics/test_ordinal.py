@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin.data.comparisons import comparisons_from_array
-from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.metrics import triplet_error
 from nearkin.metrics.ordinal import satisfied
 

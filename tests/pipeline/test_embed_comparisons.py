@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data.comparisons.synthetic import comparisons_from_vectors
+from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.pipeline.embed_comparisons import embed_comparisons
 
 

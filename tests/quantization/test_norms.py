@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin._faiss import innermost
-from nearkin._faiss_blocks import read_codes
+from nearkin._faiss import innermost, read_codes
 from nearkin.quantization import ResidualQuantizer, additive
 from nearkin.quantization.norms import fill_tables, learn_tables, learned_scale
 

@@ -50,6 +50,6 @@ def test_a_folder_between_two_renames_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nearkin._storage.locks._LOOKS", 2)
+    monkeypatch.setattr("nearkin._storage.atomic._LOOKS", 2)
     with pytest.raises(FileNotFoundError, match="does not exist"), changing(tmp_path / "idx"):
         pass

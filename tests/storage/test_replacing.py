@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from nearkin._storage import exchange, read_config, recover, replacing, saving_folder
+from nearkin._storage import atomic, read_config, recover, replacing, saving_folder
 
 CALLS = ("rename", "replace", "fsync", "rmdir", "unlink")
 
@@ -58,8 +58,8 @@ def test_ctrl_c_at_any_moment_leaves_old_or_new(tmp_path, monkeypatch, way, afte
         save(path, "old")
         with monkeypatch.context() as patch:
             if way == "renames":
-                patch.setattr(exchange, "exchange", lambda one, other: False)
-            for place, name in [*((os, name) for name in CALLS), (exchange, "exchange")]:
+                patch.setattr(atomic, "exchange", lambda one, other: False)
+            for place, name in [*((os, name) for name in CALLS), (atomic, "exchange")]:
                 patch.setattr(place, name, interrupting(getattr(place, name), count, n, after))
             try:
                 save(path, "new")

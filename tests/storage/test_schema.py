@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearkin._storage.folders import KINDS
+from nearkin._storage.folders import KINDS, SCHEMAS
 from nearkin._storage.manifest import write_manifest
-from nearkin._storage.schema import SCHEMAS
 from nearkin.quantization import ScalarQuantizer
 from tests.faults.folders import Kind, kinds
 

@@ -1,12 +1,19 @@
 """Named arrays in a .safetensors file, and ids as such arrays."""
 
+import os
+import warnings
+import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 from safetensors.numpy import load, save
 
-from nearkin._storage.files import open_file
+from nearkin._storage.folders import one_version, read_config
+from nearkin._storage.manifest import BLOCK, MANIFEST, is_verifying, open_file, read_manifest, regular_file
+from nearkin._types import Record
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
@@ -43,3 +50,79 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
     text, ends = arrays[f"{name}_ids_text"].tobytes(), arrays[f"{name}_ids_ends"]
     starts = np.concatenate([[0], ends])[:-1]
     return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=str)
+
+
+@dataclass(frozen=True)
+class SavedArrays:
+    """Where a folder lay, its config.json, and the arrays beside it."""
+
+    path: Path
+    config: Record
+    arrays: dict[str, np.ndarray]
+
+
+def read_saved(source: str | os.PathLike[str] | SavedArrays, kind: str | None = None) -> SavedArrays:
+    """Read a folder whole, of one version; what was read already is given back. ValueError for another kind."""
+    found = source if isinstance(source, SavedArrays) else one_version(source, _read)
+    if kind is not None and found.config["kind"] != kind:
+        raise ValueError(f"{found.path} holds the kind {found.config['kind']!r}; {kind!r} is needed")
+    return found
+
+
+def _read(path: Path) -> SavedArrays:
+    return SavedArrays(path, read_config(path), read_arrays(path / "arrays.safetensors"))
+
+
+_UNREADABLE = (ValueError, OSError, EOFError, TypeError, ArithmeticError, RuntimeError, TokenError)
+
+
+class MappedRows:
+    """Rows (n, d) in a file, taken by slices or by arrays of row numbers.
+
+    A block of the file is compared with its checksum in the folder's manifest when its first row is taken; ValueError
+    if it is damaged. Without a manifest, or under `verification(False)`, nothing is compared.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
+                self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
+        except (*_UNREADABLE, UserWarning) as error:
+            raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
+        self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
+        manifest = read_manifest(path.parent) if is_verifying() else None
+        self._bytes, self._checksums, self._unread = np.empty(0, np.uint8), list[int](), np.empty(0, bool)
+        if manifest is not None:
+            if path.name not in manifest.files:
+                raise ValueError(f"{path} is not in {MANIFEST}; it is of another folder, remove it")
+            self._bytes = np.memmap(path, np.uint8, "r")
+            self._checksums = manifest.files[path.name].checksums
+            self._unread = np.ones(len(self._checksums), bool)
+            self._header = len(self._bytes) - self._rows.nbytes
+            self._verify(np.zeros(1, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self.verified(rows)[rows]
+
+    def verified(self, rows: slice | np.ndarray) -> np.ndarray:
+        """All rows (n, d) as the file has them, those of a slice or of row numbers, of any shape, verified."""
+        if self._unread.any():
+            numbers = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows).ravel()
+            width = self._rows.nbytes // max(1, len(self))
+            first = (self._header + numbers * width) // BLOCK
+            last = (self._header + (numbers + 1) * width - 1) // BLOCK
+            longest = int((last - first).max(initial=0)) + 1
+            self._verify(np.unique(np.minimum(first[:, None] + np.arange(longest), last[:, None])))
+        return self._rows
+
+    def _verify(self, blocks: np.ndarray) -> None:
+        for block in blocks[self._unread[blocks]].tolist():
+            if zlib.crc32(self._bytes[block * BLOCK : (block + 1) * BLOCK].data) != self._checksums[block]:
+                raise ValueError(
+                    f"{self._path} has other bytes than {MANIFEST} says, from {block * BLOCK:,} on; it is damaged"
+                )
+            self._unread[block] = False

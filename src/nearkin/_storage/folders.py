@@ -5,14 +5,14 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import NoneType
+from typing import TypeVar
 
+from nearkin._storage.atomic import recover, replacing
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, users_files, write_manifest
-from nearkin._storage.reading import one_version
-from nearkin._storage.replacing import recover, replacing
-from nearkin._storage.schema import check_schema
 from nearkin._types import Fields, Record
 
 FORMAT_VERSION = 2  # from 2 on with a manifest
@@ -195,3 +195,87 @@ def _check_whole(path: Path, kind: str, version: int) -> None:
         for name in manifest.files:
             if name.endswith(".json"):
                 manifest.verify(name)
+
+
+_ESTIMATOR = {"class": (str,), "params": (dict,), "fitted": (dict,)}
+SCHEMAS: dict[str, dict[str, tuple[type, ...]]] = {
+    "index": {"metric": (str,), "n_features": (int,), "n_rows": (int,)},
+    "product quantizer": _ESTIMATOR,
+    "scalar quantizer": _ESTIMATOR,
+    "axis quantizer": _ESTIMATOR,
+    "residual quantizer": _ESTIMATOR,
+    "product residual quantizer": _ESTIMATOR,
+    "rotation": _ESTIMATOR,
+    "hasher": _ESTIMATOR | {"bit_order": (str,)},
+    "ordinal-embedding": {
+        "n_objects": (int,),
+        "n_components": (int,),
+        "params": (dict,),
+        "dimension_curve": (dict, NoneType),
+        "objective": (float, int),
+        "n_iter": (int,),
+        "status": (str,),
+    },
+    "two-tower": {"parameters": (dict,), "fitted": (dict,), "encoders": (dict,), "history": (list,)},
+    "compress checkpoint": {"job": (dict,), "block_rows": (int,)},
+    "faiss shards": {"metric": (str,), "n_features": (int,), "bounds": (list,)},
+}
+
+
+def check_schema(file: Path, config: Fields) -> None:
+    """ValueError for a key that is missing or of another type; folders of version 1 may lack keys."""
+    for key, types in SCHEMAS.get(config["kind"], {}).items():
+        if key not in config:
+            if config["format_version"] > 1:
+                raise ValueError(f"{file} has no {key!r}; the folder is damaged")
+        elif type(config[key]) not in types:
+            wanted = " or ".join("null" if kind is NoneType else kind.__name__ for kind in types)
+            found = type(config[key]).__name__
+            raise ValueError(f"{key!r} in {file} is of type {found}, not {wanted}; the folder is damaged")
+
+
+Loaded = TypeVar("Loaded")
+_OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError)  # of its content
+
+
+def one_version(path: str | os.PathLike[str], load: Callable[[Path], Loaded]) -> Loaded:
+    """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
+
+    ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.
+    """
+    path = Path(path)
+    while True:
+        before = _identity(path)
+        try:
+            with damage_named(path):
+                loaded = load(path)
+        except (OSError, ValueError):
+            if before != _identity(path):
+                continue
+            raise
+        if before == _identity(path):
+            return loaded
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError stays as it is."""
+    try:
+        yield
+    except MemoryError as error:
+        raise ValueError(f"{path} asks for more memory than there is ({error}); it is damaged, or too large") from error
+    except (ValueError, *_OF_DAMAGE) as error:
+        if type(error) is ValueError:  # not one of its kinds, such as of text
+            raise
+        raise ValueError(f"{path} cannot be read ({type(error).__name__}: {error}); it is damaged") from error
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Which folder stands at a path now; a save changes it, as it puts another one there."""
+    if not path.exists():
+        recover(path)
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns

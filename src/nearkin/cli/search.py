@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nearkin import pipeline
-from nearkin._fields import Record
-from nearkin._words import counted
+from nearkin._fields import Record, counted
 from nearkin.cli.options import (
     Embedding,
     History,

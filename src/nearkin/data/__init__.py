@@ -9,22 +9,22 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "comparisons_from_array": "nearkin.data.comparisons",
         "comparisons_from_cblearn": "nearkin.data.experiments",
-        "comparisons_from_labels": "nearkin.data.comparisons.synthetic",
+        "comparisons_from_labels": "nearkin.data.comparisons.votes",
         "comparisons_from_names": "nearkin.data.comparisons",
-        "comparisons_from_vectors": "nearkin.data.comparisons.synthetic",
+        "comparisons_from_vectors": "nearkin.data.comparisons.votes",
         "count_contradictions": "nearkin.data.comparisons.votes",
         "describe": "nearkin.data.describe",
-        "flip_answers": "nearkin.data.comparisons.synthetic",
+        "flip_answers": "nearkin.data.comparisons.votes",
         "held_out_noise_floor": "nearkin.data.comparisons.votes",
-        "holds_pairs": "nearkin.data.signals",
-        "k_core": "nearkin.data.interaction_split",
-        "kind_of": "nearkin.data.signals",
+        "holds_pairs": "nearkin.data.tables",
+        "k_core": "nearkin.data.interactions",
+        "kind_of": "nearkin.data.tables",
         "merge_votes": "nearkin.data.comparisons.votes",
         "noise_floor": "nearkin.data.comparisons.votes",
         "number_questions": "nearkin.data.comparisons.votes",
         "open_vectors": "nearkin.data.vectors",
-        "Parts": "nearkin.data.interaction_split",
-        "planted_interactions": "nearkin.data.interaction_synthetic",
+        "Parts": "nearkin.data.interactions",
+        "planted_interactions": "nearkin.data.interactions",
         "read_column": "nearkin.data.columns",
         "read_comparisons": "nearkin.data.comparisons",
         "read_features": "nearkin.data.columns",
@@ -34,15 +34,16 @@ __getattr__, __dir__, __all__ = lazily(
         "read_salmon": "nearkin.data.experiments",
         "read_table": "nearkin.data.tables",
         "read_vectors": "nearkin.data.vectors",
-        "split_by_time": "nearkin.data.interaction_split",
+        "split_by_time": "nearkin.data.interactions",
         "split_comparisons": "nearkin.data.comparisons.votes",
-        "split_given": "nearkin.data.interaction_split",
-        "split_leave_last_out": "nearkin.data.interaction_split",
-        "split_random": "nearkin.data.interaction_split",
+        "split_given": "nearkin.data.interactions",
+        "split_leave_last_out": "nearkin.data.interactions",
+        "split_random": "nearkin.data.interactions",
         "VectorFile": "nearkin.data.vectors",
         "write_for_r": "nearkin.data.experiments",
     },
 )
+
 
 if TYPE_CHECKING:
     from nearkin.data.columns import read_column as read_column
@@ -51,10 +52,10 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
-    from nearkin.data.comparisons.synthetic import comparisons_from_labels as comparisons_from_labels
-    from nearkin.data.comparisons.synthetic import comparisons_from_vectors as comparisons_from_vectors
-    from nearkin.data.comparisons.synthetic import flip_answers as flip_answers
+    from nearkin.data.comparisons.votes import comparisons_from_labels as comparisons_from_labels
+    from nearkin.data.comparisons.votes import comparisons_from_vectors as comparisons_from_vectors
     from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
+    from nearkin.data.comparisons.votes import flip_answers as flip_answers
     from nearkin.data.comparisons.votes import held_out_noise_floor as held_out_noise_floor
     from nearkin.data.comparisons.votes import merge_votes as merge_votes
     from nearkin.data.comparisons.votes import noise_floor as noise_floor
@@ -65,16 +66,16 @@ if TYPE_CHECKING:
     from nearkin.data.experiments import read_jspsych as read_jspsych
     from nearkin.data.experiments import read_salmon as read_salmon
     from nearkin.data.experiments import write_for_r as write_for_r
-    from nearkin.data.interaction_split import Parts as Parts
-    from nearkin.data.interaction_split import k_core as k_core
-    from nearkin.data.interaction_split import split_by_time as split_by_time
-    from nearkin.data.interaction_split import split_given as split_given
-    from nearkin.data.interaction_split import split_leave_last_out as split_leave_last_out
-    from nearkin.data.interaction_split import split_random as split_random
-    from nearkin.data.interaction_synthetic import planted_interactions as planted_interactions
+    from nearkin.data.interactions import Parts as Parts
+    from nearkin.data.interactions import k_core as k_core
+    from nearkin.data.interactions import planted_interactions as planted_interactions
     from nearkin.data.interactions import read_interactions as read_interactions
-    from nearkin.data.signals import holds_pairs as holds_pairs
-    from nearkin.data.signals import kind_of as kind_of
+    from nearkin.data.interactions import split_by_time as split_by_time
+    from nearkin.data.interactions import split_given as split_given
+    from nearkin.data.interactions import split_leave_last_out as split_leave_last_out
+    from nearkin.data.interactions import split_random as split_random
+    from nearkin.data.tables import holds_pairs as holds_pairs
+    from nearkin.data.tables import kind_of as kind_of
     from nearkin.data.tables import read_table as read_table
     from nearkin.data.vectors import VectorFile as VectorFile
     from nearkin.data.vectors import open_vectors as open_vectors

@@ -11,7 +11,7 @@ from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
 from nearkin.data.files import PACKED, Locator, locate, reading, unpack_first
 from nearkin.data.formats import open_rows
-from nearkin.data.formats.numpy_files import choose_key, read_npy, read_npz
+from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.tables import Cells, read_cells, read_table
 

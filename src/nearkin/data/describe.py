@@ -6,7 +6,7 @@ from nearkin._check import check_choice
 from nearkin._fields import FileOrFrame
 from nearkin.data.comparisons import read_comparisons
 from nearkin.data.interactions import read_interactions
-from nearkin.data.signals import kind_of
+from nearkin.data.tables import kind_of
 from nearkin.records import Reading
 
 

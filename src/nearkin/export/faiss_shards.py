@@ -11,8 +11,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_integer
-from nearkin._faiss import FaissIndex
-from nearkin._faiss_blocks import add_codes, read_codes
+from nearkin._faiss import FaissIndex, add_codes, read_codes
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
 from nearkin.export.source import Source, inner_index

@@ -10,21 +10,21 @@ from nearkin._lazy import lazily
 from nearkin.hashing.registry import HASHERS
 
 if TYPE_CHECKING:
-    from nearkin.hashing.binary_autoencoder import BinaryAutoencoder as BinaryAutoencoder
+    from nearkin.hashing.base import load as load
+    from nearkin.hashing.baselines import BinaryAutoencoder as BinaryAutoencoder
+    from nearkin.hashing.baselines import KMeansHash as KMeansHash
+    from nearkin.hashing.baselines import SphericalHashing as SphericalHashing
     from nearkin.hashing.bits import pack_signs as pack_signs
     from nearkin.hashing.bits import unpack_bits as unpack_bits
     from nearkin.hashing.bits import unpack_signs as unpack_signs
     from nearkin.hashing.itq import ITQ as ITQ
-    from nearkin.hashing.kmeans_hash import KMeansHash as KMeansHash
-    from nearkin.hashing.loading import load as load
-    from nearkin.hashing.oge import OgE as OgE
-    from nearkin.hashing.one import OnE as OnE
-    from nearkin.hashing.pca_hash import PCAHash as PCAHash
-    from nearkin.hashing.random_hyperplanes import RandomHyperplanes as RandomHyperplanes
+    from nearkin.hashing.linear import PCAHash as PCAHash
+    from nearkin.hashing.linear import RandomHyperplanes as RandomHyperplanes
     from nearkin.hashing.scale_search import ScaleSearch as ScaleSearch
     from nearkin.hashing.scale_search import exact_neighbours as exact_neighbours
     from nearkin.hashing.scale_search import search_scale as search_scale
-    from nearkin.hashing.spherical import SphericalHashing as SphericalHashing
+    from nearkin.hashing.scq import OgE as OgE
+    from nearkin.hashing.scq import OnE as OnE
 
 _HOMES = {
     **{name: entry.module for name, entry in HASHERS.items()},
@@ -34,6 +34,6 @@ _HOMES = {
     "ScaleSearch": "nearkin.hashing.scale_search",
     "exact_neighbours": "nearkin.hashing.scale_search",
     "search_scale": "nearkin.hashing.scale_search",
-    "load": "nearkin.hashing.loading",
+    "load": "nearkin.hashing.base",
 }
 __getattr__, __dir__, __all__ = lazily(__name__, _HOMES)

@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from importlib import import_module
 from typing import Self
 
 import faiss
@@ -10,13 +11,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
-from nearkin._persistence import Source, load_estimator, save_estimator
-from nearkin._storage import read_saved
-from nearkin._transformers import CodesTransformer
+from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
+from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
-from nearkin.hashing.bits import BIT_ORDER, n_bytes, pack_signs
-from nearkin.hashing.search import binary_index, hamming_search, nearest_candidates
+from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, nearest_candidates, pack_signs
+from nearkin.hashing.registry import HASHERS
 
 
 class AbstractHasher(CodesTransformer, ABC):
@@ -98,3 +98,12 @@ class AbstractHasher(CodesTransformer, ABC):
         if order != BIT_ORDER:
             raise ValueError(f"{found.path} has bit order {order!r}; this nearkin writes {BIT_ORDER!r}")
         return load_estimator(cls, found, "hasher")
+
+
+def load(path: str | os.PathLike | SavedArrays) -> AbstractHasher:
+    """Read the hasher of any class that `save` wrote to the folder `path`; ValueError if it holds no known hasher."""
+    found = read_saved(path, "hasher")
+    name = found.config.get("class")
+    if name not in HASHERS:
+        raise ValueError(f"{found.path} holds a hasher {name!r}; this nearkin knows {', '.join(sorted(HASHERS))}")
+    return getattr(import_module(HASHERS[name].module), name).load(found)

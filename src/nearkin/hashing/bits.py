@@ -4,7 +4,11 @@ That is the order of `faiss.IndexLSH` and `faiss.IndexBinaryFlat` and of `numpy.
 length that is no multiple of 8 is padded with zero bits, which never change a Hamming distance.
 """
 
+import faiss
 import numpy as np
+
+from nearkin._check import check_integer
+from nearkin._types import ArrayLike
 
 BIT_ORDER = "bit 1 = value >= 0, little-endian within a byte, zero bits as padding"  # goes into saved folders
 
@@ -29,3 +33,98 @@ def unpack_bits(codes: np.ndarray, n_bits: int) -> np.ndarray:
 def unpack_signs(codes: np.ndarray, n_bits: int, dtype: type = np.float32) -> np.ndarray:
     """Unpack codes (n, ceil(L / 8)) uint8 into signs (n, L) of -1 and +1."""
     return unpack_bits(codes, n_bits).astype(dtype) * 2 - 1
+
+
+def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
+    """Return an empty FAISS index of codes of `width` bytes: flat, or inverted lists trained on sample `codes`."""
+    flat = faiss.IndexBinaryFlat(8 * width)
+    if n_lists is None:
+        return flat
+    if codes is None:
+        raise ValueError("codes is None; an index with n_lists needs sample codes to train on, pass codes=encode(X)")
+    codes = check_codes(codes, width)
+    n_lists = check_integer(n_lists, "n_lists", low=1, high=len(codes))
+    index = faiss.IndexBinaryIVF(flat, 8 * width, n_lists)
+    flat.this.disown()  # the new index owns its quantizer
+    index.own_fields = True
+    index.cp.min_points_per_centroid = 1  # fewer rows per list than FAISS likes is the caller's choice, no warning
+    index.train(codes)
+    return index
+
+
+def check_codes(codes: ArrayLike, width: int, name: str = "codes") -> np.ndarray:
+    """Return packed codes (n, width) uint8; TypeError or ValueError if they are no such array."""
+    codes = np.asarray(codes)
+    if codes.dtype != np.uint8:
+        raise TypeError(f"{name} has dtype {codes.dtype}; it must be packed codes of uint8, as encode returns them")
+    if codes.ndim != 2 or codes.shape[1] != width or not len(codes):
+        raise ValueError(f"{name} has shape {codes.shape}; it must be (n, {width}) with n >= 1, as encode returns it")
+    return np.ascontiguousarray(codes)
+
+
+def hamming_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return Hamming distances and ids (q, k) of the nearest codes; k is cut at the number of codes."""
+    codes = check_codes(codes, queries.shape[1])
+    index = faiss.IndexBinaryFlat(8 * codes.shape[1])
+    index.add(codes)
+    return index.search(queries, min(check_integer(k, "k", low=1), len(codes)))
+
+
+def spherical_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return spherical Hamming distances |a xor b| / |a and b| and ids (q, k) of the nearest codes, ties by number."""
+    k = min(k, len(codes))
+    distances, ids = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    for i, query in enumerate(queries):
+        both = np.bitwise_count(query & codes).sum(axis=1, dtype=np.int64)
+        xor = np.bitwise_count(query ^ codes).sum(axis=1, dtype=np.int64)
+        ratios = np.divide(xor, both, out=np.full(len(codes), np.inf), where=both > 0)
+        ids[i] = np.argsort(ratios, kind="stable")[:k]
+        distances[i] = ratios[ids[i]]
+    return distances, ids
+
+
+def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and ids (q, k): a real query p (L,) against stored signs b by <p, b>, largest first.
+
+    |p - b|^2 = |p|^2 + L - 2 <p, b>, so this is the order of the asymmetric distance. Keeping the query's magnitudes
+    costs one table of 256 entries per byte and query.
+    """
+    codes = check_codes(codes, (values.shape[1] + 7) // 8)
+    index = asymmetric_index(values.shape[1])
+    index.add_sa_codes(codes)
+    return index.search(pad_columns(values), min(check_integer(k, "k", low=1), len(codes)))
+
+
+def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
+    """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`.
+
+    A byte of signs is a product-quantization code with 8 dimensions per byte and the 256 sign patterns as centroids,
+    so FAISS's fast table look-ups apply as they are. It takes projected queries, padded to whole bytes with zeros.
+    """
+    width = (n_bits + 7) // 8
+    index = faiss.IndexPQ(8 * width, width, 8, faiss.METRIC_INNER_PRODUCT)
+    patterns = unpack_signs(np.arange(256, dtype=np.uint8)[:, None], 8)  # (256, 8), row c is the signs of byte c
+    faiss.copy_array_to_vector(np.tile(patterns, (width, 1)).ravel(), index.pq.centroids)
+    index.is_trained = True
+    return index
+
+
+def pad_columns(values: np.ndarray, padding: float = 0.0) -> np.ndarray:
+    """Return values (n, L) as float32 with columns of `padding` up to a multiple of 8."""
+    padded = np.full((len(values), -(-values.shape[1] // 8) * 8), padding, np.float32)
+    padded[:, : values.shape[1]] = values
+    return padded
+
+
+def nearest_candidates(
+    Q: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return squared Euclidean distances and ids (q, k) of the nearest `vectors` (n, d) among candidate ids (q, c)."""
+    k = min(k, candidates.shape[1])
+    distances = np.empty((len(Q), k), np.result_type(Q, vectors))
+    ids = np.empty((len(Q), k), np.int64)
+    for i, (query, found) in enumerate(zip(Q, candidates, strict=True)):
+        squares = np.square(vectors[found] - query).sum(axis=1)
+        order = np.argsort(squares, kind="stable")[:k]
+        distances[i], ids[i] = squares[order], found[order]
+    return distances, ids

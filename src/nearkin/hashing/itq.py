@@ -7,10 +7,8 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.alternation import learn_columns
-from nearkin.hashing.column_steps import quantization_loss, random_columns
+from nearkin.hashing.columns import CentredRows, learn_columns, quantization_loss, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.hashing.sign_moments import CentredRows
 from nearkin.linalg.procrustes import nearest_orthogonal
 
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import faiss
@@ -11,15 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
-from nearkin._shards import shared_generator, training_rows
-from nearkin._threads import serial_products
+from nearkin._shards import serial_products, shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.affine_values import affine_codes, affine_values
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.search import asymmetric_index, asymmetric_search, check_codes, pad_columns
-from nearkin.hashing.sign_moments import CentredRows, StoredRows, StreamedRows
-from nearkin.hashing.spectrum import Blocks, principal_axes, row_blocks, scale_of
+from nearkin.hashing.bits import asymmetric_index, asymmetric_search, check_codes, pad_columns
+from nearkin.hashing.columns import CentredRows, StoredRows, StreamedRows, random_columns
+from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
+from nearkin.linalg.signs import affine_codes, affine_values, row_blocks
+from nearkin.statistics import Mean, SquaredNorm
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
 
@@ -183,3 +184,68 @@ def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
             raise ValueError("blocks is empty; give at least one array of rows")
 
     return read
+
+
+@dataclass(eq=False, repr=False)
+class PCAHash(AbstractSpectralHasher):
+    """PCA hashing: bit k is the sign of principal coordinate k.
+
+    It keeps the most variance of all projections, but gives each axis one bit however much variance it has.
+
+    Parameters: `n_bits` L, at most the rank of X. Nothing is random: `random_state` is there for the family's sake.
+    """
+
+    n_bits: int = 32
+    _: KW_ONLY
+    random_state: Seed = None
+
+    def _columns(
+        self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        del generator, callback
+        return np.eye(self.n_bits), np.zeros(0)
+
+
+MOST_BITS = 2**20  # 128 KiB a row; the hyperplanes of more would not fit in memory
+
+
+@dataclass(eq=False, repr=False)
+class RandomHyperplanes(AbstractLinearHasher):
+    """Locality-sensitive hashing by random hyperplanes through the mean (Charikar 2002).
+
+    The share of equal bits of two rows estimates 1 - angle / pi. `orthogonal` draws the normals orthonormal in groups
+    of d (a random rotation, then signs), which lowers the variance of that estimate (Ji et al. 2012). Any n_bits up
+    to 2^20 will do, also more than d.
+
+    Parameters: `n_bits` L; `orthogonal`; `random_state`.
+    """
+
+    n_bits: int = 32
+    _: KW_ONLY
+    orthogonal: bool = False
+    random_state: Seed = None
+
+    def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
+        """Draw the hyperplanes for the width of X (n, d); of the data only mean and total variance are used."""
+        del y, callback
+        n_bits = check_integer(self.n_bits, "n_bits", low=1, high=MOST_BITS)
+        X, shard = training_rows(self, X, min_rows=2)
+        d, generator = X.shape[1], shared_generator(self.random_state)
+        shard.check_varies(X)
+        mean = shard.group.merge(Mean(d).update(X)).finalize()
+        spread = SquaredNorm()
+        for block in row_blocks(X):
+            spread.update(block - mean)
+        variance = shard.group.merge(spread).finalize() / d
+        if self.orthogonal:
+            groups = [random_columns(d, min(d, n_bits - start), generator) for start in range(0, n_bits, d)]
+            normals = np.concatenate(groups, axis=1)
+        else:
+            normals = generator.standard_normal((d, n_bits))
+            normals /= np.linalg.norm(normals, axis=0)
+        self.mean_ = mean.astype(X.dtype)
+        self.projection_ = normals.astype(X.dtype)
+        self.scale_ = float(1 / np.sqrt(variance))  # values of unit variance on average, as eq. 25 does for SCQ
+        self.intercept_ = np.zeros(n_bits, X.dtype)
+        self.history_, self.n_iter_ = np.zeros(0), 0
+        return self

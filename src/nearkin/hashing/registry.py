@@ -16,20 +16,18 @@ class Entry(NamedTuple):
 
 
 HASHERS = {  # class -> entry
-    "RandomHyperplanes": Entry(
-        "nearkin.hashing.random_hyperplanes", "lsh", "bits: signs of random projections (data-blind)"
-    ),
-    "PCAHash": Entry("nearkin.hashing.pca_hash", "pca-hash", "bits: signs of the principal components"),
+    "RandomHyperplanes": Entry("nearkin.hashing.linear", "lsh", "bits: signs of random projections (data-blind)"),
+    "PCAHash": Entry("nearkin.hashing.linear", "pca-hash", "bits: signs of the principal components"),
     "ITQ": Entry("nearkin.hashing.itq", "itq", "bits: principal components under a learned rotation"),
     "OnE": Entry(
-        "nearkin.hashing.one", "one", "bits: orthonormal encoder, compression and quantization learned together"
+        "nearkin.hashing.scq", "one", "bits: orthonormal encoder, compression and quantization learned together"
     ),
     "OgE": Entry(
-        "nearkin.hashing.oge", "oge", "bits: orthogonal encoder, compression and quantization learned together"
+        "nearkin.hashing.scq", "oge", "bits: orthogonal encoder, compression and quantization learned together"
     ),
-    "SphericalHashing": Entry("nearkin.hashing.spherical", "spherical", "bits: inside or outside of learned spheres"),
+    "SphericalHashing": Entry("nearkin.hashing.baselines", "spherical", "bits: inside or outside of learned spheres"),
     "KMeansHash": Entry(
-        "nearkin.hashing.kmeans_hash", "kmeans-hash", "bits: k-means cells named so that near cells share bits"
+        "nearkin.hashing.baselines", "kmeans-hash", "bits: k-means cells named so that near cells share bits"
     ),
-    "BinaryAutoencoder": Entry("nearkin.hashing.binary_autoencoder", "bae", "bits: binary autoencoder"),
+    "BinaryAutoencoder": Entry("nearkin.hashing.baselines", "bae", "bits: binary autoencoder"),
 }

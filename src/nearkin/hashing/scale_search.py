@@ -11,8 +11,9 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.orthonormal import unit_rows
+from nearkin.linalg.signs import row_blocks
 from nearkin.metrics.hamming import hamming_histograms
 
 MULTIPLES = tuple(float(factor) for factor in 2.0 ** np.arange(-1, 3.5, 0.5))  # of eq. 25's scale: 0.5 to 8

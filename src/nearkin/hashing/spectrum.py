@@ -1,6 +1,6 @@
 """The principal axes of the data: where every linear hasher works, because X^T X is diagonal there (SCQ, eq. 15)."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,6 @@ from scipy.linalg import eigh
 from nearkin._distributed import ALONE, Group
 from nearkin.statistics import Gram, Mean
 
-BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 SCALES = ("eq25", "top-eigenvalue")
 Blocks = Callable[[], Iterable[np.ndarray]]
 
@@ -42,12 +41,6 @@ class Spectrum:
     def truncate(self, n_components: int) -> "Spectrum":
         """Return the spectrum with the first `n_components` axes only."""
         return Spectrum(self.mean, self.variances[:n_components], self.axes[:, :n_components], self.n_rows)
-
-
-def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
-    """Yield consecutive slices of X with at most `size` rows."""
-    for start in range(0, max(len(X), 1), size):  # a block without rows, where there are none, still has a width
-        yield X[start : start + size]
 
 
 def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group = ALONE) -> Spectrum:

@@ -24,7 +24,7 @@ KINDS = {  # kind in config.json -> where the class, or the reader of several cl
     "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
     "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
     "product residual quantizer": ("nearkin.quantization.residual", "ProductResidualQuantizer"),
-    "hasher": ("nearkin.hashing.loading", "load"),
+    "hasher": ("nearkin.hashing.base", "load"),
 }
 
 

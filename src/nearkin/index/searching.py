@@ -16,8 +16,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_instance
-from nearkin._faiss import innermost
-from nearkin._faiss_blocks import BlockIndex, list_codes
+from nearkin._faiss import BlockIndex, innermost, list_codes
 from nearkin._storage import MappedRows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from nearkin._compile import cached_njit
-from nearkin.linalg.arguments import check_alike, check_changeable, check_groups, for_kernels, on_cpu
-from nearkin.linalg.products import plus_product
-from nearkin.linalg.skew import left_skew, row_entry
+from nearkin.linalg.exponential import plus_product
+from nearkin.linalg.skew import check_alike, check_changeable, check_groups, for_kernels, left_skew, on_cpu, row_entry
 
 SMALL = 16
 WIDTH = 256  # columns at a time: those of s rows and their copy stay in the fastest cache

@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from nearkin.linalg.products import plus_product
-
 # (degree, largest norm): the series cut after this degree is right to a unit of rounding, relative to its result
 _SERIES = {
     torch.float32: ((2, 8e-4), (4, 6e-2), (8, 0.66)),
@@ -88,3 +86,18 @@ def _series(A: Tensor, A2: Tensor, degree: int) -> Tensor:
     right = (A * x5).add_(A2, alpha=x6).add_(A4, alpha=x7)
     right.diagonal(dim1=-2, dim2=-1).add_(x4)
     return plus_product(torch.add(A, A2, alpha=_Y), A4.add_(A2, alpha=x3), right)
+
+
+def plus_product(
+    C: Tensor,  # (..., n, m)
+    A: Tensor,  # (..., n, p)
+    B: Tensor,  # (..., p, m)
+    alpha: float = 1.0,
+) -> Tensor:
+    """Return C + alpha A B (..., n, m)."""
+    if C.ndim == 2:
+        return torch.addmm(C, A, B, alpha=alpha)
+    if A.ndim == B.ndim == C.ndim == 3:
+        return torch.baddbmm(C, A, B, alpha=alpha)
+    C3, A3, B3 = (T.expand(*C.shape[:-2], *T.shape[-2:]).reshape(-1, *T.shape[-2:]) for T in (C, A, B))
+    return torch.baddbmm(C3, A3, B3, alpha=alpha).view(C.shape)

@@ -14,16 +14,17 @@ import torch
 from nearkin._check import check_instance
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
-from nearkin.linalg.arguments import (
+from nearkin.linalg.skew import (
     broadcast,
     check_alike,
     check_angles,
     check_changeable,
     check_groups,
     for_kernels,
+    left_skew_entries,
     on_cpu,
+    row_entry,
 )
-from nearkin.linalg.skew import left_skew_entries, row_entry
 
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 

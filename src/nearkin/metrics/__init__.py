@@ -8,8 +8,8 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "average_precision": "nearkin.metrics.retrieval",
-        "compression_ratio": "nearkin.metrics.quantization",
-        "distortion": "nearkin.metrics.quantization",
+        "compression_ratio": "nearkin.metrics.hamming",
+        "distortion": "nearkin.metrics.hamming",
         "hamming_distances": "nearkin.metrics.hamming",
         "hamming_histograms": "nearkin.metrics.hamming",
         "hamming_mean_average_precision": "nearkin.metrics.hamming",
@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = lazily(
         "recall_1_at_k": "nearkin.metrics.retrieval",
         "recall_k_at_k": "nearkin.metrics.retrieval",
         "recommend": "nearkin.metrics.ranking",
-        "relative_distortion": "nearkin.metrics.quantization",
+        "relative_distortion": "nearkin.metrics.hamming",
         "relevance": "nearkin.metrics.retrieval",
         "spherical_histograms": "nearkin.metrics.hamming",
         "stable_sort_average_precision": "nearkin.metrics.hamming",
@@ -37,20 +37,21 @@ __getattr__, __dir__, __all__ = lazily(
     },
 )
 
+
 if TYPE_CHECKING:
     from nearkin.metrics.hamming import RankHistograms as RankHistograms
+    from nearkin.metrics.hamming import compression_ratio as compression_ratio
+    from nearkin.metrics.hamming import distortion as distortion
     from nearkin.metrics.hamming import hamming_distances as hamming_distances
     from nearkin.metrics.hamming import hamming_histograms as hamming_histograms
     from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
     from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
+    from nearkin.metrics.hamming import relative_distortion as relative_distortion
     from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
     from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
     from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
-    from nearkin.metrics.quantization import compression_ratio as compression_ratio
-    from nearkin.metrics.quantization import distortion as distortion
-    from nearkin.metrics.quantization import relative_distortion as relative_distortion
     from nearkin.metrics.ranking import list_metrics as list_metrics
     from nearkin.metrics.ranking import ranking_metrics as ranking_metrics
     from nearkin.metrics.ranking import recommend as recommend

@@ -18,9 +18,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from nearkin._random import torch_generator
 from nearkin._types import Seed
+from nearkin.linalg.exponential import plus_product
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.layout import as_tall, check_layout, from_tall

@@ -17,10 +17,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from nearkin.linalg.exponential import expm1
+from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import unique_q
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.linalg.products import plus_product
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.small_matrices import FOURTH, THIRD, inverse_root, is_small, orthonormalize_small
 

@@ -24,6 +24,7 @@ import nearkin as nk
 from nearkin import metrics
 from nearkin._check import check_queries
 from nearkin._distributed import Group, current
+from nearkin._fields import counted
 from nearkin._shards import shared_generator
 from nearkin._storage import (
     check_apart,
@@ -38,7 +39,6 @@ from nearkin._storage import (
     sweep,
 )
 from nearkin._types import Fields, Record, Seed
-from nearkin._words import counted
 from nearkin.cell_sums import block_rows
 from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
 from nearkin.data import VectorFile

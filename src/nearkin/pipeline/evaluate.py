@@ -10,9 +10,9 @@ import numpy as np
 from nearkin import metrics
 from nearkin._check import check_instance
 from nearkin._faiss import METRIC_TYPES
+from nearkin._fields import counted
 from nearkin._storage import read_config
 from nearkin._types import Fields, Record
-from nearkin._words import counted
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions

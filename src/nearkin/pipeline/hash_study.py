@@ -8,7 +8,8 @@ import numpy as np
 from nearkin._types import Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.hashing.scale_search import Split, split_rows
-from nearkin.hashing.spectrum import principal_axes, row_blocks, scale_of
+from nearkin.hashing.spectrum import principal_axes, scale_of
+from nearkin.linalg.signs import row_blocks
 from nearkin.pipeline.methods import CodeSize, methods
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale

@@ -7,8 +7,8 @@ from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
+from nearkin._fields import counted
 from nearkin._types import Seed
-from nearkin._words import counted
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 

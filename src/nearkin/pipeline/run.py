@@ -9,16 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
+from nearkin._fields import counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder
 from nearkin._types import Fields, Record
-from nearkin._words import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.index import Index
 
 RUN, EVALUATION = "run.json", "evaluation.json"
 KEPT = "vectors.npy"  # the name that Index.load looks for
-
 Watch = Callable[[str], AbstractContextManager[Callback]]
 
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
+from nearkin._fields import counted
 from nearkin._types import ArrayLike, Record
-from nearkin._words import counted
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.searching import normalised

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nearkin._words import counted
+from nearkin._fields import counted
 from nearkin.contracts import Callback, ignore
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.sweep_trials import Choice, Code, Trial, choose

@@ -28,8 +28,7 @@ from nearkin._check import check_queries
 from nearkin._faiss import nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
-from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.linalg.warm_procrustes import WarmProcrustes
+from nearkin.linalg.procrustes import WarmProcrustes, nearest_orthogonal
 from nearkin.quantization.additive import decode, encode, start
 from nearkin.quantization.codebooks import ClusterSums
 from nearkin.quantization.principal import principal_axes, reached

@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._compile import cached_njit
+from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
-from nearkin._persistence import Source, load_estimator, save_estimator
-from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
-from nearkin.linalg.steady import rounded_product
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.faiss_bridge import empty_index
 from nearkin.quantization.principal import principal_axes, reached

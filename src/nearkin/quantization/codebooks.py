@@ -19,8 +19,8 @@ from nearkin._shards import Shard
 from nearkin._types import ArrayLike
 from nearkin.cell_sums import CellSums
 from nearkin.contracts import Callback, ignore
-from nearkin.linalg.steady import nearest
-from nearkin.linalg.warm_procrustes import WarmProcrustes
+from nearkin.linalg.batch_free import nearest
+from nearkin.linalg.procrustes import WarmProcrustes
 from nearkin.statistics import SquaredNorm
 
 _FUSED_KERNEL = 128_000  # entries from which FAISS searches by its fused kernel, measured

@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, validate_vectors
-from nearkin._persistence import load_estimator, save_estimator
+from nearkin._estimators import load_estimator, save_estimator
 from nearkin._random import draw_seed
-from nearkin._shards import shared_generator, whole_rows
-from nearkin._threads import serial_products
+from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, Codec, ignore
 from nearkin.linalg.orthonormal import haar_rotation

@@ -5,7 +5,7 @@ import numpy as np
 
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_codes
 from nearkin.contracts import VectorCodes
-from nearkin.linalg.steady import nearest
+from nearkin.linalg.batch_free import nearest
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import calming_scale
 

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, check_queries, check_vectors, validate_vectors
+from nearkin._estimators import load_estimator, save_estimator
 from nearkin._faiss import nearest_rows
-from nearkin._persistence import load_estimator, save_estimator
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore

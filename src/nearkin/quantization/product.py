@@ -18,17 +18,14 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._distributed import ALONE, Group
-from nearkin._faiss import METRIC_TYPES, innermost
-from nearkin._faiss_blocks import add_codes
-from nearkin._faiss_padding import clear_padding
-from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
+from nearkin._faiss import METRIC_TYPES, add_codes, clear_padding, innermost
 from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
-from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.procrustes import orthogonality_error
-from nearkin.linalg.steady import rounded_product
 from nearkin.quantization import faiss_bridge
 from nearkin.quantization.codebooks import (
     ClusterSums,

@@ -19,16 +19,13 @@ from nearkin._check import (
     has_unit_rows,
     validate_vectors,
 )
-from nearkin._faiss import METRIC_TYPES, innermost
-from nearkin._faiss_blocks import add_codes
-from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
+from nearkin._faiss import METRIC_TYPES, add_codes, innermost
 from nearkin._random import draw_seed
-from nearkin._shards import shared_generator, whole_rows
-from nearkin._threads import serial_products
-from nearkin._transformers import ReconstructingTransformer
+from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.linalg.steady import rounded_product
+from nearkin.linalg.batch_free import rounded_product
 from nearkin.quantization.additive import decode, fill, packed, parts_of, steady_numbers
 from nearkin.quantization.additive_learning import FIRST_BEAM, INNER, KNOWN, AdditiveFit, Settings, learn, lengths
 from nearkin.quantization.additive_learning import query_moment as moment_of

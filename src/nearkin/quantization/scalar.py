@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, has_unit_rows, validate_vectors
+from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
 from nearkin._faiss import METRIC_TYPES
-from nearkin._persistence import Source, load_estimator, save_estimator
-from nearkin._transformers import ReconstructingTransformer
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 

@@ -9,12 +9,10 @@ import numpy as np
 
 from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
-from nearkin._shards import Shard
-from nearkin._threads import serial_products
+from nearkin._shards import Shard, serial_products
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
-from nearkin.linalg.dealing import deal_axes
-from nearkin.linalg.orthonormal import haar_rotation
+from nearkin.linalg.orthonormal import deal_axes, haar_rotation
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.codebooks import (

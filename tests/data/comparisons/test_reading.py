@@ -9,15 +9,13 @@ import pytest
 
 import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.data.comparisons.responses import expand_form, orient
-from nearkin.data.comparisons.synthetic import (
+from nearkin.data.comparisons.reading import expand_form, orient
+from nearkin.data.comparisons.votes import (
     comparisons_from_labels,
     comparisons_from_vectors,
+    count_contradictions,
     distinct_rows,
     flip_answers,
-)
-from nearkin.data.comparisons.votes import (
-    count_contradictions,
     merge_votes,
     net_votes,
     noise_floor,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data.comparisons.responses import rated_quadruplets
+from nearkin.data.comparisons.reading import rated_quadruplets
 
 ROWS = [["p", "q", "r"], ["q", "r", "p"]]  # the first object of the two is chosen, then the second
 

@@ -10,8 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.data.comparisons.synthetic import comparisons_from_labels, comparisons_from_vectors
-from nearkin.data.comparisons.votes import net_votes
+from nearkin.data.comparisons.votes import comparisons_from_labels, comparisons_from_vectors, net_votes
 from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.records import Comparisons

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import nearkin as nk
-from nearkin.data.interaction_split import Parts
+from nearkin.data.interactions import Parts
 from nearkin.embedding import AllPairs
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nearkin.data.column import Column
-from nearkin.data.names import ASIDE, COMPARISONS, OPTIONS, normal
+from nearkin.data.column import ASIDE, COMPARISONS, OPTIONS, Column, normal
 from nearkin.data.tables import Table
 
 FORMS = ("triplet", "quadruplet", "odd-one-out", "most-central", "rating", "similarity", "dissimilarity")

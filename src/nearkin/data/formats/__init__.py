@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from nearkin.data.files import PACKED, Locator, reading, unpack_first
+from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.file_rows import guarded_rows
-from nearkin.data.formats.numpy_files import open_npy, open_npz
 from nearkin.data.formats.parquet import open_parquet
 from nearkin.data.formats.text import open_text
-from nearkin.data.formats.vecs import open_vecs
 
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".npy": open_npy,

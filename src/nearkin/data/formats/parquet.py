@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import frame_columns
+from nearkin.data.column import choose_ids, frame_columns, understood
 from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
-from nearkin.data.names import choose_ids, understood
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearkin.data.column import as_text, text_column
+from nearkin.data.column import as_text, names_rows, text_column, understood
 from nearkin.data.files import EXCEL_MARK, Locator
 from nearkin.data.formats.file_rows import MAX_WIDTH, FileRows, check_layout, streamed_rows
-from nearkin.data.names import names_rows, understood
 
 _MAX_LINE = 64 * MAX_WIDTH  # characters
 _LOOK = 50  # lines that the layout is read off

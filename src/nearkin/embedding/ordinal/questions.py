@@ -11,7 +11,7 @@ from nearkin import _check
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
-from nearkin.data.comparisons.synthetic import distinct_rows
+from nearkin.data.comparisons.votes import distinct_rows
 from nearkin.records import Comparisons
 
 Item = TypeVar("Item")

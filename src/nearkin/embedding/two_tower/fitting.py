@@ -18,7 +18,7 @@ from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
 from nearkin._types import Record
 from nearkin.contracts import Callback
-from nearkin.data.interaction_split import split_random
+from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.settings import Settings

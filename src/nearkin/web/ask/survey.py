@@ -16,8 +16,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._storage import replacing
-from nearkin._storage.exchange import sync_folder
-from nearkin._storage.locks import try_lock
+from nearkin._storage.atomic import sync_folder, try_lock
 from nearkin._types import Fields, Record
 from nearkin.web.ask.model import Fitted, Job, Learner
 from nearkin.web.ask.questions import FORMS, Form, Items, Question, Shown

@@ -14,7 +14,7 @@ from nearkin._storage import regular_file
 from nearkin._types import Record
 from nearkin.data import read_column
 from nearkin.data.files import locate, reading
-from nearkin.data.formats.numpy_files import choose_key, read_npz
+from nearkin.data.formats.binary import choose_key, read_npz
 from nearkin.data.tables import read_table
 from nearkin.plots import new_axes, plot_against_bytes
 from nearkin.plots.style import legend, series_style, to_png

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearkin.linalg.steady import nearest, rounded_product
+from nearkin.linalg.batch_free import nearest, rounded_product
 
 
 def test_a_product_is_that_of_the_row_alone(rng: np.random.Generator) -> None:

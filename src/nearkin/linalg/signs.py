@@ -1,20 +1,31 @@
-"""Linear maps of rows whose signs are those of the row alone, whatever stands beside it in the batch."""
+"""Linear maps of rows whose signs are those of the row alone, in any batch and with any number of threads.
 
+Apart from `batch_free`, whose kernels load numba: hashers need none.
+"""
+
+# pyright: reportConstantRedefinition=false
+
+from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_finite
-from nearkin.hashing.bits import n_bytes, pack_signs, unpack_bits
-from nearkin.hashing.spectrum import row_blocks
 
+BLOCK = 2048  # rows per product: a block and its float64 copy stay in the cache
 _PRODUCTS = 1 << 22  # float64 products formed at a time
 _NUMBERS = 3 << 18  # of the rows whose signs are formed at a time
 _FEWEST = 256  # rows of those, at least
 _SETTLED = 4096  # values looked at one by one at a time
 _FAR = 4  # times as far from 0 as rows differ, from where they are centred first
 _LOOKED_AT = 64  # rows that tell it
+
+
+def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
+    """Yield consecutive slices of X with at most `size` rows."""
+    for start in range(0, max(len(X), 1), size):  # a block without rows, where there are none, still has a width
+        yield X[start : start + size]
 
 
 def affine_values(
@@ -63,9 +74,9 @@ def affine_codes(
     lie far from 0, beside what they differ by, are centred first: their rounding would reach too far.
     """
     if scale <= 0:
-        return pack_signs(affine_values(check_finite(X), mean, P, scale, intercept))
+        return _packed(affine_values(check_finite(X), mean, P, scale, intercept) >= 0)
     P, shift = _checked(X, mean, P, intercept)
-    out = np.empty((len(X), n_bytes(P.shape[1])), np.uint8)
+    out = np.empty((len(X), -(-P.shape[1] // 8)), np.uint8)
     with np.errstate(over="ignore", invalid="ignore"):
         planes = _Planes.of(X[:_LOOKED_AT], mean, P, scale, shift)
         block_rows = max(_FEWEST, _NUMBERS // len(P))
@@ -122,7 +133,7 @@ class _Planes(NamedTuple):
         if not norms.max() < self.endless:
             codes[:], doubtful[:], norms = 0, 255, np.full(len(norms), np.inf)
         if len(found := np.flatnonzero(doubtful)):
-            which, bits = np.nonzero(unpack_bits(doubtful.reshape(-1, 1)[found], 8))
+            which, bits = np.nonzero(np.unpackbits(doubtful.reshape(-1, 1)[found], axis=1, bitorder="little"))
             numbers, places = np.divmod(found[which], codes.shape[1])
             there = 8 * places + bits < len(self.shift)
             numbers, places, bits = numbers[there], places[there], bits[there]
@@ -152,6 +163,7 @@ class _Planes(NamedTuple):
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:
+    """Bits (n, L) in the order of `nearkin.hashing.bits`."""
     return np.packbits(bits, axis=1, bitorder="little")
 
 

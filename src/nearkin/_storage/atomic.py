@@ -1,0 +1,261 @@
+"""A file or folder that changes in one step: whoever looks, and whenever a process dies, it is the old or the new.
+
+What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` beside NAME, as `fresh`. At the end the two names are
+exchanged. Where the system cannot do that, the old one waits in the workspace as `old` between two renames. A workspace
+whose maker has died (its lock is free) is swept at the next save; an `old` that waits there is put back at the next
+save or load.
+"""
+
+import ctypes
+import errno
+import glob
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+_CONTENT = {"lock", "fresh", "old"}  # of a workspace
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; when the block ends without error, it becomes `path`.
+
+    Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
+    dies, `path` is the old or the new; what is new is on the disk before it gets the name. OSError where that fails.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise ValueError(f"{path} is neither a file nor a folder; give the name of an ordinary one")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    recover(path)
+    with _workspace(path) as workspace:
+        try:
+            fresh = workspace / "fresh"
+            yield fresh
+            if path.is_dir() and not fresh.is_dir():
+                raise IsADirectoryError(f"{path} is a folder; give the name of a file")
+            sync_tree(fresh)
+            sync_folder(workspace)
+            _put(fresh, path, workspace / "old")
+            sync_folder(path.parent)
+        except OSError as error:
+            if error.filename is None and error.errno is not None:  # "No space left on device", but where?
+                raise OSError(error.errno, error.strerror, str(path)) from error
+            raise
+        finally:
+            _settle(workspace, path)
+
+
+def recover(path: str | os.PathLike[str]) -> None:
+    """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
+    path = Path(os.path.realpath(path))
+    for workspace in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        _end_of_the_dead(workspace, path)
+
+
+def sweep(folder: Path) -> None:
+    """`recover` for whatever was being written in a folder."""
+    for place in folder.glob(".?*.????????"):
+        _end_of_the_dead(place, folder / place.name[1:-9])
+
+
+def is_workspace(place: Path) -> bool:
+    """Whether it holds what workspaces hold."""
+    try:
+        names = {name for name in os.listdir(place) if not name.startswith(".fresh.")}  # of a save into the workspace
+    except OSError:  # a file, or gone in between
+        return False
+    return names <= _CONTENT and (not names or "lock" in names)
+
+
+def _end_of_the_dead(workspace: Path, path: Path) -> None:
+    if is_workspace(workspace):
+        with suppress(Timeout, OSError, NotImplementedError), FileLock(workspace / "lock", timeout=0):
+            _settle(workspace, path)
+
+
+@contextmanager
+def _workspace(path: Path) -> Iterator[Path]:
+    """A new workspace for `path`, locked while the block runs."""
+    while True:
+        workspace = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        lock = FileLock(workspace / "lock")
+        with suppress(FileNotFoundError):
+            lock.acquire()
+        try:
+            if lock.is_locked and (workspace / "lock").exists():  # else swept by another process before it was locked
+                yield workspace
+                return
+        finally:
+            lock.release()
+
+
+def _put(fresh: Path, path: Path, old: Path) -> None:
+    """Give `fresh` the name `path`. Afterwards `fresh`, or nothing, holds what stood there before."""
+    if not path.is_dir():
+        try:
+            os.replace(fresh, path)
+            return
+        except OSError:
+            if not (fresh.is_dir() and path.is_dir()):  # else another writer has been faster
+                raise
+    if not exchange(fresh, path):
+        os.rename(path, old)
+        os.rename(fresh, path)
+        os.rename(old, fresh)
+
+
+def _settle(workspace: Path, path: Path) -> None:
+    """End a workspace: what waits in it goes back if nothing stands at `path`, the rest goes."""
+    old = workspace / "old"
+    if os.path.lexists(old) and not os.path.lexists(path):
+        os.rename(old, path)
+    for name in ("fresh", "old"):  # the lock last: it tells that this is a workspace
+        place = workspace / name
+        shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
+    shutil.rmtree(workspace, ignore_errors=True)
+
+
+_CURRENT_FOLDER, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux's fcntl.h and fs.h
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old kernel, or a file system without it
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Swap what two names stand for, at once for everybody who looks; False where the system has no such step."""
+    rename = _renameat2()
+    if rename is None:
+        return False
+    if rename(_CURRENT_FOLDER, os.fsencode(one), _CURRENT_FOLDER, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), str(one), None, str(other))
+
+
+@cache
+def _renameat2() -> Callable[..., int] | None:
+    """The C library's renameat2, or None: it is Linux's, from glibc 2.28 on."""
+    try:
+        found = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    return found
+
+
+def sync_tree(path: Path) -> None:
+    """Wait until a file, or a folder with all that it holds, is on the disk."""
+    if not path.is_dir():
+        _sync_file(path)
+        return
+    for folder, _, names in os.walk(path, topdown=False):
+        for name in names:
+            _sync_file(Path(folder, name))
+        sync_folder(Path(folder))
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can say so."""
+    with suppress(PermissionError):  # Windows opens no folders
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        except OSError as error:
+            if error.errno not in _CANNOT:
+                raise
+        finally:
+            os.close(number)
+
+
+def _sync_file(path: Path) -> None:
+    if not stat.S_ISREG(path.lstat().st_mode):  # a FIFO would block whoever opens it
+        return
+    with suppress(PermissionError):  # of a file that another user keeps there
+        number = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+try:
+    import fcntl
+except ImportError:  # Windows: changes are not kept apart
+    fcntl = None
+
+
+_MOMENT, _LOOKS = 0.05, 20  # seconds between two looks, and how many of them a folder may be missing
+_held: set[int] = set()  # numbers of the folders that are open here
+
+
+@contextmanager
+def changing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """While the block runs, no other process or thread is in such a block for the same folder; it waits for its turn.
+
+    The lock is on the folder itself and ends with the process, so that nothing is left behind. A save puts another
+    folder in its place: who has waited looks again and locks that one. A plain save does not ask. FileNotFoundError if
+    there is no such folder. File systems without `flock` keep nobody apart.
+    """
+    path = Path(os.path.realpath(path))
+    while True:
+        number = _opened(path)
+        _held.add(number)
+        try:
+            if try_lock(number) and _stands_at(path, number):
+                yield
+                return
+        finally:
+            if number in _held:  # else closed by a fork
+                _held.remove(number)
+                os.close(number)
+        time.sleep(_MOMENT)
+
+
+def _close_in_child() -> None:
+    """A forked process would keep its parent's lock for as long as it runs."""
+    while _held:
+        os.close(_held.pop())
+
+
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+def _opened(path: Path) -> int:
+    """The folder, open; where there is none, a moment later: it may be between the two renames of a save."""
+    for _ in range(_LOOKS):
+        with suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY)
+        recover(path)
+        time.sleep(_MOMENT)
+    raise FileNotFoundError(f"{path} does not exist; give a folder written by save or by `nearkin ... --out`")
+
+
+def try_lock(number: int) -> bool:
+    """Lock an open file or folder until it is closed; False where another process or descriptor holds it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system that knows no locks
+        return True
+    return True
+
+
+def _stands_at(path: Path, number: int) -> bool:
+    """Whether the open folder is the one that has the name now."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(number))
+    except FileNotFoundError:
+        return False

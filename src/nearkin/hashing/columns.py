@@ -1,0 +1,361 @@
+"""The loop that ITQ, OnE and OgE share: codes for fixed columns, then columns for fixed codes (SCQ, section 2.2)."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
+
+from nearkin._distributed import ALONE, Group
+from nearkin.contracts import Callback
+from nearkin.hashing.spectrum import Blocks, Spectrum
+from nearkin.linalg.orthonormal import unique_q
+from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.signs import row_blocks
+from nearkin.statistics import CrossProduct
+
+
+class ColumnStep(Protocol):
+    """How a method turns the sign moment W = X^T B / n (m, L) into new columns V (m, L)."""
+
+    def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return the method's new columns for fixed codes; they may fit the codes worse than V does."""
+        ...
+
+    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Return columns that fit the codes at least as well as V."""
+        ...
+
+    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
+        """Return the value of the method's objective for the codes behind W."""
+        ...
+
+
+def learn_columns(
+    moment: Callable[[np.ndarray], np.ndarray],
+    step: ColumnStep,
+    V: np.ndarray,
+    *,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns V (m, L) and the loss after each iteration, which never increases.
+
+    Stops when |change| of the loss is at most `tol` of it. The paper prints the test without the absolute value
+    (Algorithm 1, line 17; Algorithm 2, line 5), which a rise of any size would pass. And rises happen: a column is the
+    best one given the columns *before* it, not those after. Then `descend` takes the step instead, which cannot rise;
+    a rise within the tolerance ends the loop at the columns before it.
+    """
+    history: list[float] = []
+    for iteration in range(1, max_iter + 1):
+        W = moment(V)
+        candidate = step.solve(W, V)
+        value = step.loss(W, candidate)
+        rise = value - history[-1] if history else 0.0
+        if rise > tol * abs(value):
+            candidate = step.descend(W, V)
+            value = step.loss(W, candidate)
+            rise = value - history[-1]
+        if rise > 0:  # within the tolerance, or the rounding of float32 products
+            break
+        V = candidate
+        history.append(value)
+        if callback is not None:
+            callback(iteration, {"objective": value, "total": max_iter})
+        if len(history) > 1 and history[-2] - value <= tol * abs(value):
+            break
+    return V, np.array(history)
+
+
+class OrthonormalColumns:
+    """OnE, Algorithm 1: minimise |B - X V|^2 / n column by column under V^T V = I."""
+
+    def __init__(self, c: np.ndarray) -> None:
+        self.c = c  # (m,) variances of the scaled data
+        self.nu: list[float | None] = []  # multipliers nu_k, kept as first guesses of the next iteration
+
+    def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Each column given the ones before it (SCQ, eq. 7-14); the incoming V plays no part."""
+        V = np.empty_like(W)
+        self.nu = self.nu or [None] * W.shape[1]
+        for k in range(W.shape[1]):
+            V[:, k], self.nu[k] = sphere_column(self.c, W[:, k], V[:, :k], self.nu[k])
+        return V
+
+    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Each column given *all* others, one sweep: coordinate descent proper."""
+        V = V.copy()
+        for k in range(W.shape[1]):
+            V[:, k], _ = sphere_column(self.c, W[:, k], np.delete(V, k, axis=1), self.nu[k])
+        return V
+
+    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
+        """|B - X V|^2 / n (SCQ, eq. 1) = L - 2 tr(V^T W) + tr(V^T C V): no pass over the data."""
+        return quantization_loss(self.c, W, V)
+
+
+class OrthogonalColumns:
+    """OgE, Algorithm 2: minimise |B - X V|^2 / n + mu |V|^2 column by column under v_i^T v_j = 0."""
+
+    def __init__(self, c: np.ndarray, mu: float) -> None:
+        self.c = c
+        self.mu = mu
+        self.root = 1 / np.sqrt(c + mu)  # Z^(1/2): Z is diagonal here and constant, nothing is inverted (eq. 24)
+
+    def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Each column given the ones before it, closed form (SCQ, eq. 21 and 23).
+
+        v_k = Z^(1/2) (I - P_k) Z^(1/2) w_k with P_k the projector on Z^(1/2) v_i, i < k: eq. 23 with Phi eliminated. An
+        orthonormal basis of that span grows by one vector per column, as the paper's A_k grows by a row and a column.
+        """
+        V = np.empty_like(W)
+        basis = np.zeros((W.shape[1], len(W)))  # rows, filled one by one
+        for k in range(W.shape[1]):
+            V[:, k] = self.root * remove_span(self.root * W[:, k], basis[:k])
+            basis[k] = _unit(remove_span(_unit(self.root * V[:, k]), basis[:k]))
+        return V
+
+    def descend(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Each column given *all* others, one sweep: coordinate descent proper."""
+        V = V.copy()
+        for k in range(W.shape[1]):
+            others = np.delete(V, k, axis=1)
+            basis = np.linalg.qr(self.root[:, None] * others[:, others.any(axis=0)])[0].T
+            V[:, k] = self.root * remove_span(self.root * W[:, k], basis)
+        return V
+
+    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
+        """The objective of eq. 19."""
+        return quantization_loss(self.c, W, V) + self.mu * float((V * V).sum())
+
+
+class StiefelColumns:
+    """Our own step for OnE's objective: all columns at once on the Stiefel manifold, by majorise-minimise.
+
+    tr(V^T C V) lies below its linearisation plus c_1 |V - V0|^2, and |V|^2 = L is constant there, so the minimiser of
+    the bound is the polar factor of W + (c_1 - C) V0. Every such step lowers the loss for the codes at hand.
+    """
+
+    def __init__(self, c: np.ndarray, n_inner: int) -> None:
+        self.c = c
+        self.slack = c.max() - c
+        self.n_inner = n_inner
+
+    def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """`n_inner` polar factors."""
+        for _ in range(self.n_inner):
+            V = nearest_orthogonal(W + self.slack[:, None] * V)
+        return V
+
+    descend = solve  # it is a descent step already
+
+    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
+        """|B - X V|^2 / n (SCQ, eq. 1)."""
+        return quantization_loss(self.c, W, V)
+
+
+def quantization_loss(c: np.ndarray, W: np.ndarray, V: np.ndarray) -> float:
+    """Return |B - X V|^2 / n from W = X^T B / n and X^T X / n = diag(c) (SCQ, eq. 2)."""
+    return float(W.shape[1] - 2 * (V * W).sum() + (c[:, None] * V * V).sum())
+
+
+def remove_span(x: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """Return x (m,) without its part in the span of orthonormal rows `basis` (k, m); twice, for full precision."""
+    x = x - (basis @ x) @ basis
+    return x - (basis @ x) @ basis
+
+
+def random_columns(m: int, n_bits: int, generator: np.random.Generator) -> np.ndarray:
+    """Return orthonormal columns (m, L), uniform in the Haar measure: the start of both algorithms."""
+    return unique_q(generator.standard_normal((m, n_bits)))
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    norm = np.linalg.norm(x)
+    return x / norm if norm > 0 else x
+
+
+MAX_NEWTON = 60
+
+
+def sphere_column(
+    c: np.ndarray,  # (m,) diagonal of C
+    w: np.ndarray,  # (m,)
+    Q: np.ndarray,  # (m, k - 1) orthonormal columns
+    guess: float | None = None,  # of nu, for example of the last iteration
+) -> tuple[np.ndarray, float]:
+    """Return the global minimiser v (m,) and its multiplier nu (SCQ, eq. 7-8 for k = 1, eq. 12-14 after)."""
+    reduced = w - Q @ (Q.T @ w)
+    length = float(np.linalg.norm(reduced))
+    low, high = length - c.max(), length - c.min()  # |w| / (c_max + nu) <= |v| <= |w| / (c_min + nu)
+    nu = high if guess is None else min(max(guess, low), high)
+    for _ in range(MAX_NEWTON):
+        v, slope = _column_at(nu, c, reduced, Q)
+        norm = 0.0 if v is None else float(np.linalg.norm(v))
+        if v is not None and abs(norm - 1) < 1e-14:
+            break
+        if v is None or norm > 1:
+            low = nu
+        else:
+            high = nu
+        # Newton for 1 / |v| = 1, which is nearly linear in nu, as in trust-region methods
+        step = nu + norm**2 / slope * (norm - 1) if v is not None and slope > 0 else np.nan
+        following = step if low < step < high else (low + high) / 2
+        if following == nu or high - low <= 4e-16 * max(abs(low), abs(high)):
+            break
+        nu = following
+    if v is not None and abs(norm - 1) < 1e-9:
+        v = v - Q @ (Q.T @ v)
+        v /= np.linalg.norm(v)
+        residual = (c + nu) * v - reduced
+        residual -= Q @ (Q.T @ residual)
+        if np.linalg.norm(residual) <= 1e-11 * (length + np.abs(c + nu).max()):
+            return v, float(nu)
+    return _column_by_eigenvectors(c, w, Q)
+
+
+def _column_at(nu: float, c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """v(nu) and v^T (C + nu)^-1 v on the complement of Q; (None, 0) if C + nu is not positive definite there."""
+    shifted = c + nu
+    if not shifted.all():
+        return None, 0.0
+    D = 1 / shifted
+    if not Q.shape[1]:
+        return (D * w, float(w @ (D**3 * w))) if (shifted > 0).all() else (None, 0.0)
+    A = Q.T @ (D[:, None] * Q)
+    solve = _solver(A, int((shifted < 0).sum()))
+    if solve is None:
+        return None, 0.0
+    v = D * (w - Q @ solve(Q.T @ (D * w)))
+    return v, float(v @ (D * (v - Q @ solve(Q.T @ (D * v)))))
+
+
+def _solver(A: np.ndarray, n_negative: int):
+    """A function b -> A^-1 b, or None unless A has exactly `n_negative` negative eigenvalues.
+
+    By Sylvester's law C + nu is positive definite on the complement of Q exactly when A = Q^T (C + nu)^-1 Q has as many
+    negative eigenvalues as C + nu itself.
+    """
+    if n_negative == 0:
+        factor, info = dpotrf(A)
+        return None if info else lambda b: dpotrs(factor, b)[0]
+    if n_negative > len(A):
+        return None
+    values, vectors = np.linalg.eigh(A)
+    if (values < 0).sum() != n_negative or not values.all():
+        return None
+    return lambda b: vectors @ ((vectors.T @ b) / values)
+
+
+def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tuple[np.ndarray, float]:
+    """The same in a basis of the complement, O(m^3): for the rare column whose root Newton cannot reach.
+
+    Holds the hard case as well: if w has no part along the lowest eigenvector, any |v(nu)| = 1 may be out of reach, and
+    the missing length goes along that eigenvector.
+    """
+    basis = np.linalg.qr(Q, mode="complete")[0][:, Q.shape[1] :] if Q.shape[1] else np.eye(len(c))
+    values, vectors = np.linalg.eigh(basis.T @ (c[:, None] * basis))
+    vectors = basis @ vectors
+    target = vectors.T @ w
+    lowest = values[0]
+    low, high = -lowest, float(np.linalg.norm(target)) - lowest
+    spread = max(values[-1] - lowest, float(np.linalg.norm(target)), np.finfo(float).tiny)
+    free = values - lowest > 1e-13 * spread
+    at_pole = np.where(free, target / np.where(free, values - lowest, 1.0), 0.0)
+    if np.linalg.norm(target[~free]) <= 1e-14 * spread and at_pole @ at_pole <= 1:
+        at_pole[0] += np.sqrt(1 - at_pole @ at_pole)
+        return vectors @ at_pole, float(-lowest)
+    for _ in range(200):
+        nu = (low + high) / 2
+        if nu in (low, high):
+            break
+        if np.linalg.norm(target / (values + nu)) > 1:
+            low = nu
+        else:
+            high = nu
+    coordinates = target / (values + high)
+    return vectors @ (coordinates / np.linalg.norm(coordinates)), float(high)
+
+
+BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
+
+
+class CentredRows(Protocol):
+    """Centred data in principal coordinates, of which only sign moments are ever asked."""
+
+    spectrum: Spectrum
+
+    def sign_moment(self, V: np.ndarray) -> np.ndarray:
+        """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
+        ...
+
+    def truncate(self, n_components: int) -> "CentredRows":
+        """Return the same rows along their first `n_components` axes."""
+        ...
+
+
+class StoredRows:
+    """Rows kept in memory, rotated once into principal coordinates: an iteration costs 2 n m L multiply-adds."""
+
+    def __init__(self, spectrum: Spectrum, coordinates: np.ndarray, group: Group = ALONE) -> None:
+        self.spectrum = spectrum
+        self.coordinates = coordinates  # (n, m), of a group each process has its own rows
+        self.group = group
+
+    @classmethod
+    def of(cls, X: np.ndarray, spectrum: Spectrum, group: Group = ALONE) -> "StoredRows":
+        """Rotate X (n, d) into the axes of its spectrum."""
+        mean, axes = spectrum.mean.astype(X.dtype), spectrum.axes.astype(X.dtype)
+        coordinates = np.empty((len(X), spectrum.rank), X.dtype)
+        for block, out in zip(row_blocks(X), row_blocks(coordinates), strict=True):
+            np.matmul(block - mean, axes, out=out)
+        return cls(spectrum, coordinates, group)
+
+    def sign_moment(self, V: np.ndarray) -> np.ndarray:
+        """See `CentredRows`."""
+        moment = CrossProduct(*V.shape)
+        V = V.astype(self.coordinates.dtype)
+        for block in row_blocks(self.coordinates, BLOCK):
+            moment.update(block, _signs_in_place(block @ V))
+        return self.group.merge(moment).finalize()
+
+    def truncate(self, n_components: int) -> "StoredRows":
+        """See `CentredRows`; the columns are copied, as an iteration reads them many times."""
+        return StoredRows(
+            self.spectrum.truncate(n_components),
+            np.ascontiguousarray(self.coordinates[:, :n_components]),
+            self.group,
+        )
+
+
+class StreamedRows:
+    """Rows read anew in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
+
+    def __init__(self, spectrum: Spectrum, blocks: Blocks, group: Group = ALONE) -> None:
+        self.spectrum = spectrum
+        self.blocks = blocks
+        self.group = group
+
+    def sign_moment(self, V: np.ndarray) -> np.ndarray:
+        """See `CentredRows`."""
+        spectrum = self.spectrum
+        moment = CrossProduct(len(spectrum.mean), V.shape[1])
+        for block in self.blocks():
+            P, mean = (spectrum.axes @ V).astype(block.dtype), spectrum.mean.astype(block.dtype)
+            for rows in row_blocks(block, BLOCK):
+                centred = rows - mean
+                moment.update(centred, _signs_in_place(centred @ P))
+        return spectrum.axes.T @ self.group.merge(moment).finalize()
+
+    def truncate(self, n_components: int) -> "StreamedRows":
+        """See `CentredRows`."""
+        return StreamedRows(self.spectrum.truncate(n_components), self.blocks, self.group)
+
+
+def _signs_in_place(Y: np.ndarray) -> np.ndarray:
+    """Replace Y by its signs with sign(0) = +1 (SCQ, eq. 4)."""
+    np.greater_equal(Y, 0, out=Y, casting="unsafe")
+    Y *= 2
+    Y -= 1
+    return Y
