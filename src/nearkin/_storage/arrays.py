@@ -54,7 +54,7 @@ def unpack_ids(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SavedArrays:
-    """Where a folder lay, its config.json, and the arrays beside it."""
+    """Where a folder lay, its config.json, and its arrays."""
 
     path: Path
     config: Record

@@ -1,6 +1,6 @@
 """A file or folder that changes in one step: whoever looks, and whenever a process dies, it is the old or the new.
 
-What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` beside NAME, as `fresh`. At the end the two names are
+What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` next to NAME, as `fresh`. At the end the two names are
 exchanged. Where the system cannot do that, the old one waits in the workspace as `old` between two renames. A workspace
 whose maker has died (its lock is free) is swept at the next save; an `old` that waits there is put back at the next
 save or load.
@@ -26,7 +26,7 @@ _CONTENT = {"lock", "fresh", "old"}  # of a workspace
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; when the block ends without error, it becomes `path`.
+    """Yield a temporary path next to `path`; when the block ends without error, it becomes `path`.
 
     Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
     dies, `path` is the old or the new; what is new is on the disk before it gets the name. OSError where that fails.
@@ -118,7 +118,7 @@ def _settle(workspace: Path, path: Path) -> None:
     old = workspace / "old"
     if os.path.lexists(old) and not os.path.lexists(path):
         os.rename(old, path)
-    for name in ("fresh", "old"):  # the lock last: it tells that this is a workspace
+    for name in ("fresh", "old"):  # the lock last: it marks a workspace
         place = workspace / name
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
     shutil.rmtree(workspace, ignore_errors=True)
@@ -129,7 +129,7 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)  # an old 
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Swap what two names stand for, at once for everybody who looks; False where the system has no such step."""
+    """Swap two names in one step; False where the system has no such step."""
     rename = _renameat2()
     if rename is None:
         return False
@@ -231,7 +231,7 @@ if fcntl is not None:
 
 
 def _opened(path: Path) -> int:
-    """The folder, open; where there is none, a moment later: it may be between the two renames of a save."""
+    """The open folder; if it is missing, tried again a moment later: it may be between the two renames of a save."""
     for _ in range(_LOOKS):
         with suppress(FileNotFoundError):
             return os.open(path, os.O_RDONLY)

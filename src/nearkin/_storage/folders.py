@@ -1,4 +1,4 @@
-"""The folders that nearkin saves: `config.json` with kind and format version, and data files beside it."""
+"""The folders that nearkin saves: `config.json` with kind and format version, and data files."""
 
 import errno
 import json
@@ -142,7 +142,7 @@ def read_config(path: str | os.PathLike[str], kind: str | None = None) -> Record
     """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
-    others are verified when they are read. Folders of format version 1 have no manifest and are read as they are. While
+    others are verified when they are read. Folders of format version 1 have no manifest and are not compared. While
     another process saves there, it is the old one or the new.
     """
     return one_version(path, lambda folder: _read_config(folder, kind))
@@ -259,7 +259,7 @@ def one_version(path: str | os.PathLike[str], load: Callable[[Path], Loaded]) ->
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError stays as it is."""
+    """Turn whatever a folder's content makes fail into a ValueError that names it; OSError is unchanged."""
     try:
         yield
     except MemoryError as error:

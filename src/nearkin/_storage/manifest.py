@@ -1,7 +1,7 @@
 """What a saved folder consists of: manifest.json, written last, with the length and the checksums of every file.
 
 Checksums are zlib's CRC-32, one for each block of 64 kB, so that a part of a long file can be verified alone. They find
-damage and mixed-up files; they are no protection against somebody who writes a folder on purpose.
+damage and mixed-up files; they are no protection against somebody who forges a folder.
 """
 
 import json
@@ -151,7 +151,7 @@ def write_manifest(folder: Path, kind: str, version: int, growing: bool = False)
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a saved folder, None where there is none of ours; ValueError if it is damaged."""
+    """The manifest of a saved folder, None without one of ours; ValueError if it is damaged."""
     file = folder / MANIFEST
     if not file.is_file():
         return None
@@ -230,7 +230,7 @@ def regular_file(path: str | os.PathLike[str]) -> Path:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file of a saved folder; ValueError if it is missing, no ordinary file, or not what its manifest says."""
+    """Open a file of a saved folder; ValueError if it is missing, no ordinary file, or differs from its manifest."""
     try:
         file = regular_file(path).open("rb")
     except FileNotFoundError:

@@ -22,8 +22,8 @@ _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?Z?",
 class Column:
     """Values (n,): int64 or uint64 if every one is an integer in canonical decimal, else text (object of str).
 
-    Tables with types of their own also hold float64, bool and datetime64. `missing` (n,) marks nulls, None where there
-    are none; a value under the mark says nothing.
+    Typed tables also hold float64, bool and datetime64. `missing` (n,) marks nulls, None where there
+    are none; a value under the mark has no meaning.
     """
 
     name: str
@@ -220,7 +220,7 @@ def frame_columns(source: Extra) -> list[Column]:
 
 
 def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """Vectors (n, d) in a DataFrame, its numeric columns or its one column of lists; their ids, and what they are.
+    """Vectors (n, d) in a DataFrame, its numeric columns or its one column of lists; their ids, and a description.
 
     ValueError for anything else.
     """

@@ -162,7 +162,7 @@ def read_features(path: str | PathLike, id_column: str | None = None) -> tuple[n
 
     The ids are in `id_column`, by default the first. Columns of numbers are brought to mean 0 and variance 1, those
     of text become one column of 0 and 1 for each category; an entry such as "Drama|War" has both, an empty one none.
-    Features are dense float32, or CSR where there are categories. ValueError for ids that repeat, for missing
+    Features are dense float32, or CSR with categories. ValueError for ids that repeat, for missing
     numbers, and for a table without features.
     """
     table = read_table(path)

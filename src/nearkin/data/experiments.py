@@ -26,7 +26,7 @@ def read_salmon(path: FileOrFrame, *, names: str | None = None) -> Comparisons:
 
     The columns are `head`, `winner` and `loser` (in older versions `left` and `right` for `loser`), numbers of targets,
     and `puid`, the participant. names: None takes the numbers, "filename", "html" or "object" the columns
-    `head_filename` and so on. `source` says what was understood. ValueError for a file without these columns.
+    `head_filename` and so on. `source` describes what was understood. ValueError for a file without these columns.
     """
     table = _read_records(path)
     end = "" if names is None else f"_{names}"
@@ -61,8 +61,8 @@ def read_jspsych(
     """Answers that a jsPsych experiment wrote, .csv or .json (an array of trials, or a line of JSON an array).
 
     jsPsych names what its plugins record, not what an experiment shows: `items` are the columns that the experiment's
-    `data` added. form "triplet": (anchor, first, second), the response says which of the last two is more like the
-    anchor; "odd-one-out": three items, the response says which is the odd one. response: the column; None takes
+    `data` added. form "triplet": (anchor, first, second), the response names which of the last two is more like the
+    anchor; "odd-one-out": three items, the response names the odd one. response: the column; None takes
     `response` (version 7 on), else `button_pressed`. choices: the responses in the order of what they choose; None is
     "0", "1", ... (buttons), ("f", "j") would be keys. rater: the column that names the participant.
 

@@ -12,7 +12,7 @@ from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet")
 PACKED = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
-EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that says the delimiter
+EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
 MAX_CELL = 131_072  # characters: Python's csv reads no longer ones, so nobody does
 
 
@@ -83,7 +83,7 @@ def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[L
 def reading(where: Locator) -> Iterator[None]:
     """Turn any failure to decode `where` into a ValueError with its name and the reason.
 
-    What says something else stays as it is: a missing file, a missing right to read it, a missing package, and
+    Other errors pass unchanged: a missing file, a missing right to read it, a missing package, and
     messages that name the file already.
     """
     try:

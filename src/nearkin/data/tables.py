@@ -294,7 +294,7 @@ def _fast_cells(data: bytes, delimiter: str) -> Cells | None:
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False),
         )
     except pa.ArrowException:
-        return None  # the slow path says what is wrong, or knows better
+        return None  # the slow path finds what is wrong, or reads it
     import pyarrow.compute as pc  # it comes with pyarrow
 
     longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns), default=0)
@@ -334,7 +334,7 @@ _CHANCE = 0.05  # at most, that a line of data is taken for a header
 
 
 def is_header(first: list[str], body: list[Column], source: str) -> bool:
-    """Decide by four signs, in this order; ValueError that says what to type where they leave two readings.
+    """Decide by four signs, in this order; ValueError that names what to type if two readings are left.
 
     1. The line has a name that columns usually have ("user", "anchor", "rating"), and no cell of it stands below it.
     2. Text above a column of numbers is a name. A number above a column of numbers is data.

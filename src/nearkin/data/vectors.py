@@ -25,7 +25,7 @@ class VectorFile:
     """The vectors of one file or of several, read as float32 a chunk at a time; `open_vectors` makes it.
 
     `shape` is (n, d) and `dtype` the type on disk. Integers are converted, never scaled. Nothing is kept in memory
-    between calls, whatever the file's length. `about` says in one line what a table was taken for ("" for arrays).
+    between calls, whatever the file's length. `about` describes in one line what a table was taken for ("" for arrays).
     """
 
     def __init__(self, name: str, rows: FileRows, files: list[str] | None = None, first: int = 0) -> None:
@@ -181,7 +181,7 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
     several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
     Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, and
-    `about` says which column it was. Pickled objects are never loaded. Raises FileNotFoundError, and
+    `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and
     ValueError for an empty, truncated or damaged file, one that is not 2-D, one that does not hold numbers, or files
     that differ.
     """

@@ -32,7 +32,7 @@ class AbstractHasher(CodesTransformer, ABC):
 
     @abstractmethod
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Learn from X (n, d); `y` is ignored; `callback` hears of each iteration, counted from 1."""
+        """Learn from X (n, d); `y` is ignored; `callback` is called after each iteration, counted from 1."""
 
     @abstractmethod
     def _project(self, X: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Spherical hashing: a bit says whether a point lies inside a ball."""
+"""The methods that OnE and OgE are compared with: spherical hashing, k-means hashing, binary autoencoders."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Self

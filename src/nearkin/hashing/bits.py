@@ -99,7 +99,7 @@ def asymmetric_index(n_bits: int) -> faiss.IndexPQ:
     """Return an empty `faiss.IndexPQ` by inner product whose codes are our packed codes, ready for `add_sa_codes`.
 
     A byte of signs is a product-quantization code with 8 dimensions per byte and the 256 sign patterns as centroids,
-    so FAISS's fast table look-ups apply as they are. It takes projected queries, padded to whole bytes with zeros.
+    so FAISS's fast table look-ups apply unchanged. It takes projected queries, padded to whole bytes with zeros.
     """
     width = (n_bits + 7) // 8
     index = faiss.IndexPQ(8 * width, width, 8, faiss.METRIC_INNER_PRODUCT)

@@ -1,4 +1,7 @@
-"""The loop that ITQ, OnE and OgE share: codes for fixed columns, then columns for fixed codes (SCQ, section 2.2)."""
+"""The loop that ITQ, OnE and OgE share: codes for fixed columns, then columns for fixed codes (SCQ, section 2.2).
+
+Also here: the steps over columns, the secular equation that they solve, and sums of rows under their signs.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -330,7 +333,7 @@ class StoredRows:
 
 
 class StreamedRows:
-    """Rows read anew in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
+    """Rows read again in every pass, so that n is bounded by the source and not by memory: 2 n d L per iteration."""
 
     def __init__(self, spectrum: Spectrum, blocks: Blocks, group: Group = ALONE) -> None:
         self.spectrum = spectrum

@@ -28,7 +28,7 @@ SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for eac
 class AbstractLinearHasher(AbstractHasher):
     """project(X) = scale_ * (X - mean_) @ projection_ + intercept_.
 
-    Fitted: `mean_` (d,), `projection_` (d, n_bits), `scale_` (a number that leaves the bits as they are and brings the
+    Fitted: `mean_` (d,), `projection_` (d, n_bits), `scale_` (a number that leaves the bits unchanged and brings the
     values near -1 and +1), `intercept_` (n_bits,), `n_iter_`, `history_` (loss after each iteration).
     """
 
@@ -120,7 +120,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
         return self._learn(StoredRows.of(X, spectrum, shard.group), X.dtype, callback)
 
     def fit_blocks(self, blocks: Blocks | Iterable[np.ndarray], *, callback: Callback | None = None) -> Self:
-        """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them anew.
+        """Learn from rows that need not fit in memory: a list of arrays (b, d), or a function that returns them again.
 
         Every iteration reads all blocks once; n x d numbers are never held. The result is that of `fit` on the
         concatenated rows up to rounding. Several processes give their own blocks each, with at least one row.
@@ -168,7 +168,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 
 
 def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
-    """A function that yields checked blocks of one width, anew at each call."""
+    """A function that yields checked blocks of one width, again at each call."""
     if not callable(blocks) and iter(blocks) is blocks:
         raise TypeError(
             "blocks is an iterator, which can be read only once; pass a list or a function that returns one"

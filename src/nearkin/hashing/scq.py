@@ -1,4 +1,4 @@
-"""What OnE and OgE share: their parameters' checks, and the loop over codes and columns of the scaled data (SCQ)."""
+"""SCQ's two encoders: OnE, with orthonormal columns, and OgE, with orthogonal ones."""
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass

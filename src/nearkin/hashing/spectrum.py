@@ -105,7 +105,7 @@ def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:
 
     "eq25": s = sqrt(L / sum of the L largest variances). The paper names the eigenvalues of X^T X; they must be those
     of the covariance X^T X / n, else s shrinks with the number of rows. "top-eigenvalue": s = sqrt(L / lambda_1), which
-    is what the authors' OgE demo computes. A number is taken as it is.
+    is what the authors' OgE demo computes. A number is taken unchanged.
     """
     if rule == "eq25":
         return float(np.sqrt(n_bits / variances[:n_bits].sum()))

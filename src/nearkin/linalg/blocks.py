@@ -1,4 +1,4 @@
-"""Disjoint groups of rows: the skew gradient's s x s blocks on them, and turning each group by a matrix of its own.
+"""Disjoint groups of rows: the skew gradient's s x s blocks on them, and turning each group by its own matrix.
 
 Both are one pass over the rows in the order of memory. Up to `SMALL` rows a group they are loops, on one thread: a
 library's matrix product of so few rows spends its time on calling, and on gathering copies first.
@@ -108,7 +108,7 @@ def _turn_kernel(X: np.ndarray, components: np.ndarray, turn: np.ndarray) -> Non
             for a in range(s):
                 part[a, :width] = X[rows[a], start : start + width]
             for a in range(s):
-                change[:width] = 0  # summed by itself and added once: each rounding beside X would drift
+                change[:width] = 0  # summed by itself and added once: each rounding next to X would drift
                 for b in range(0, s - s % 2, 2):
                     t0, t1 = turn[number, a, b], turn[number, a, b + 1]
                     for c in range(width):

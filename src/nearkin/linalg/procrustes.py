@@ -99,7 +99,7 @@ def procrustes(
     return nearest_orthogonal(A.mT @ B, special=special)
 
 
-_FAR = 0.3  # entries of the correction from which the last decomposition says too little
+_FAR = 0.3  # entries of the correction from which the last decomposition is too far off
 _NEAR = 0.02  # and up to which one correction is enough
 _ORTHOGONAL = 1e-5  # error from which a correction, small in each entry, turned too far in all
 _SMALL = 1e-4  # sums of two singular values, of the largest, below which float32 does not tell their plane's angle

@@ -24,7 +24,7 @@ _LOOKED_AT = 64  # rows that tell it
 
 def row_blocks(X: np.ndarray, size: int = BLOCK) -> Iterator[np.ndarray]:
     """Yield consecutive slices of X with at most `size` rows."""
-    for start in range(0, max(len(X), 1), size):  # a block without rows, where there are none, still has a width
+    for start in range(0, max(len(X), 1), size):  # a block without rows still has a width
         yield X[start : start + size]
 
 
@@ -71,7 +71,7 @@ def affine_codes(
 
     A block of products X P is compared with mean P - intercept / scale from both sides, as far off as the rounding of
     its longest row could reach; where the packed bits of the two differ, the values are looked at one by one. Rows that
-    lie far from 0, beside what they differ by, are centred first: their rounding would reach too far.
+    lie far from 0, compared with their differences, are centred first: their rounding would reach too far.
     """
     if scale <= 0:
         return _packed(affine_values(check_finite(X), mean, P, scale, intercept) >= 0)

@@ -175,7 +175,7 @@ def check_groups(
 ) -> np.ndarray:
     """Return groups as int64 if they hold axes in 0..n-1; ValueError or TypeError otherwise.
 
-    `size` is the s that is asked for. `repeats` says whether an axis may stand in several groups, or even twice in one.
+    `size` is the s that is asked for. `repeats`: whether an axis may stand in several groups, or even twice in one.
     """
     array = as_numpy(groups)
     if array.dtype.kind not in "iu":

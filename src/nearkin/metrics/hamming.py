@@ -58,7 +58,7 @@ class RankHistograms:
         return _divide(self._found(k)[0], self.relevant.sum(axis=1))
 
     def precision_within(self, radius: int) -> np.ndarray:
-        """Return the share (q,) of relevant rows among those in the first `radius` + 1 bins; 0 where there are none."""
+        """Return the share (q,) of relevant rows among those in the first `radius` + 1 bins; 0 without any."""
         radius = check_integer(radius, "radius", low=0)
         return _divide(self.relevant[:, : radius + 1].sum(axis=1), self.total[:, : radius + 1].sum(axis=1))
 

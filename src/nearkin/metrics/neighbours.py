@@ -27,7 +27,7 @@ Distances: TypeAlias = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class ExactNeighbours:
-    """The k nearest rows of each query, and what is as near: `tied` (q,) says which queries have rows at one distance.
+    """The k nearest rows of each query, and what is as near: `tied` (q,) marks queries that have rows at one distance.
 
     `ids` (q, k), nearest first, are row numbers or whatever `distances` takes.
     """
@@ -40,7 +40,7 @@ class ExactNeighbours:
 
     @classmethod
     def given(cls, ids: np.ndarray) -> "ExactNeighbours":
-        """Neighbours (q, k) that somebody else found: their order is taken as it is."""
+        """Neighbours (q, k) that somebody else found: their order is kept."""
         return cls(ids, np.zeros(len(ids), bool), lambda _, ids: np.zeros(ids.shape))
 
     @classmethod
@@ -129,7 +129,7 @@ def neighbours_kept(
     """The share of the k nearest rows of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
 
     `retrieved` are row numbers or, with `ids` (n,), ids of the rows: what `Index.search` returns for an index that was
-    built with these ids. -1, or "" among strings, stands for no row. `metric` is "l2", "ip" or "cosine", as the index
+    built with these ids. -1, or "" among strings, means no row. `metric` is "l2", "ip" or "cosine", as the index
     has it.
 
     The exact neighbours are found here, and ties are settled: of rows at one distance each is as right as the others.

@@ -201,7 +201,7 @@ def _searched(
 
 
 def _decoded(index: faiss.Index) -> faiss.Index:
-    """An index of the vectors that product codes stand for, which ranks as the codes do; another index as it is."""
+    """An index of the decoded product codes, which ranks as the codes do; another index unchanged."""
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     if not isinstance(inner, faiss.IndexPQ) or index.ntotal * index.d > LARGEST:
         return index

@@ -50,7 +50,7 @@ def recall(retrieved: ArrayLike, relevant: ArrayLike, k: int | None = None, n_re
     """Share of the relevant ids that are among the first `k` retrieved (all of them by default).
 
     Only the first `n_relevant` columns of `relevant` count (all by default). The two measures of the
-    nearest-neighbour literature have names of their own, since papers call both "recall@k": `recall_1_at_k`
+    nearest-neighbour literature have separate names, since papers call both "recall@k": `recall_1_at_k`
     (n_relevant=1) and `recall_k_at_k` (n_relevant=k).
     """
     relevant = _as_lists(relevant, "relevant")

@@ -41,7 +41,7 @@ def read_comparisons(
     `response` (or `answer`, `choice`); times and trial numbers are left aside. An .npz holds `triplets` or
     `quadruplets` and optionally `objects` (names), `weights`, `annotators`, `responses`.
 
-    response: the column that says which object was chosen: +1 (as the row says) or -1 (reversed), 1 or 2, left or
+    response: the column with the chosen object: +1 (as the row says) or -1 (reversed), 1 or 2, left or
         right, the column's or the object's name. "column=value" names the value that chooses the first of the two.
     form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or
         the one that the response names, is the odd or the most central one; each becomes two comparisons
@@ -52,7 +52,7 @@ def read_comparisons(
         `n_dropped`.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
-    The record's `source` says what was understood. Raises ValueError where a table can be read in two ways, with the
+    The record's `source` describes what was understood. Raises ValueError if a table can be read two ways, with the
     options to type.
     """
     form = None if form == "ordered" else form
@@ -294,7 +294,7 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
 def signs_of(
     column: Column, rows: np.ndarray, names: list[str], value: str | None, *, options: bool, source: str
 ) -> np.ndarray:
-    """+1 where the row is true as it stands, -1 where it must be turned round, (m,)."""
+    """+1 where the row is true, -1 where it must be reversed, (m,)."""
     texts = np.array([str(cell) for cell in column.values.tolist()])
     if (column.missing is not None and column.missing.any()) or (texts == "").any():
         row = int((texts == "").argmax()) if column.missing is None else int(column.missing.argmax())
@@ -459,6 +459,6 @@ def rated_quadruplets(
             far.append(low[differ])
     first, second = np.concatenate(near), np.concatenate(far)
     swapped = (pairs[first] == pairs[second][:, ::-1]).all(axis=1)
-    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice says nothing of another
+    apart = ~swapped & (pairs[first] != pairs[second]).any(axis=1)  # a pair rated twice does not rank another
     first, second = first[apart], second[apart]
     return np.concatenate([pairs[first], pairs[second]], axis=1), first

@@ -12,7 +12,7 @@ _SHARED_ROWS = 10  # rows from which on columns of objects must share some of th
 
 @dataclass
 class Roles:
-    """Columns by role: `objects` in the order of the form; `options` says that a response chooses among them."""
+    """Columns by role: `objects` in the order of the form; `options`: a response chooses among them."""
 
     objects: list[Column]
     form: str

@@ -15,7 +15,7 @@ _TAKE = 1024  # rows fetched through one memory map: bounds the pages that rando
 class FileRows:
     """One (n, d) array on disk, n = 0 allowed. Blocks are copies in the file's own dtype: nothing stays mapped.
 
-    A table says in `about` what it was taken for, and gives in `ids()` (n,) what its rows are called, if they are.
+    A table describes in `about` what it was taken for, and gives in `ids()` (n,) what its rows are called, if they are.
     """
 
     shape: tuple[int, int]  # (n, d)

@@ -20,7 +20,7 @@ _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byt
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Return the modules (pyarrow, pyarrow.parquet); ImportError that says what to install."""
+    """Return the modules (pyarrow, pyarrow.parquet); ImportError that names what to install."""
     try:
         import pyarrow  # an optional peer: 170 MB
         import pyarrow.parquet
@@ -35,7 +35,7 @@ def open_file(path: Path) -> "ParquetFile":
     """A `pyarrow.parquet.ParquetFile` whose sizes are possible: what it announces is compared with the file's length.
 
     ValueError for a damaged file, for sizes beyond the file's, and for two columns of one name. Checksums of pages are
-    verified where they are written.
+    verified by their writer.
     """
     pa, parquet = import_pyarrow()
     size = path.stat().st_size
@@ -88,7 +88,7 @@ def _check_rows(metadata: Extra, path: Path, size: int) -> None:
 
 
 def open_parquet(where: Locator) -> FileRows:
-    """Rows of a .parquet file: its list column (`file.parquet:column` where there are several), or its numeric columns.
+    """Rows of a .parquet file: its list column (`file.parquet:column` if it has several), or its numeric columns.
 
     Their ids are a column with a usual name of ids, or the only column of text. ValueError if the file is damaged, has
     several list columns and none is named, a column that is no number, nulls, or lists of different lengths.

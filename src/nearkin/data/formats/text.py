@@ -23,7 +23,7 @@ _WHOLE = re.compile(r"0|[1-9]\d{0,17}")
 
 
 class Line(NamedTuple):
-    """A line's id, "" where there are none, and the text of its numbers."""
+    """A line's id, "" without ids, and the text of its numbers."""
 
     id: str
     numbers: str
@@ -170,7 +170,7 @@ def open_text(where: Locator) -> FileRows:
     The first line is a header if one of its cells is no number, an id before numbers apart, or if it reads 0,1,2,...:
     the column numbers that pandas writes. A first column of text, or of whole numbers under a name such as id, holds
     the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
-    that is no number, or the line of another width, and says what to type where the first column may be ids or not.
+    that is no number, or the line of another width, and names what to type if the first column may be ids or not.
     """
     lines = [line for _, line in islice(_lines(where, False), _LOOK)] or [""]
     check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
