@@ -154,6 +154,58 @@ class Machine:
         rows = self._draw_rows(rng, rng.choice((1, len(names))))
         self._refused(lambda: self.index.update(names, rows), "update")
 
+    def upsert(self, rng: random.Random) -> None:
+        """Replace some rows and add others in one call; an index that counts its rows takes known ids only."""
+        names = self._known(rng, rng.randint(0, 4))
+        if self.names != "counted":
+            names = names + (self._new_ids(rng.randint(1, 3)) or [])
+        if not names:
+            return
+        rng.shuffle(names)
+        X = self._draw_rows(rng, len(names))
+        given, wanted = X.copy(), self._as_given(names, rng)
+        self.index.upsert(given, wanted)
+        _spoil(given, wanted)
+        stay = [i for i, name in enumerate(self.ids) if name not in names]
+        self.rows = np.concatenate([self.rows[stay], X])
+        self.ids = [self.ids[i] for i in stay] + names
+
+    def upsert_refused(self, rng: random.Random) -> None:
+        """An id given twice, ids of another type, and too few rows change nothing."""
+        names = self._known(rng, 2) or [0]
+        calls: list[tuple[int, list[Any]]] = [(len(names) + 1, [*names, names[0]]), (1, [*names, *names])]
+        if self.ids:
+            calls.append((1, [5] if self.names == "text" else ["five"]))
+        n, ids = rng.choice(calls)
+        self._refused(lambda: self.index.upsert(self._draw_rows(rng, n), ids), "upsert")
+
+    def among(self, rng: random.Random) -> None:
+        """Search among some rows, by their ids or by a mask; fewer than k leave places without an answer."""
+        if not self.ids:
+            return
+        allowed = self._known(rng, rng.choice((1, 3, len(self.ids))))
+        mask = np.isin(np.arange(len(self.ids)), [self.ids.index(name) for name in allowed])
+        given = mask if rng.random() < 0.5 else self._as_given(allowed, rng)
+        Q, k = self._draw_rows(rng, 2), rng.choice((1, 4, len(self.ids)))
+        model, places = copy.copy(self), np.flatnonzero(mask)
+        model.ids, model.rows = [self.ids[i] for i in places], self.rows[places]
+        for oversample, expected in ((None, model._scores(Q)), (len(self.ids) + 1, model._exact(Q))):
+            if oversample is not None and not self.keep:
+                continue
+            scores, ids = self.index.search(Q, k, among=given, oversample=oversample)
+            found = min(k, len(places))
+            if (
+                ids.shape != (2, min(k, len(self.ids)))
+                or (ids[:, found:] != ("" if self.names == "text" else -1)).any()
+            ):
+                raise Fault(f"answers {ids.tolist()} among {len(places)} rows, k = {k}")
+            model._compare(expected, scores[:, :found], ids[:, :found], k, self.kind.rounding if not oversample else 0)
+
+    def among_refused(self, rng: random.Random) -> None:
+        """No row, an unknown id, or a mask of another length."""
+        given = rng.choice(([], [*self._known(rng, 2), self._unknown()], np.ones(len(self.ids) + 1, bool)))
+        self._refused(lambda: self.index.search(self._draw_rows(rng, 1), 2, among=given), "among")
+
     def save(self, rng: random.Random) -> None:
         """Save, over the folder of an earlier save too, and go on with the old index or the loaded one."""
         path = self.folder / "idx"
@@ -315,7 +367,7 @@ class Machine:
 
 OPERATIONS = (
     *("add", "add", "add", "remove", "update", "save", "merge", "copy", "refit", "search"),
-    *("add_refused", "remove_refused", "update_refused"),
+    *("upsert", "among", "add_refused", "remove_refused", "update_refused", "upsert_refused", "among_refused"),
 )
 
 

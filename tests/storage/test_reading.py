@@ -89,7 +89,7 @@ def test_both_sides_of_a_folder_are_of_one_version(tmp_path: Path, monkeypatch: 
     found, expected = (sides.open_sides(tmp_path / name) for name in ("idx", "new"))
     assert not saves
     np.testing.assert_array_equal(found.left, expected.left)
-    np.testing.assert_array_equal(found.vectors(), expected.vectors())
+    np.testing.assert_array_equal(found.right_vectors(), expected.right_vectors())
 
 
 @pytest.mark.parametrize("change", ["remove", "kind", "renamed"])

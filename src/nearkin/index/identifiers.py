@@ -79,6 +79,30 @@ def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.nda
     return found
 
 
+def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.ndarray:
+    """Sorted positions (m,) of the rows that `among` allows: a bool mask (n,), or ids, which may repeat.
+
+    ValueError for a mask of another length, an unknown id, and where nothing is allowed.
+    """
+    given = among if isinstance(among, np.ndarray) else np.asarray(among, dtype=object)
+    if given.size and all(isinstance(value, bool | np.bool_) for value in given.flat[:1]):
+        mask = given.astype(bool)
+        if mask.shape != (n,):
+            raise ValueError(f"among is a mask of shape {mask.shape}; it must be ({n},), one value for each row")
+        found = np.flatnonzero(mask)
+    else:
+        wanted = np.unique(check_ids(among)) if given.size else np.empty(0, np.int64)
+        found = np.sort(positions(own, n, wanted))
+        if len(found) and found[0] < 0:
+            missing = wanted[positions(own, n, wanted) < 0]
+            raise ValueError(
+                f"among names {len(missing)} ids that are not in the index, the first is {missing[0].item()!r}"
+            )
+    if not len(found):
+        raise ValueError("among allows no row; give at least one id, or None for all rows")
+    return found
+
+
 def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
     """Ids at FAISS's positions (..., k); where FAISS found nothing (-1), the id is -1 or ''."""
     if ids is None:

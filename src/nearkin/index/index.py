@@ -202,17 +202,45 @@ class Index:
             identifiers.known_positions(self.ids, len(self), ids)
         codes = self._codes(X, callback or ignore)
         with self._guard.writing(), uninterrupted():
-            positions = identifiers.known_positions(self.ids, len(self), ids)
-            before, kept, count = len(self), self.kept, self._count()
-            names = np.concatenate([own := self._own_ids(), own[positions]])
-            self._append(X, codes)
-            try:
-                self._drop(np.sort(positions), names, count)
-            except BaseException:
-                faiss_rows.cut(self.faiss_index, before)
-                self.kept = kept
-                raise
+            self._replace(X, codes, ids, identifiers.known_positions(self.ids, len(self), ids))
         return self
+
+    def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
+        """Put rows X (m, d) in the place of those of ids (m,), and add the rows whose ids the index lacks.
+
+        All or nothing: ValueError, and nothing changes, for an id given twice, and for a new id in an index that counts
+        its rows 0, 1, 2, ...; TypeError for ids of another type than the index's.
+        """
+        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
+        ids = identifiers.check_ids(ids, len(X))
+        with self._guard.reading():
+            self._known_of(ids)
+        codes = self._codes(X, callback or ignore)
+        with self._guard.writing(), uninterrupted():
+            self._replace(X, codes, ids, self._known_of(ids))
+        return self
+
+    def _known_of(self, ids: np.ndarray) -> np.ndarray:
+        """Positions of those ids that the index has; ValueError or TypeError where the others cannot be added."""
+        found = identifiers.positions(self.ids, len(self), ids)
+        new = identifiers.join_ids(self._own_ids()[:0], ids)[found < 0]
+        if len(new) and len(self) and self._count() is not None:
+            raise ValueError(f"ids hold {new[0].item()!r}, but this index counts its rows; `add` rows without ids")
+        identifiers.join_ids(self._own_ids(), new)
+        return found[found >= 0]
+
+    def _replace(self, X: np.ndarray, codes: np.ndarray, ids: np.ndarray, positions: np.ndarray) -> None:
+        """Add rows X of `ids` and take out those at `positions`, which have some of these ids."""
+        before, kept = len(self), self.kept
+        count = self._count() if before else None
+        names = np.concatenate([self._own_ids(), ids]) if before else ids
+        self._append(X, codes)
+        try:
+            self._drop(np.sort(positions), names, count)
+        except BaseException:
+            faiss_rows.cut(self.faiss_index, before)
+            self.kept = kept
+            raise
 
     def merge(self, other: Self) -> Self:
         """Add the rows of another index of the same quantizer behind these; `other` is empty afterwards.
@@ -260,12 +288,17 @@ class Index:
         Q: ArrayLike,
         k: int = 10,
         *,
+        among: ArrayLike | None = None,
         oversample: float | None = None,
         asymmetric: bool = False,
         callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
+        among: the rows that may be answers, the same for all queries: ids, or a bool mask (len(self),) in the order of
+            the rows. They are compared by their codes one by one, those of an inverted file in all lists, so that k
+            answers are found if k rows are allowed. Else the last places have id -1 (or "") and an infinite score
+            (the largest int32 for "hamming"). ValueError for an unknown id, or if no row is allowed.
         oversample: take `oversample * k` candidates by their codes and re-rank them by the exact vectors, which
             `keep_vectors=True` kept; the scores are then exact (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
@@ -282,35 +315,58 @@ class Index:
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
+            allowed = None if among is None else identifiers.allowed_positions(self.ids, len(self), among)
             parts: list[tuple[np.ndarray, np.ndarray]] = []
             for first in range(0, len(Q), _CHUNK // 16):
                 chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
-                parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric))
+                parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric, allowed))
                 if callback is not None:
                     callback(first + len(chunk), {"total": len(Q)})
             scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
             return scores, identifiers.named(positions, self.ids)
 
     def _nearest(
-        self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool
+        self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool, allowed: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and positions (q, k)."""
+        """Scores and positions (q, k), of the rows at sorted positions `allowed` (m,) or of all."""
         if k == 0:
             return np.empty((len(Q), 0), np.float32), np.empty((len(Q), 0), np.int64)
         Q = normalised(Q) if self.metric == "cosine" else Q
         if oversample is None or self.kept is None:
-            return self._candidates(Q, k, asymmetric)
-        positions = self._candidates(Q, int(min(len(self), np.ceil(k * oversample))), asymmetric)[1]
+            return self._candidates(Q, k, asymmetric, allowed)
+        positions = self._candidates(Q, int(min(len(self), np.ceil(k * oversample))), asymmetric, allowed)[1]
         return rescore(Q, positions, self.kept, k, "l2" if self.metric == "hamming" else self.metric)
 
-    def _candidates(self, Q: np.ndarray, k: int, asymmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _candidates(
+        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
+        if allowed is not None and self.metric != "hamming":
+            return searching.nearest_among(cast(faiss.Index, self.faiss_index), Q, k, allowed, self._searched)
+        if allowed is not None:
+            return self._bits_among(Q, k, asymmetric, allowed)
         if asymmetric:
             codes = faiss_rows.flat_codes(self.faiss_index)
             return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
         if self.metric == "hamming":
             return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
         return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched)
+
+    def _bits_among(
+        self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`_candidates` of bits: a search of the allowed codes alone, filled up to k places."""
+        if isinstance(self.faiss_index, faiss.IndexBinaryShards):
+            raise ValueError("among is not for an index of shards; build one index, or search without among")
+        codes, found = faiss_rows.flat_codes(self.faiss_index)[allowed], min(k, len(allowed))
+        if asymmetric:
+            scores, numbers = cast(LinearBits, self.quantizer).search(Q, codes, found, asymmetric=True)
+        else:
+            some = faiss.IndexBinaryFlat(8 * codes.shape[1])
+            some.add(codes)
+            scores, numbers = some.search(cast(BitCodes, self.quantizer).encode(Q), found)
+        places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
+        return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
@@ -390,7 +446,8 @@ class Index:
         self._searched.forget()
         kept = None if self.kept is None else self.kept.without(positions)
         left = np.delete(names, positions)
-        faiss_rows.remove(self.faiss_index, positions)
+        if len(positions):
+            faiss_rows.remove(self.faiss_index, positions)
         self.ids, self.kept, self._next_id = left, kept, count
 
     def _count(self) -> int | None:

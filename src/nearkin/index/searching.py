@@ -194,9 +194,32 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
         failed = _failed(inner, asked, scores, positions)
         if failed.any():
             some = asked[failed]
-            exact = _in_lists(inner, some, k) if isinstance(inner, faiss.IndexIVF) else _flat(inner, some, k)
+            inverted = isinstance(inner, faiss.IndexIVF)
+            exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k)
             scores[failed], positions[failed] = exact
     scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
+    return scores, positions
+
+
+def nearest_among(index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
+    """Scores and positions (q, k) of the nearest to queries Q (q, d) among rows at sorted positions `allowed` (m,).
+
+    All allowed rows are decoded and compared, whatever lists they are in and without a fast scan's rounding. Behind
+    them, position -1 and an infinite score.
+    """
+    if isinstance(index, faiss.IndexShards):
+        raise ValueError("among is not for an index of shards; build one index, or search without among")
+    inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
+    if isinstance(index, faiss.IndexPreTransform):
+        asked = kept.turned(index, asked)
+    if isinstance(inner, faiss.IndexIVF):
+        wanted = np.zeros(inner.ntotal, bool)
+        wanted[allowed] = True
+        every = np.broadcast_to(np.arange(inner.nlist), (len(Q), inner.nlist))
+        scores, positions = _in_lists(inner, asked, k, every, wanted)
+    else:
+        scores, positions = _flat(inner, asked, k, allowed)
+    scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf
     return scores, positions
 
 
@@ -239,21 +262,22 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
             return _flat(inner, Q, k)
         lists = _visited(inner, Q)
         if lists.size >= _VISITS * len(np.unique(lists)):
-            return _in_lists(inner, Q, k)
+            return _in_lists(inner, Q, k, lists)
     return kept.tables(inner).search(Q, k)
 
 
-def _flat(inner: faiss.Index, Q: np.ndarray, k: int) -> Found:
-    """Of all rows, decoded block by block."""
+def _flat(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Found:
+    """Of all rows, or of those at positions `allowed` (m,), decoded block by block."""
     by_distance = inner.metric_type == faiss.METRIC_L2
     best, rows = faiss.ResultHeap(len(Q), k, keep_max=not by_distance), max(1, _BLOCK // inner.d)
     # about one row, products of squares round less
     middle = inner.reconstruct(0) if by_distance else np.zeros(inner.d, np.float32)
-    asked = Q - middle
-    for first in range(0, inner.ntotal, rows):
-        block = inner.reconstruct_n(first, min(rows, inner.ntotal - first)) - middle
-        distances, numbers = faiss.knn(asked, block, min(k, len(block)), metric=inner.metric_type)
-        best.add_result(distances, numbers + first)
+    asked, n_rows = Q - middle, inner.ntotal if allowed is None else len(allowed)
+    for first in range(0, n_rows, rows):
+        some = None if allowed is None else allowed[first : first + rows]
+        block = inner.reconstruct_n(first, min(rows, n_rows - first)) if some is None else inner.reconstruct_batch(some)
+        distances, numbers = faiss.knn(asked, block - middle, min(k, len(block)), metric=inner.metric_type)
+        best.add_result(distances, numbers + first if some is None else some[numbers])
     best.finalize()
     return best.D, best.I
 
@@ -263,9 +287,14 @@ def _visited(inner: faiss.IndexIVF, Q: np.ndarray) -> np.ndarray:
     return inner.quantizer.search(Q, min(inner.nprobe, inner.nlist))[1]
 
 
-def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found:
-    """Of the rows in the lists that the queries (q, d') visit, each list decoded once."""
-    by_distance, visited = inner.metric_type == faiss.METRIC_L2, _visited(inner, Q)
+def _in_lists(
+    inner: faiss.IndexIVF, Q: np.ndarray, k: int, visited: np.ndarray, wanted: np.ndarray | None = None
+) -> Found:
+    """Of the rows in the lists (q, n_probe) that the queries (q, d') visit, each list decoded once.
+
+    `wanted` (n,) bool marks the rows that may be answers; None for all.
+    """
+    by_distance = inner.metric_type == faiss.METRIC_L2
     order = np.argsort(visited, axis=None, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(visited.ravel()[order])) + 1)
     best = faiss.ResultHeap(len(Q), k, keep_max=not by_distance)
@@ -273,7 +302,9 @@ def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found:
         number = int(visited.flat[group[0]])
         if number < 0 or not inner.invlists.list_size(number):
             continue
-        some, (ids, rows) = group // visited.shape[1], _decoded_list(inner, number)
+        some, (ids, rows) = group // visited.shape[1], _decoded_list(inner, number, wanted)
+        if not len(ids):
+            continue
         asked, centre = Q[some], inner.quantizer.reconstruct(number)
         if inner.by_residual:
             asked, rows = (asked - centre, rows) if by_distance else (asked, rows + centre)
@@ -283,8 +314,8 @@ def _in_lists(inner: faiss.IndexIVF, Q: np.ndarray, k: int) -> Found:
     return best.D, best.I
 
 
-def _decoded_list(inner: faiss.IndexIVF, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n,) of the rows of a list, and their decoded codes (n, d'), less its centre."""
+def _decoded_list(inner: faiss.IndexIVF, number: int, wanted: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (n,) of the wanted rows of a list, and their decoded codes (n, d'), less its centre."""
     codec = cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
     if isinstance(inner, faiss.IndexIVFFastScan):
         ids, codes = list_codes(inner, number)
@@ -292,7 +323,9 @@ def _decoded_list(inner: faiss.IndexIVF, number: int) -> tuple[np.ndarray, np.nd
         size = inner.invlists.list_size(number)
         codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
         ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
-    return ids, codec.decode(codes)
+    if wanted is not None:
+        ids, codes = ids[wanted[ids]], codes[wanted[ids]]
+    return ids, codec.decode(np.ascontiguousarray(codes))
 
 
 class KeptVectors:

@@ -1,0 +1,98 @@
+"""A search among allowed rows is the search of an index of these rows; `upsert` is `update` and `add` in one step."""
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin.quantization import ResidualQuantizer
+
+X, Q = (np.random.default_rng(seed).normal(size=(n, 8)).astype(np.float32) for seed, n in ((0, 400), (1, 20)))
+KINDS = {
+    "exact": (lambda: None, "l2"),
+    "cosine": (lambda: None, "cosine"),
+    "product": (lambda: nk.ProductQuantizer(4, 32, max_iter=2, random_state=0), "ip"),
+    "lists": (lambda: nk.ProductQuantizer(4, 32, n_lists=20, max_iter=2, random_state=0), "l2"),
+    "4 bits": (lambda: nk.ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
+    "sums": (lambda: ResidualQuantizer(4, 32, max_iter=2, beam_size=2, random_state=0), "l2"),
+    "bits": (lambda: nk.ITQ(n_bits=8, random_state=0), "hamming"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) -> None:
+    make, metric = KINDS[kind]
+    quantizer = make()
+    quantizer = None if quantizer is None else quantizer.fit(X)
+    names = np.array([f"row {i}" for i in range(len(X))])
+    index = nk.Index.build(X, quantizer, names, metric, n_probe=1)
+    for allowed in (np.arange(7), np.random.default_rng(2).permutation(400)[:200]):
+        part = nk.Index.empty(8, quantizer, metric, n_probe=20, fast_scan=False if kind == "4 bits" else None)
+        part.add(X[allowed], names[allowed])
+        mask = np.isin(np.arange(400), allowed)
+        expected = part.search(Q, 5)[0]
+        for among in (names[allowed], names[allowed].tolist() * 2, mask):
+            scores, ids = index.search(Q, 5, among=among)
+            np.testing.assert_allclose(scores, expected, atol=1e-4)
+            assert set(ids.ravel()) <= set(names[allowed])
+
+
+def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
+    index = nk.Index.build(X, keep_vectors=True)
+    for oversample in (None, 3):
+        scores, ids = index.search(Q, 4, among=[3, 5], oversample=oversample)
+        assert (np.sort(ids[:, :2]) == [3, 5]).all()
+        assert (ids[:, 2:] == -1).all()
+        assert np.isinf(scores[:, 2:]).all()
+    bits = nk.Index.build(X, nk.ITQ(n_bits=8, random_state=0), metric="hamming")
+    scores, ids = bits.search(Q, 3, among=[7])
+    assert (ids == [7, -1, -1]).all()
+    assert (scores[:, 1:] == np.iinfo(np.int32).max).all()
+    assert (bits.search(Q, 2, among=[7], asymmetric=True)[1] == [7, -1]).all()
+
+
+@pytest.mark.parametrize(
+    ("among", "message"),
+    [
+        ([], "among allows no row"),
+        (np.zeros(400, bool), "among allows no row"),
+        (np.ones(399, bool), r"among is a mask of shape \(399,\); it must be \(400,\)"),
+        ([3, 400, 401], "among names 2 ids that are not in the index, the first is 400"),
+        (["3"], "among names 1 ids that are not in the index"),
+    ],
+)
+def test_what_cannot_be_allowed(among: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        nk.Index.build(X).search(Q, 3, among=among)
+
+
+def test_upsert_replaces_known_ids_and_adds_others_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = nk.Index.build(X[:10], ids=list("abcdefghij"), keep_vectors=True)
+    index.upsert(X[20:23], ["c", "new", "a"])
+    assert sorted(index.ids.tolist()) == sorted([*"abcdefghij", "new"])
+    scores, ids = index.search(X[20:23], 1)
+    assert ids.ravel().tolist() == ["c", "new", "a"]
+    assert (scores == 0).all()
+    before = index.search(Q, 11)
+
+    def broken(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nearkin.index.faiss_rows.remove", broken)
+        with pytest.raises(KeyboardInterrupt):
+            index.upsert(X[30:32], ["b", "other"])
+    for ids, error in ((["b", "b"], ValueError), ([1, 2], TypeError), (["b"], ValueError)):
+        with pytest.raises(error):
+            index.upsert(X[30:32], ids)
+    for one, other in zip(before, index.search(Q, 11), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_upsert_of_an_index_that_counts_its_rows_takes_known_ids_only() -> None:
+    index = nk.Index.build(X[:10])
+    index.upsert(X[20:21], [4])
+    assert index.search(X[20:21], 1)[1] == 4
+    with pytest.raises(ValueError, match="ids hold 10, but this index counts its rows"):
+        index.upsert(X[20:22], [4, 10])
+    empty = nk.Index.empty(8).upsert(X[:2], ["x", "y"])
+    assert empty.search(X[:1], 1)[1] == "x"
