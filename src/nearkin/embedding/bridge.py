@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
-from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._estimators import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
-from nearkin._persistence import Source, load_estimator, save_estimator
+from nearkin._estimators import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.residual import ResidualQuantizer
 
