@@ -35,9 +35,20 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     np.save(tmp_path / "swapped.npy", new[[1, 0, 2]])
     run_json("update", folder, tmp_path / "swapped.npy", "--ids", tmp_path / "names.txt")
     assert nearest() == ["b", "a", "c"]
-    assert run_json("remove", folder, "a", "b", "c")["vectors"] == 600
+    (tmp_path / "some.txt").write_text("c\nd\n")
+    assert run_json("add", folder, "--upsert", "--ids", tmp_path / "some.txt", _two(tmp_path, new))["vectors"] == 604
+    assert nearest()[1:] == ["a", "d"]  # "b" and "c" are equal now
+    hits = run_json("search", folder, tmp_path / "new.npy", "-k", 3, "--among", tmp_path / "some.txt")["hits"]
+    assert [sorted(hit["ids"]) for hit in hits] == [["", "c", "d"]] * 3
+    assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
     assert pipeline.check.check_folder(folder, lambda *_: None)["verified"]
+
+
+def _two(folder: Path, new: np.ndarray) -> Path:
+    """The first vector for "c", the third for "d"."""
+    np.save(folder / "two.npy", new[[0, 2]])
+    return folder / "two.npy"
 
 
 def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) -> None:

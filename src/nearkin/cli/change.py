@@ -14,7 +14,15 @@ DAMAGED = 2
 
 
 def add(
-    index: Index, vectors: Vectors, ids: Ids = None, side: Side = None, threads: Threads = None, as_json: Json = False
+    index: Index,
+    vectors: Vectors,
+    ids: Ids = None,
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Replace the rows whose ids the index has, add the others.")
+    ] = False,
+    side: Side = None,
+    threads: Threads = None,
+    as_json: Json = False,
 ) -> None:
     """Add rows to an index. The folder is the old index or the new one at every moment.
 
@@ -24,13 +32,17 @@ def add(
 
     - nearkin add idx new.npy
     - nearkin add idx new.parquet --ids new_ids.txt
+    - nearkin add idx today.npy --ids today_ids.txt --upsert
     """
     del threads  # set by its callback
     screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors, side)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.add_rows(index, given.file, names, steps=steps), given.file.about)
+    if upsert and names is None:
+        raise ValueError("--upsert needs the ids of the vectors: --ids FILE, one id a row")
+    change = pipeline.change.upsert_rows if upsert else pipeline.change.add_rows
+    _finish(screen, change(index, given.file, names, steps=steps), given.file.about)
 
 
 def remove(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted
 from nearkin.cli.options import (
@@ -47,6 +48,10 @@ def search(
             show_default=False,
         ),
     ] = None,
+    among: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Answer with these ids only (in stock, in season), one a row."),
+    ] = None,
     oversample: Oversample = None,
     n_probe: Annotated[
         int | None,
@@ -70,6 +75,7 @@ def search(
 
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin search idx Q.npy -k 10 --oversample 4 --out hits.parquet
+    - nearkin search idx Q.npy -k 10 --among in_stock.txt --out hits.csv
     - nearkin search idx data.npz:query -k 3 --json
     - nearkin search idx emb -k 10 --out hits.parquet
     - nearkin search idx --left-id 42 -k 10
@@ -77,11 +83,14 @@ def search(
     screen = Screen(as_json)
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
+    if among is not None and queries is None:
+        raise ValueError("--among is for QUERIES; `nearkin recommend --candidates` limits the answers of left ids")
     if out is not None:
         pipeline.outputs.check_answers_path(out)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("load"):
         opened = pipeline.inputs.open_index(index)
+        allowed = None if among is None else pipeline.change.as_own(nk.data.read_column(among), opened.ids)
         if n_probe is not None:
             opened.n_probe = n_probe
         given = None if queries is None else pipeline.inputs.open_queries(queries, side, query_ids)
@@ -91,10 +100,11 @@ def search(
             scores, ids = pipeline.train.search_left(index, names, k, with_seen=with_seen, index=opened)
         else:
             names, about = given.ids.tolist(), read_line(given.about)
-            scores, ids = opened.search(given.vectors, k, oversample=oversample, callback=callback)
+            scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)
     seconds = steps.seconds["search"]
     record: Record = {
-        "index": index, "queries": len(names), "k": k, "oversample": oversample, "n_probe": opened.n_probe,
+        "index": index, "queries": len(names), "k": k, "among": among, "oversample": oversample,
+        "n_probe": opened.n_probe,
         "seconds": seconds, "threads": threads, "out": out,
     }  # fmt: skip
     size = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"

@@ -84,14 +84,13 @@ def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.nd
 
     ValueError for a mask of another length, an unknown id, and where nothing is allowed.
     """
-    given = among if isinstance(among, np.ndarray) else np.asarray(among, dtype=object)
-    if given.size and all(isinstance(value, bool | np.bool_) for value in given.flat[:1]):
-        mask = given.astype(bool)
+    mask = np.asarray(among)
+    if mask.dtype.kind == "b":
         if mask.shape != (n,):
             raise ValueError(f"among is a mask of shape {mask.shape}; it must be ({n},), one value for each row")
         found = np.flatnonzero(mask)
     else:
-        wanted = np.unique(check_ids(among)) if given.size else np.empty(0, np.int64)
+        wanted = np.unique(check_ids(among)) if mask.size else np.empty(0, np.int64)
         found = np.sort(positions(own, n, wanted))
         if len(found) and found[0] < 0:
             missing = wanted[positions(own, n, wanted) < 0]

@@ -29,6 +29,16 @@ def add_rows(
     return _changed(folder, "add", lambda index, callback: index.add(file.read(), ids=ids, callback=callback), steps)
 
 
+def upsert_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
+    """Replace the rows whose ids the index has by those of a file, and add the others."""
+    file.check_finite(metric=read_config(folder, "index")["metric"])
+
+    def upsert(index: nk.Index, callback: Callback) -> None:
+        index.upsert(file.read(), as_own(ids, index.ids) if len(index) else np.asarray(ids), callback=callback)
+
+    return _changed(folder, "upsert", upsert, steps)
+
+
 def remove_rows(folder: str | os.PathLike, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
     """Remove the rows of ids, which may be text; ValueError, and no change, for an unknown one."""
     return _changed(folder, "remove", lambda index, callback: index.remove(as_own(ids, index.ids)), steps)
