@@ -47,7 +47,7 @@ CODECS = {
     "rabitq": lambda X: "rabitq",
     "rabitq2": lambda X: "rabitq2",
     "pq8": lambda X: "pq8",
-    "an untrained index": lambda X: faiss.index_factory(32, "PQ4x4"),
+    "an untrained index": lambda X: faiss.index_factory(32, "SQ4"),
     "an object": lambda X: Halves(),
 }
 

@@ -77,7 +77,7 @@ def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
         faiss.omp_set_num_threads(threads)
 
 
-@pytest.mark.parametrize("factory", ["OPQ8,PQ8x5", "PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x6"])
+@pytest.mark.parametrize("factory", ["PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x5"])
 def test_reads_what_faiss_trained(factory, vectors):
     X, Q = vectors
     index = faiss.index_factory(32, factory)
@@ -85,7 +85,7 @@ def test_reads_what_faiss_trained(factory, vectors):
         opq = faiss.downcast_VectorTransform(index.chain.at(0))
         opq.niter, opq.pq = 2, faiss.ProductQuantizer(32, 8, 4)
         opq.own_fields = False
-    index.train(X)
+    index.train(X[:1300])
     pq = ProductQuantizer.from_faiss(index)
     np.testing.assert_allclose(pq.decode(pq.encode(Q)), index.sa_decode(index.sa_encode(Q)), atol=2e-3)
 

@@ -360,11 +360,6 @@ class IndexingLayer(nn.Module):
         return {PASS: "pass", COLLECT: "collect", TRAIN: "train"}[self.phases.now]
 
     @property
-    def n_coarse(self) -> int:
-        """The old name of `n_lists`."""
-        return self.n_lists
-
-    @property
     def codebooks(self) -> Tensor:
         """C (M, K, d/M), in the rotated space."""
         return self.centroids.codebooks
