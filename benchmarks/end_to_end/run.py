@@ -54,7 +54,7 @@ def quality(parts: Any, seeds: int) -> dict[str, Any]:
         for size in BYTES:
             layer = IndexingLayer(64, size, random_state=seed)
             start = time.process_time()
-            model = nk.TwoTower(64, index=layer, regularization=strength, random_state=seed)
+            model = nk.TwoTower(64, loss="all-pairs", index=layer, regularization=strength, random_state=seed)
             model.fit(parts.train, validation=parts.valid)
             seconds = time.process_time() - start
             strength = model.regularization_

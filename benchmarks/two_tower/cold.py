@@ -25,7 +25,7 @@ def cold(options: argparse.Namespace) -> dict:
         rows.setdefault("planted order", []).append((test_metrics(*best, parts), best[0], best[1][unseen], truth, 0.0))
         for label, pairs in (("als, no features", bare), ("als, features", parts.train)):
             start = time.process_time()
-            model = nk.TwoTower(32, random_state=seed).fit(pairs)
+            model = nk.TwoTower(32, loss="all-pairs", random_state=seed).fit(pairs)
             used = time.process_time() - start
             P, Q = model.left_embeddings_, model.right_embeddings_
             rows.setdefault(label, []).append((test_metrics(P, Q, parts), P, Q[unseen], truth, used))

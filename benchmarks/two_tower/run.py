@@ -86,7 +86,9 @@ def tuned(way: dict, parts: Parts, seed: int) -> dict:
 
 def compare(name: str, options: argparse.Namespace, keep: Callable[[dict], None]) -> None:
     """Every way over the seeds; `keep` gets all means and standard deviations after each fit."""
-    nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
+    nk.TwoTower(4, loss="all-pairs", random_state=0).fit(
+        nk.data.planted_interactions(50, 40, random_state=0).interactions
+    )  # compiles
     rows: dict[str, list[dict]] = {}
     best: dict = {}
     peer = with_implicit(peer_python(options.peers))

@@ -17,7 +17,7 @@ def serving(folder: Path) -> dict[str, dict[str, float]]:
     """CPU and wall seconds of reading; lefts a CPU second of gowalla, by the vectors and by codes of 16 bytes."""
     found = {"reading a million pairs, csv": _reading()}
     pairs = nk.data.split_given(nk.read_interactions(folder / "gowalla.npz")).train
-    model = nk.TwoTower(64, random_state=0).fit(pairs)
+    model = nk.TwoTower(64, loss="all-pairs", random_state=0).fit(pairs)
     quantizer = nk.ProductQuantizer(16, random_state=0).fit(model.right_embeddings_)
     coded = nk.Index.build(model.right_embeddings_, quantizer, metric="ip")
     ways = {"recommend, vectors": None, "recommend, codes of 16 bytes": coded.faiss_index}

@@ -44,11 +44,13 @@ def fold_in(pairs: nk.Interactions, share: float, seed: int, k: int) -> dict[str
     judged = mine & (rng.random(len(pairs)) < 0.2)
     seen, truth = pairs.select(mine & ~judged), pairs.select(judged)
 
-    model, _ = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~mine)))
+    model, _ = _timed(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~mine)))
     known = np.isin(seen.right_ids[seen.indices], model.right_ids_)
     history = met_only(seen, known)
     folded, seconds = _timed(lambda: model.embed_left(history))
-    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~judged)))
+    refit, refit_seconds = _timed(
+        lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~judged))
+    )
 
     return {
         "ndcg": _ndcg(history.left_ids, folded, model, seen, truth),
@@ -64,11 +66,13 @@ def warm_start(pairs: nk.Interactions, test: nk.Interactions, seed: int, k: int)
     late = rng.random(len(pairs)) < LATE_PAIRS
     for numbers, n in ((pairs.rows, pairs.shape[0]), (pairs.indices, pairs.shape[1])):
         late |= np.isin(numbers, rng.choice(n, round(LATE_IDS * n), replace=False))
-    model = nk.TwoTower(k, random_state=seed).fit(met_only(pairs, ~late))
+    model = nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(met_only(pairs, ~late))
     strength = model.regularization_
     _, seconds = _timed(lambda: model.partial_fit(met_only(pairs, late)))
-    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, random_state=seed).fit(pairs))
-    given, given_seconds = _timed(lambda: nk.TwoTower(k, regularization=strength, random_state=seed).fit(pairs))
+    refit, refit_seconds = _timed(lambda: nk.TwoTower(k, loss="all-pairs", random_state=seed).fit(pairs))
+    given, given_seconds = _timed(
+        lambda: nk.TwoTower(k, loss="all-pairs", regularization=strength, random_state=seed).fit(pairs)
+    )
     found = {"ndcg": model, "refit": refit, "lambda given": given}
     return {name: _ndcg(m.left_ids_, m.left_embeddings_, m, pairs, test) for name, m in found.items()} | {
         "seconds": seconds,
@@ -117,7 +121,9 @@ def main() -> None:
     options = options.parse_args()
     limit_threads(options.threads)
     k = 16 if options.quick else 64
-    nk.TwoTower(4, random_state=0).fit(nk.data.planted_interactions(50, 40, random_state=0).interactions)  # compiles
+    nk.TwoTower(4, loss="all-pairs", random_state=0).fit(
+        nk.data.planted_interactions(50, 40, random_state=0).interactions
+    )  # compiles
     rows = {_key(row): row for row in Results(RESULTS).read("two_tower_updates") or []}
     for name in options.sets:
         for seed in range(1 if options.quick else options.seeds):

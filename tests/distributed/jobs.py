@@ -117,7 +117,16 @@ def pairs() -> Arrays:
         model = nk.TwoTower(4, random_state=0, regularization=0.05, **options).fit(data)
         found[f"{name}.values"] = np.array([record["objective"] for record in model.history_])
         found[f"{name}.scores"] = model.left_embeddings_ @ model.right_embeddings_.T
-    return found
+    return found | auto_loss()
+
+
+def auto_loss() -> Arrays:
+    """All processes choose the same loss: 20 blocks of rights in 4 dimensions are for the softmax on cosines."""
+    rows, rng = np.repeat(np.arange(200), 6), np.random.default_rng(0)
+    rights = np.concatenate([10 * rng.integers(20) + rng.choice(10, 6, replace=False) for _ in range(200)])
+    model = nk.TwoTower(4, random_state=0).fit(nk.Interactions.from_pairs(rows, rights))
+    chosen = np.array([float("why" in trial) for trial in model.trials_])
+    return {"auto.chosen": chosen, "auto.scores": model.left_embeddings_ @ model.right_embeddings_.T}
 
 
 def comparisons() -> Arrays:

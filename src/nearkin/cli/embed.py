@@ -84,8 +84,8 @@ def embed(
     loss: Annotated[
         str | None,
         typer.Option(
-            help="Pairs: all-pairs, in-batch-softmax, sampled-bce.  Comparisons: ste, t-ste, gnmds, ckl, soe.  "
-            "[default: all-pairs, ste]",
+            help="Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce.  "
+            "Comparisons: ste, t-ste, gnmds, ckl, soe.  [default: auto, ste]",
             show_default=False,
         ),
     ] = None,

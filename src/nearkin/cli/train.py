@@ -46,8 +46,8 @@ def train(
     header: Header = None,
     delimiter: Delimiter = None,
     loss: Annotated[
-        str, typer.Option(help="all-pairs or cosine-softmax (both block by block), in-batch-softmax, in-batch-hinge.")
-    ] = "all-pairs",
+        str, typer.Option(help="auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.")
+    ] = "auto",
     holdout: Annotated[
         float, typer.Option(help="Share of the pairs held out, for tables without a split; 0 for none.", min=0, max=0.5)
     ] = 0.1,
@@ -91,12 +91,13 @@ def train(
         "bytes of a code": f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32",
         "seconds": seconds_in_words(made["seconds"]),
     }
+    chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
     title = pipeline.holdout.held_out_in_words(made["held_out"], left_name) if rows else ""
     judged = [table(f"Held out of training: {title}", ["search", *measures], rows)] if rows else []
     following = f"Next: nearkin recommend {out} --all --out recs.csv"
-    screen.finish(made, pairs(out, shown), *judged, read_line(record.source), f"Report: {report}", following)
+    screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), f"Report: {report}", following)
 
 
 def give_back_large_arrays() -> bool:

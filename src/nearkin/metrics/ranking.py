@@ -101,6 +101,21 @@ def ranking_metrics(
     left (m, d), right (n, d); the score of a pair is the inner product; `seen` pairs are left out of the rankings, and
     `rows` restricts the left rows. ValueError if no left row has a relevant pair.
     """
+    found = ranking_values(left, right, relevant, seen=seen, k=k, metrics=metrics, rows=rows)
+    return {name: float(values.mean()) for name, values in found.items()}
+
+
+def ranking_values(
+    left: ArrayLike,
+    right: ArrayLike,
+    relevant: Interactions | sp.spmatrix,
+    *,
+    seen: Interactions | sp.spmatrix | None = None,
+    k: int | Iterable[int] = (20, 100),
+    metrics: Iterable[str] = METRICS,
+    rows: ArrayLike | None = None,
+) -> dict[str, np.ndarray]:
+    """The values of `ranking_metrics` for each left row that has `relevant` pairs."""
     depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
     left, right = _two(left, right)
     indptr, indices = _structure(relevant, (len(left), len(right)), "relevant")
@@ -110,7 +125,7 @@ def ranking_metrics(
         raise ValueError("relevant has no pair of the left rows asked for; there is nothing to measure")
     _, ranked = recommend(left, right, min(max(depths), len(right)), seen=seen, rows=rows)
     hits = _member(ranked, rows, indptr, indices, len(right))
-    return metrics_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
+    return _values_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
 
 
 def list_metrics(
@@ -135,7 +150,14 @@ def list_metrics(
 def metrics_of_hits(
     hits: np.ndarray, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str] = METRICS
 ) -> dict[str, float]:
-    """Mean metrics from hits (rows, depth), True where the r-th answer is relevant, and the counts relevant (rows,).
+    """Mean metrics from hits (rows, depth), True where the r-th answer is relevant, and the counts relevant (rows,)."""
+    return {name: float(values.mean()) for name, values in _values_of_hits(hits, relevant, depths, metrics).items()}
+
+
+def _values_of_hits(
+    hits: np.ndarray, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str]
+) -> dict[str, np.ndarray]:
+    """The metrics of each row.
 
     recall = hits / relevant, precision = hits / k, mrr = 1 / rank of the first hit, ndcg with gains 1 and discounts
     1 / log2(rank + 1), its ideal having min(k, relevant) hits.
@@ -153,7 +175,7 @@ def metrics_of_hits(
         for name in metrics:
             if name not in values:
                 raise ValueError(f"metrics holds {name!r}; it must hold some of {', '.join(map(repr, METRICS))}")
-            result[f"{name}@{depth}"] = float(values[name].mean())
+            result[f"{name}@{depth}"] = values[name]
     return result
 
 

@@ -73,27 +73,30 @@ def embed_pairs(
     names = side_names_of(pairs) if start is None else side_names(start)
     quality: dict[str, dict[str, float]] = {}
     judged: Record | None = None
+    trials: list[Record] = []
     if start is not None:
         model = _trained_further(start, pairs, dim, max_steps, callback)
     else:
-        loss = loss or "all-pairs"
-        model = nk.TwoTower(dim or 64, solver=solver, loss=loss, regularization=regularization, random_state=seed)
+        model = nk.TwoTower(
+            dim or 64, solver=solver, loss=loss or "auto", regularization=regularization, random_state=seed
+        )
         if omega != "auto":
             model.set_params(loss__omega=omega)
         if max_steps is not None:
             model.set_params(solver__max_iter=max_steps)
-        quality, judged = _fit(model, pairs, split, holdout, seed, callback)
+        quality, judged, trials = _fit(model, pairs, split, holdout, seed, callback)
     m, n = model.seen_.shape
+    chosen = [trial["why"] for trial in trials if "why" in trial]
     record = {
         "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
         "learned_from": len(model.seen_),
         "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
-        "loss": model.loss if isinstance(model.loss, str) else type(model.loss).__name__,
+        "loss": model.loss_.name, "trials": trials,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
         "split": "column" if _in_table(pairs, split) else split or "random",
         "seconds": time.perf_counter() - began, "words": names._asdict(), "quality": quality, "held_out": judged,
-        "notes": _notes(pairs, model, start), **quality.get(RESULT, {}),
+        "notes": [*chosen, *_notes(pairs, model, start)], **quality.get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
     if current().rank == 0:
@@ -117,23 +120,27 @@ def _in_table(pairs: Interactions, split: str | None) -> bool:
 
 def _fit(
     model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Seed, callback: Callback | None
-) -> tuple[dict[str, dict[str, float]], Record | None]:
-    """Fit the model; returns the measures of a fit without the held-out pairs, and which pairs those are."""
+) -> tuple[dict[str, dict[str, float]], Record | None, list[Record]]:
+    """Fit the model; returns the measures of a fit without the held-out pairs, which pairs those are, and its trials.
+
+    The trials are the short fits that chose the loss; the second fit, on all pairs, keeps it.
+    """
     in_table = _in_table(pairs, split)
     if not in_table and not holdout:
         model.fit(pairs, callback=callback)
-        return {}, None
+        return {}, None, model.trials_
     parts = nk.data.split_given(pairs) if in_table else split_pairs(pairs, split or "random", holdout, seed)
     model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
     quality = {}
     if len(parts.test):
         quality[RESULT] = model.evaluate(parts.test, k=_DEPTHS)
         quality |= judge_baselines(parts.train, parts.test, _DEPTHS, ("recall", "ndcg", "mrr"))
+    trials = model.trials_
     if not in_table:
-        model.set_params(regularization=model.regularization_)
+        model.set_params(loss=model.loss_, regularization=model.regularization_)
         model.fit(pairs, callback=callback)
     shown = {name: {measure: values[measure] for measure in _MEASURES} for name, values in quality.items()}
-    return shown, held_out(parts.test)
+    return shown, held_out(parts.test), trials
 
 
 def _trained_further(

@@ -39,7 +39,7 @@ def train_index(
     *,
     n_bytes: int = 16,
     dim: int = 64,
-    loss: str = "all-pairs",
+    loss: str = "auto",
     holdout: float = 0.1,
     split: str = "random",
     random_state: Seed = 0,
@@ -59,6 +59,7 @@ def train_index(
     layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
     quality, kept, judged, given = {}, pairs, None, has_split(pairs)
+    trials: list[Record] = []
     if given or holdout:
         parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split, holdout, random_state)
         with steps.step("train") as callback:
@@ -70,13 +71,16 @@ def train_index(
         if given:
             kept = parts.train
         else:
-            model.set_params(regularization=model.regularization_)
+            trials = model.trials_
+            model.set_params(loss=model.loss_, regularization=model.regularization_)
     if not given:
         with steps.step("train on all"):
             model.fit(pairs)
+    trials = trials or model.trials_
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
-        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": loss,
+        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
+        "trials": trials,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
         "quality": quality, "held_out": judged, "words": side_names_of(pairs)._asdict(), **(about or {}),

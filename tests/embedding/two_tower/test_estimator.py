@@ -114,7 +114,7 @@ def test_text_ids_are_saved_and_named(tmp_path: Path) -> None:
         ({"n_components": 0}, ValueError, "n_components is 0; it must be an integer of at least 1"),
         ({"n_components": 2.5}, TypeError, "n_components is 2.5 of type float"),
         ({"solver": "magic"}, ValueError, "solver is 'magic'; it must be one of 'auto', 'als'"),
-        ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'all-pairs'"),
+        ({"loss": "magic"}, ValueError, "loss is 'magic'; it must be one of 'auto', 'all-pairs'"),
         ({"loss": AllPairs(omega=-1)}, ValueError, "omega is -1; it must be a number of at least 0"),
         ({"loss": AllPairs(omega="much")}, ValueError, "omega is 'much'; it must be a number of at least 0 or 'auto'"),
         ({"regularization": -1}, ValueError, "regularization is -1"),

@@ -8,9 +8,14 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding.two_tower import fitting
-from nearkin.embedding.two_tower.fitting import DEFAULTS, choose_regularization, start_tables, validation_ranking
+from nearkin.embedding.two_tower import regularization
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
+from nearkin.embedding.two_tower.regularization import (
+    DEFAULTS,
+    choose_regularization,
+    start_tables,
+    validation_ranking,
+)
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)
 
@@ -36,7 +41,7 @@ def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.Mon
     whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert whole is not None
     np.testing.assert_array_equal(whole.lefts, with_pair)
-    monkeypatch.setattr(fitting, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
+    monkeypatch.setattr(regularization, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
     some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert some is not None
     assert len(np.unique(some.lefts)) == 10
@@ -57,7 +62,7 @@ def chosen(objective: Objective, metrics: list[float]) -> tuple[float, list[dict
     heard, left = [], list(metrics)
     judge = SimpleNamespace(metric=lambda P, Q: left.pop(0))
     found = choose_regularization(
-        objective, *tables(), judge, random_state=np.random.default_rng(0),
+        objective, *tables(), judge, noise=objective.noise_level(np.random.default_rng(0)),
         callback=lambda step, record: heard.append({"number": step, **record}),
     )  # fmt: skip
     return found.strength / objective.noise_level(np.random.default_rng(0)), heard
@@ -86,8 +91,8 @@ def test_the_path_ends_where_the_metric_no_longer_rises(
 
 def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Objective) -> None:
     P, Q = tables()
-    found = choose_regularization(objective, P, Q, None, random_state=np.random.default_rng(0))
-    assert found.strength == pytest.approx(0.25 * objective.noise_level(np.random.default_rng(0)))
+    found = choose_regularization(objective, P, Q, None, noise=0.4)
+    assert found.strength == pytest.approx(0.1)
     assert found.P is P
     assert found.Q is Q
 

@@ -80,13 +80,15 @@ class CosineSoftmax(BaseEstimator):
         check_real(self.bias_power, "bias_power", low=-2, high=2)
         return AllPairs(weighting=self.weighting, cost_power=self.cost_power).objective(interactions)
 
-    def softmax_loss(self, objective: Objective) -> SoftmaxLoss:
-        """The loss of these pairs; rights without a pair are left out of the sums."""
+    def softmax_loss(self, objective: Objective, lists: np.ndarray | None = None) -> SoftmaxLoss:
+        """The loss of these pairs; rights without a pair are left out of the sums. `lists` are the imputed rights."""
         pairs = objective.interactions
         degrees = np.diff(pairs.columns.indptr)
         labels = sp.csr_matrix((objective.weights, pairs.indices, pairs.indptr), pairs.shape)
         if check_real(self.imputed, "imputed", low=0, high=1):
-            labels = with_imputed(labels, sparse_ease(pairs, DEFAULTS.imputed, ridge=self.ridge)[1], self.imputed)
+            if lists is None:
+                lists = sparse_ease(pairs, DEFAULTS.imputed, ridge=self.ridge)[1]
+            labels = with_imputed(labels, lists, self.imputed)
         return SoftmaxLoss(
             labels, temperature=self.temperature, weights=labels.data, b=np.where(degrees > 0, objective.b, 0.0),
             bias=self.bias(degrees, degrees), walk=self.walk,

@@ -22,7 +22,15 @@ from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_so
 from nearkin.embedding.two_tower.fitting import Before, Fitted, continue_fit, fit_towers, join_interactions, tune
 from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Indexed, as_object, check_pairs, check_settings
+from nearkin.embedding.two_tower.settings import (
+    LOSSES,
+    SOLVERS,
+    Indexed,
+    as_object,
+    check_pairs,
+    check_settings,
+    with_loss,
+)
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
@@ -35,9 +43,12 @@ class TwoTower(BaseEstimator):
     Parameters
     ----------
     n_components : k, length of the embeddings
-    loss : "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for many rights and
-        few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an object with
-        settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
+    loss : "auto" chooses between "all-pairs" and "cosine-softmax", and their settings, by short fits that are judged by
+        a held-out share of the pairs, and then fits all of them; `trials_` records the choice. It is "all-pairs" if
+        fewer than 100 lefts have held-out pairs, and with features, towers of your own, another solver, or a given
+        `regularization`. "all-pairs" (exact over all m x n pairs), "cosine-softmax" (rows of length 1, sharper: for
+        many rights and few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
+        object with settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
         `SampledBCE`
     solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "sub-blocks" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
@@ -59,7 +70,9 @@ class TwoTower(BaseEstimator):
     left_embeddings_ (m, k), left_ids_ (m,), right_embeddings_ (n, k), right_ids_ (n,), history_ (one record a step:
     `step` from 1, `objective`, `seconds`, and `metric` with held-out pairs), index_ (the trained copy of `index`),
     exact_embeddings_ (both without an index; solver "joint" learns them first), regularization_, omega_, solver_ (the
-    name of the solver that "auto" chose); n_features_in_ is not set, since the input is a table of pairs
+    name of the solver that "auto" chose), loss_ (the loss as an object), trials_ (one record a short fit of loss
+    "auto": `loss`, `settings`, `sweeps`, `seconds`, `recall@20`, `ndcg@20`, and `why` in that of the chosen loss);
+    n_features_in_ is not set, since the input is a table of pairs
 
     >>> import nearkin as nk
     >>> pairs = nk.data.planted_interactions(60, 40, random_state=0).interactions
@@ -72,7 +85,7 @@ class TwoTower(BaseEstimator):
         self,
         n_components: int = 64,
         *,
-        loss: Any = "all-pairs",
+        loss: Any = "auto",
         solver: Any = "auto",
         regularization: float | str = "auto",
         left: nn.Module | Tower | None = None,
@@ -113,9 +126,10 @@ class TwoTower(BaseEstimator):
 
         `validation` holds pairs over the same ids; training then watches their NDCG@100 and keeps the best step.
         Without it, a share of the pairs is held out where something must be chosen, and ALS is fitted on all of them
-        afterwards. `callback(step, record)` is called after every step, and before that for every tried strength of
-        regularization ("phase": "regularization"). `checkpoint` is a folder from which an interrupted fit continues;
-        ValueError if it began with other data or settings (max_iter, max_seconds and patience may differ).
+        afterwards. `callback(step, record)` is called after every step, and before that after every short fit of loss
+        "auto" ("phase": "loss") and every tried strength of regularization ("phase": "regularization"). `checkpoint` is
+        a folder from which an interrupted fit continues; ValueError if it began with other data or settings (max_iter,
+        max_seconds and patience may differ).
         """
         del y
         settings = check_settings(interactions, validation, **self.get_params(deep=False))
@@ -143,9 +157,12 @@ class TwoTower(BaseEstimator):
         check_pairs(interactions)
         pairs = join_interactions(self.seen_, interactions)
         settings = check_settings(pairs, **self.get_params(deep=False))
+        if settings.auto_loss:
+            settings = with_loss(settings, self.loss_)
         P, Q = self.exact_embeddings_
         before = Before(P, Q, (self.left_encoder_, self.right_encoder_), self.regularization_)
-        return self._keep(pairs, continue_fit(settings, pairs, before, max_iter, callback=callback, group=current()))
+        fitted = continue_fit(settings, pairs, before, max_iter, callback=callback, group=current())
+        return self._keep(pairs, fitted._replace(trials=self.trials_))
 
     def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":
         """Set the fitted attributes."""
@@ -159,6 +176,7 @@ class TwoTower(BaseEstimator):
         self.left_encoder_, self.right_encoder_ = encoder(pair.left), encoder(pair.right)
         self.index_, self.solver_, self.history_ = pair.index, solver.name, fitted.history
         self.regularization_, self.omega_ = pair.strength, pair.objective.omega
+        self.loss_, self.trials_ = fitted.loss, fitted.trials
         self.costs_ = pair.objective.a, pair.objective.b
         return self
 
@@ -196,7 +214,7 @@ class TwoTower(BaseEstimator):
         self, history: History, known: Known, others: np.ndarray, encoder: nn.Module | None, features: ArrayLike | None
     ) -> np.ndarray:
         """New rows by the loss of the fit; ValueError for a sampled loss, which has no such solution."""
-        loss = as_object(self.loss, "loss", LOSSES)
+        loss = self.loss_
         if isinstance(loss, CosineSoftmax):
             return fold_in_softmax(history, known, others, loss, self.seen_)
         if not isinstance(loss, AllPairs):

@@ -16,15 +16,21 @@ from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
-from nearkin._types import Record
+from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
+from nearkin.embedding.two_tower.choice import choose_loss, loss_of
 from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.settings import Settings
+from nearkin.embedding.two_tower.regularization import (
+    ValidationRanking,
+    choose_regularization,
+    start_tables,
+    validation_ranking,
+)
+from nearkin.embedding.two_tower.settings import Loss, Settings, with_loss
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower, TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
-from nearkin.metrics.ranking import ranking_metrics
 from nearkin.records import Interactions
 
 UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interrupted fit continues
@@ -34,15 +40,8 @@ UNWATCHED = ("max_iter", "max_seconds", "patience")  # may differ when an interr
 class Defaults:
     """Numbers of a fit, chosen 2026-11 on ml100k and gowalla without a recorded table, but for those with a figure."""
 
-    ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
-    fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
-    depth: int = 100  # of the held-out NDCG
-    strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
-    first_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
-    sweeps: int = 2  # at each later strength, which starts from the tables of the one before
-    margin: float = 1.02  # gain that a weaker strength needs: warm starts favour it
-    fallback: float = 0.25  # share of the noise level with too few pairs to hold out
-    sampled: float = 0.005  # the same for sampled losses, whose scores are logits and must grow large
+    # lambda of sampled losses, as a share of the noise level: their scores are logits and must grow large
+    sampled: float = 0.005
     update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
     update_share: float = 0.25  # of the steps of any other solver in `partial_fit`
     omegas: tuple[float, ...] = (0.25, 1.0, 4.0)  # grid of `tune`, as shares of the omega of "auto"
@@ -52,11 +51,13 @@ DEFAULTS = Defaults()
 
 
 class Fitted(NamedTuple):
-    """A trained solver, its towers, and one record a step."""
+    """A trained solver, its towers, one record a step, and the loss with the records of its choice, if it was one."""
 
     solver: AbstractSolver
     pair: TowerPair
     history: list[Record]
+    loss: Loss
+    trials: list[Record]
 
 
 def fit_towers(
@@ -69,12 +70,14 @@ def fit_towers(
     group: Group = ALONE,
 ) -> Fitted:
     """Hold pairs out if something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
-    saved, seed, solver = None, settings.random_state, settings.solver
+    saved, seed, trials = None, settings.random_state, list[Record]()
     if checkpoint is not None:
         saved = Checkpoint(checkpoint)
         saved.check(made_from(settings, interactions, validation))
         seed = saved.seed(seed, group)
-    rng = shared_generator(seed, group)
+    if settings.auto_loss:
+        settings, trials = _with_chosen_loss(settings, interactions, validation, saved, seed, callback, group)
+    rng, solver = shared_generator(seed, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
     pairs, ranking = interactions, None
@@ -96,7 +99,26 @@ def fit_towers(
     history = train(
         solver, evaluate=None if ranking is None else ranking.metric, callback=callback, checkpoint=saved, group=group
     )
-    return Fitted(solver, pair, history)
+    return Fitted(solver, pair, history, settings.loss, trials)
+
+
+def _with_chosen_loss(
+    settings: Settings,
+    interactions: Interactions,
+    validation: Interactions | None,
+    saved: Checkpoint | None,
+    seed: Seed,
+    callback: Callback | None,
+    group: Group,
+) -> tuple[Settings, list[Record]]:
+    """The settings with the loss that "auto" means for these pairs, and the records; a checkpoint keeps the choice."""
+    trials = [] if saved is None else saved.trials()
+    if not trials:
+        rng = shared_generator(seed, group)
+        trials = choose_loss(settings, interactions, validation, rng, callback=callback, group=group)
+    if saved is not None:
+        saved.chosen = trials
+    return with_loss(settings, loss_of(trials)), trials
 
 
 def _strength_and_start(
@@ -113,9 +135,10 @@ def _strength_and_start(
     if not isinstance(settings.loss, AllPairs):
         strength = DEFAULTS.sampled * objective.noise_level(rng) if strength == "auto" else strength
     elif strength == "auto":
-        strength, *start = choose_regularization(
-            objective, *random_start, ranking, random_state=rng, callback=callback, group=group
+        found = choose_regularization(
+            objective, *random_start, ranking, noise=objective.noise_level(rng), callback=callback, group=group
         )
+        strength, start = found.strength, (found.P, found.Q)
     elif settings.from_als:
         start = start_tables(objective, float(strength), *random_start, group)
     if not settings.from_als:  # a new ALS of few sweeps ranks better than one that has gone through all strengths
@@ -152,7 +175,10 @@ def made_from(settings: Settings, interactions: Interactions, validation: Intera
         "regularization": settings.regularization, "validation_fraction": settings.validation_fraction,
         "random_state": settings.random_state,
     }  # fmt: skip
-    named |= _parameters("loss", settings.loss) | _parameters("solver", settings.solver)
+    if settings.auto_loss and settings.only_all_pairs is None:  # pairs and seed decide the loss, and with it the solver
+        named |= {"loss": "auto"} | _parameters("solver", settings.given)
+    else:
+        named |= _parameters("loss", settings.loss) | _parameters("solver", settings.solver)
     left, right = settings.towers
     for name, given in (("left", left), ("right", right), ("index", settings.index)):
         named |= {part if part == name else f"{name}.{part}": v for part, v in _parameters(name, given).items()}
@@ -167,85 +193,7 @@ def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> Record:
     return {name: type(given).__name__} | own
 
 
-# ---- held-out pairs -------------------------------------------------------------------------------------------------
-
-
-class ValidationRanking(NamedTuple):
-    """Pairs to predict, those to leave out of the rankings, and the left entities to rank."""
-
-    pairs: Interactions
-    seen: Interactions
-    lefts: np.ndarray
-
-    def metric(self, P: Tensor, Q: Tensor) -> float:
-        """NDCG@100."""
-        metrics = ranking_metrics(
-            P.numpy(), Q.numpy(), self.pairs, seen=self.seen, k=DEFAULTS.depth, metrics=("ndcg",), rows=self.lefts
-        )
-        return metrics[f"ndcg@{DEFAULTS.depth}"]
-
-
-def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.Generator) -> ValidationRanking | None:
-    """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
-    if len(pairs) < DEFAULTS.fewest_pairs:
-        return None
-    lefts, most = np.flatnonzero(np.diff(pairs.indptr) > 0), DEFAULTS.ranked_lefts
-    lefts = lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
-    return ValidationRanking(pairs, seen, lefts)
-
-
-class Chosen(NamedTuple):
-    """A strength of regularization and the tables that ALS reached with it."""
-
-    strength: float
-    P: Tensor
-    Q: Tensor
-
-
-def start_tables(
-    objective: Objective, strength: float, P: Tensor, Q: Tensor, group: Group = ALONE
-) -> tuple[Tensor, Tensor]:
-    """Tables after a few sweeps of alternating least squares, the start of other solvers."""
-    solver = ALS().alternate(objective.loss(strength), P, Q, group=group)
-    for _ in range(DEFAULTS.first_sweeps):
-        solver.step()
-    return solver.P, solver.Q
-
-
-def choose_regularization(
-    objective: Objective,
-    P: Tensor,
-    Q: Tensor,
-    ranking: ValidationRanking | None,
-    *,
-    random_state: np.random.Generator,
-    callback: Callback | None = None,
-    group: Group = ALONE,
-) -> Chosen:
-    """The lambda of best held-out metric among shares of the objective's noise level, and its tables.
-
-    Goes from strong to weak regularization, each starting from the tables of the one before, and stops when the metric
-    no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the given tables.
-    """
-    noise = objective.noise_level(random_state)
-    if ranking is None:
-        return Chosen(DEFAULTS.fallback * noise, P, Q)
-    best: tuple[float, Chosen] | None = None
-    for number, share in enumerate(DEFAULTS.strengths, start=1):
-        solver = ALS().alternate(objective.loss(share * noise), P, Q, group=group)
-        for _ in range(DEFAULTS.first_sweeps if best is None else DEFAULTS.sweeps):
-            value = solver.step()
-        P, Q = solver.P, solver.Q
-        metric = ranking.metric(P, Q)
-        if callback is not None:
-            record = {"step": number, "total": len(DEFAULTS.strengths), "phase": "regularization"}
-            callback(number, record | {"regularization": share * noise, "objective": value, "metric": metric})
-        if best is not None and metric <= DEFAULTS.margin * best[0]:
-            break
-        best = (metric, Chosen(share * noise, P, Q))
-    if best is None:
-        raise RuntimeError("no strength of regularization was tried")
-    return best[1]
+# ---- a grid of settings -------------------------------------------------------------------------------------------
 
 
 def tune(
@@ -327,7 +275,8 @@ def continue_fit(
             _subtract_branch(side)
     solver.begin(pair, settings.loss)
     steps = steps if max_iter is None else max_iter
-    return Fitted(solver, pair, train(solver, callback=callback, group=group, max_iter=steps))
+    history = train(solver, callback=callback, group=group, max_iter=steps)
+    return Fitted(solver, pair, history, settings.loss, [])
 
 
 def join_interactions(seen: Interactions, new: Interactions) -> Interactions:

@@ -1,7 +1,7 @@
 """The settings of a fit: `TwoTower`'s parameters as objects, "auto" as a solver, checked against pairs and index."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, TypeAlias, TypeVar
 
@@ -57,8 +57,9 @@ class Indexed(BaseEstimator):
 
 Loss: TypeAlias = AllPairs | CosineSoftmax | InBatchSoftmax | InBatchHinge | SampledBCE
 
-LOSSES: dict[str, Callable[[], Loss]] = {
-    kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)
+LOSSES: dict[str, Callable[[], Loss]] = {  # "auto" is all pairs where nothing is chosen
+    "auto": AllPairs,
+    **{kind.name: kind for kind in (AllPairs, CosineSoftmax, InBatchSoftmax, InBatchHinge, SampledBCE)},
 }
 SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "auto": Auto,
@@ -82,6 +83,9 @@ class Settings:
 
     n_components: int
     loss: Loss
+    auto_loss: bool  # `loss` is all pairs until one is chosen
+    only_all_pairs: str | None  # why "auto" cannot choose another loss
+    given: AbstractSolver | Auto
     solver: AbstractSolver  # a copy, which the fit changes
     regularization: float | str  # a number, or "auto"
     towers: tuple[nn.Module | Tower, nn.Module | Tower]
@@ -117,16 +121,43 @@ def check_settings(
     towers = _checked_tower(left, "left", featured), _checked_tower(right, "right", featured)
     custom = any(isinstance(tower, nn.Module) for tower in towers)
     given = as_object(solver, "solver", SOLVERS)
-    chosen = _choose_solver(kind, given, custom or (featured and through is not None), through)
-    chosen = type(chosen)(**chosen.get_params())
-    all_pairs = isinstance(kind, AllPairs)
+    beyond_tables = custom or (featured and through is not None)
+    chosen = _solver_for(kind, given, beyond_tables, through)
     if isinstance(kind, CosineSoftmax):
         regularization = _no_penalty(regularization, featured)
-    chosen.check(all_pairs or isinstance(kind, CosineSoftmax))
-    from_als = chosen.start == "als" or (chosen.start == "auto" and all_pairs and not custom)
+    auto = isinstance(loss, str) and loss == "auto"
+    only = None
+    if custom or featured:
+        only = "features, and towers of your own, are trained by this loss only"
+    elif regularization != "auto":
+        only = "a strength of regularization was given, which this loss alone has"
+    elif n_components < 2:
+        only = "n_components is 1, and rows of length 1 need two"
+    elif not isinstance(given, Auto) and not isinstance(chosen, Joint):
+        only = f"solver {given.name!r} was given, which trains this loss only"
+    elif through is not None and not isinstance(chosen, Joint):
+        only = "this index is trained by this loss only"
+    from_als = chosen.start == "als" or (chosen.start == "auto" and isinstance(kind, AllPairs) and not custom)
     return Settings(
-        n_components, kind, chosen, regularization, towers, through, from_als, validation_fraction, random_state
-    )
+        n_components, kind, auto, only, given, chosen, regularization, towers, through, from_als, validation_fraction,
+        random_state,
+    )  # fmt: skip
+
+
+def with_loss(settings: Settings, loss: Loss) -> Settings:
+    """The settings with the loss that "auto" chose, on id tables."""
+    if isinstance(loss, AllPairs):
+        return replace(settings, loss=loss)
+    solver = _solver_for(loss, settings.given, False, settings.index)
+    return replace(settings, loss=loss, solver=solver, from_als=False, regularization=0.0)
+
+
+def _solver_for(loss: Loss, given: AbstractSolver | Auto, custom: bool, through: Indexed | None) -> AbstractSolver:
+    """A checked copy of the solver of this loss."""
+    chosen = _choose_solver(loss, given, custom, through)
+    chosen = type(chosen)(**chosen.get_params())
+    chosen.check(isinstance(loss, AllPairs | CosineSoftmax))
+    return chosen
 
 
 def check_pairs(interactions: object, validation: object = None) -> None:

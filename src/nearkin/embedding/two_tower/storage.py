@@ -12,6 +12,7 @@ from torch import nn
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record
 from nearkin.embedding.saved_towers import KIND, read_towers
+from nearkin.embedding.two_tower.choice import loss_of
 from nearkin.embedding.two_tower.gradient import Adam
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Auto, Indexed, as_object
@@ -41,6 +42,7 @@ def save(model: Any, path: str | PathLike) -> None:
             side: "branch" if isinstance(encoder, FeatureBranch) else "own" for side, encoder in encoders.items()
         },
         "history": model.history_,
+        "trials": model.trials_,
     }
     with saving_folder(path, KIND, config) as folder:
         arrays = {"left": model.left_embeddings_, "right": model.right_embeddings_}
@@ -82,6 +84,8 @@ def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | Non
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
     model.history_, model.index_ = [current_record(record) for record in config["history"]], None
+    model.trials_ = config.get("trials", [])
+    model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss", LOSSES)
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
     model.costs_ = _read_loss(model, folder / LOSS_ARRAYS)
     if index is not None:
@@ -95,7 +99,7 @@ def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | Non
 def _loss_arrays(model: Any) -> dict[str, np.ndarray]:
     """Arrays of the loss: costs that are not all 1, and a prior of several factors."""
     costs = {f"{side}_costs": x for side, x in zip(("left", "right"), model.costs_, strict=True) if (x != 1).any()}
-    prior = model.loss.prior if isinstance(model.loss, AllPairs) else None
+    prior = model.loss_.prior if isinstance(model.loss_, AllPairs) else None
     if isinstance(prior, tuple | list):
         left, right = (np.asarray(part) for part in prior)
         costs |= {"prior_left": left, "prior_right": right}

@@ -214,10 +214,14 @@ def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group
 
 
 class Checkpoint:
-    """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from."""
+    """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from.
+
+    `chosen` are the records of the choice of a loss, if there was one.
+    """
 
     def __init__(self, folder: str | PathLike) -> None:
         self.folder, self.made_from, self.drawn_seed = Path(folder), {}, None
+        self.chosen: list[Record] = []
 
     def exists(self) -> bool:
         return self.folder.exists()
@@ -251,12 +255,17 @@ class Checkpoint:
                 "Give the same data and settings, or another folder"
             )
 
+    def trials(self) -> list[Record]:
+        """The records of the choice of a loss that the fit began with."""
+        return list(read_config(self.folder, KIND).get("chosen", [])) if self.exists() else []
+
     def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
         config = {
             "history": history,
             "best": None if best is None else [best.metric, best.step],
             "made_from": self.made_from,
             "drawn_seed": self.drawn_seed,
+            "chosen": self.chosen,
         }
         with saving_folder(self.folder, KIND, config) as fresh:
             write_arrays(fresh / "now.safetensors", {name: t.numpy() for name, t in state.items()})

@@ -1,0 +1,169 @@
+"""`loss="auto"`: what short fits choose, when nothing is chosen, and that a fit with it is the chosen loss's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from torch import nn
+
+import nearkin as nk
+from nearkin.embedding import ALS, AllPairs, Auto, CosineSoftmax
+from nearkin.embedding.two_tower import choice, fitting
+from nearkin.embedding.two_tower.choice import _Race, _Trial
+
+K = 6
+
+
+def clusters(n_lefts: int = 300, inside: float = 1.0, seed: int = 0) -> nk.Interactions:
+    """40 blocks of 12 rights; a left has 8 pairs, the share `inside` of them in one block, the others by popularity."""
+    rng = np.random.default_rng(seed)
+    popularity = 1 / np.arange(1, 481.0)
+    rows, rights = np.repeat(np.arange(n_lefts), 8), np.empty(8 * n_lefts, int)
+    for i in range(n_lefts):
+        block = 12 * rng.integers(40) + rng.choice(12, 8, replace=False)
+        popular = rng.choice(480, 8, replace=False, p=popularity / popularity.sum())
+        rights[8 * i : 8 * i + 8] = np.where(rng.random(8) < inside, block, popular)
+    return nk.Interactions.from_pairs(rows, rights, rng.integers(1, 5, len(rows)).astype(np.float32))
+
+
+BLOCKS, POPULAR = clusters(), clusters(inside=0.0)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> nk.TwoTower:
+    return nk.TwoTower(K, random_state=0).fit(BLOCKS)
+
+
+def why(model: nk.TwoTower) -> str:
+    (found,) = [trial["why"] for trial in model.trials_ if "why" in trial]
+    return found
+
+
+def test_few_dimensions_and_many_blocks_are_for_the_softmax(fitted: nk.TwoTower) -> None:
+    assert isinstance(fitted.loss_, CosineSoftmax), why(fitted)
+    assert fitted.solver_ == "sphere"
+    assert "loss cosine-softmax (" in why(fitted)
+    scores = {trial["loss"]: trial["recall@20"] for trial in fitted.trials_}  # the last one of each loss
+    assert scores["cosine-softmax"] > 1.2 * scores["all-pairs"], scores
+
+
+def test_popularity_alone_is_level_and_left_to_the_cheaper_loss() -> None:
+    model = nk.TwoTower(K, random_state=0).fit(POPULAR)
+    assert isinstance(model.loss_, AllPairs), why(model)
+
+
+@pytest.mark.parametrize("pairs", [BLOCKS, POPULAR], ids=["blocks", "popular"])
+def test_a_fit_is_bit_for_bit_that_of_the_chosen_loss(pairs: nk.Interactions) -> None:
+    auto = nk.TwoTower(K, random_state=3).fit(pairs)
+    own = nk.TwoTower(K, loss=auto.loss_, random_state=3).fit(pairs)
+    again = nk.TwoTower(K, random_state=3).fit(pairs)
+    for name in ("left_embeddings_", "right_embeddings_"):
+        np.testing.assert_array_equal(getattr(auto, name), getattr(own, name))
+        np.testing.assert_array_equal(getattr(auto, name), getattr(again, name))
+    assert own.trials_ == []
+    timeless = [[{**trial, "seconds": 0} for trial in model.trials_] for model in (auto, again)]
+    assert timeless[0] == timeless[1]
+
+
+def test_every_short_fit_is_recorded_and_reported() -> None:
+    reported: list[dict] = []
+    model = nk.TwoTower(K, random_state=0).fit(BLOCKS, callback=lambda step, record: reported.append(dict(record)))
+    trials = [record for record in reported if record.get("phase") == "loss"]
+    assert [record["step"] for record in trials] == list(range(1, len(model.trials_) + 1))
+    assert len(trials) <= trials[0]["total"]
+    for record, trial in zip(trials, model.trials_, strict=True):
+        assert {name: record[name] for name in trial if name != "why"} == {n: v for n, v in trial.items() if n != "why"}
+        assert {"loss", "settings", "sweeps", "seconds", "recall@20", "ndcg@20"} <= trial.keys()
+    most = choice.DEFAULTS
+    softmax = sum(trial["sweeps"] for trial in trials if trial["loss"] == "cosine-softmax")
+    rungs = len(most.temperatures) - 1 + most.n_imputed
+    assert softmax <= most.first_sweeps + most.sweeps * rungs + 2 * most.last_sweeps
+
+
+@pytest.mark.parametrize(
+    ("options", "pairs", "reason"),
+    [
+        ({}, clusters(60), "lefts have held-out pairs; a choice needs 100"),
+        ({"regularization": 0.1}, BLOCKS, "a strength of regularization was given"),
+        ({"solver": ALS(max_iter=2)}, BLOCKS, "solver 'als' was given"),
+        ({"n_components": 1}, BLOCKS, "n_components is 1"),
+        ({}, BLOCKS.with_features(right=np.ones((BLOCKS.shape[1], 2), np.float32)), "features"),
+        ({"left": nn.Embedding(300, K), "solver": Auto(max_iter=2)}, BLOCKS, "towers of your own"),
+    ],
+)
+def test_it_is_all_pairs_where_nothing_can_be_chosen(options: dict, pairs: nk.Interactions, reason: str) -> None:
+    model, plain = (nk.TwoTower(**{"n_components": K, "loss": loss, "random_state": 0} | options)
+                    for loss in ("auto", "all-pairs"))  # fmt: skip
+    model.fit(pairs)
+    assert len(model.trials_) == 1
+    assert reason in why(model)
+    np.testing.assert_array_equal(model.left_embeddings_, plain.fit(pairs).left_embeddings_)
+
+
+def trial(loss: object, values: list[float]) -> _Trial:
+    return _Trial(loss, SimpleNamespace(), np.array(values), {"loss": loss.name, "settings": {}})  # pyright: ignore
+
+
+@pytest.mark.parametrize(("lead", "chosen"), [([0.1, 0.11, 0.09], 1), ([0.3, -0.3, 0.03], 0), ([-0.1, -0.1, -0.11], 0)])
+def test_the_dearer_loss_needs_a_lead_of_more_than_its_standard_error(lead: list[float], chosen: int) -> None:
+    race = SimpleNamespace(lefts=np.arange(3), records=[])
+    both = [trial(AllPairs(), [0.5, 0.4, 0.3]), trial(CosineSoftmax(), (np.array([0.5, 0.4, 0.3]) + lead).tolist())]
+    _Race._decide(race, both)  # pyright: ignore[reportArgumentType]
+    assert ["why" in t.record for t in both] == [chosen == 0, chosen == 1]
+
+
+def test_given_validation_pairs_judge(fitted: nk.TwoTower) -> None:
+    parts = nk.data.split_random(BLOCKS, valid=0.2, test=0, random_state=1)
+    model = nk.TwoTower(K, random_state=0).fit(parts.train, validation=parts.valid)
+    judged = int((np.diff(parts.valid.indptr) > 0).sum())
+    assert f"of {judged} lefts" in why(model)
+    assert len(model.seen_) == len(parts.train)
+
+
+def test_a_saved_model_keeps_the_choice(fitted: nk.TwoTower, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "m")
+    model = nk.TwoTower.load(tmp_path / "m")
+    assert model.loss == "auto"
+    assert repr(model.loss_) == repr(fitted.loss_)
+    assert model.trials_ == fitted.trials_
+    history = [list(BLOCKS.right_ids[:4]), list(BLOCKS.right_ids[20:23])]
+    np.testing.assert_array_equal(model.embed_left(history), fitted.embed_left(history))
+    more = nk.Interactions.from_pairs([0, 999], BLOCKS.right_ids[[3, 4]])
+    model.partial_fit(more)
+    assert (model.solver_, model.trials_) == ("sphere", fitted.trials_)
+    assert model.left_embeddings_.shape == (301, K)
+
+
+def test_an_interrupted_fit_keeps_its_choice(
+    fitted: nk.TwoTower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(step: int, record: dict) -> None:
+        if "phase" not in record and step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nk.TwoTower(K, random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c", callback=stop)
+    refused: Callable = lambda *a, **k: pytest.fail("the choice is in the checkpoint")  # noqa: E731
+    monkeypatch.setattr(fitting, "choose_loss", refused)
+    resumed = nk.TwoTower(K, random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(resumed.left_embeddings_, fitted.left_embeddings_)
+    with pytest.raises(ValueError, match="loss was auto, is "):
+        nk.TwoTower(K, loss="cosine-softmax", random_state=0).fit(BLOCKS, checkpoint=tmp_path / "c")
+
+
+def test_its_settings_are_those_of_all_pairs() -> None:
+    model = clone(nk.TwoTower())
+    assert model.get_params()["loss"] == "auto"
+    assert model.set_params(loss__omega=0.5).loss.get_params()["omega"] == 0.5
+    assert isinstance(model.loss, AllPairs)
+
+
+def test_an_index_is_learned_with_the_chosen_loss() -> None:
+    layer = nk.quantization.IndexingLayer(K, 2, 16, random_state=0)
+    model = nk.TwoTower(K, index=layer, random_state=0).fit(BLOCKS)
+    assert model.solver_ == "joint"
+    assert isinstance(model.loss_, CosineSoftmax)
+    assert model.index_ is not None
