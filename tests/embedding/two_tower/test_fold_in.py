@@ -17,7 +17,7 @@ PAIRS = replace(PLANTED, left_features=None, right_features=None)
 
 @pytest.fixture(scope="module")
 def fitted() -> nk.TwoTower:
-    return nk.TwoTower(8, random_state=0).fit(PAIRS)
+    return nk.TwoTower(8, loss="all-pairs", random_state=0).fit(PAIRS)
 
 
 def slow(model: nk.TwoTower, columns: np.ndarray, weights: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ def test_other_losses_end_where_their_gradient_is_zero(pair_loss: str) -> None:
 
 
 def test_features_are_what_a_new_row_shrinks_towards() -> None:
-    model = nk.TwoTower(8, random_state=0).fit(PLANTED)
+    model = nk.TwoTower(8, loss="all-pairs", random_state=0).fit(PLANTED)
     x = PLANTED.left_features[:1]
     alone = model.transform_left(x)[0]
     bare, helped = model.embed_left([3])[0], model.embed_left([3], features=x)[0]
