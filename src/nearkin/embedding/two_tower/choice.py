@@ -19,7 +19,7 @@ from nearkin._distributed import Group
 from nearkin._random import draw_seed
 from nearkin._types import Record
 from nearkin.contracts import Callback
-from nearkin.data.interaction_split import split_random
+from nearkin.data.interactions import split_random
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
