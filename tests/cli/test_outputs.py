@@ -16,7 +16,7 @@ OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
     *("truth", "base", "labels", "query_labels", "queries", "query_ids", "ids", "ids_file", "train", "vectors"),
     *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
-    *("model", "folder", "folders", "index", "instructions", "consent", "catch", "start"),
+    *("model", "new", "folder", "folders", "index", "instructions", "consent", "catch", "start"),
 }
 # command -> (its arguments with names of the folder `given`, the endings of its output: "" for a folder)
 CASES = {
@@ -33,6 +33,8 @@ CASES = {
     "explore": ("idx --labels names.csv", (".html",)),
     "rotate": ("X.npy --for pgvector-bit --queries Q.npy", (".npy",)),
     "encode": ("X.npy --model idx", ("",)),
+    "ids": ("X.npy --levels 2 --codes 32", ("",)),
+    "bridge": ("X.npy --new X.npy", ("",)),
     "export": ("idx --to faiss-shards", ("",)),
 }
 

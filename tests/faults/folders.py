@@ -209,6 +209,8 @@ def kinds() -> list[Kind]:
     found = [Kind(f"index-{name}", _saver(make), _ask_index) for name, make in indexes.items()]
     found += [_estimator(name, make) for name, make in quantizers.items()]
     found += [_estimator(name, _hasher(name)) for name in nk.hashing.registry.HASHERS]
+    found.append(Kind("bridge", _saver(lambda seed: nk.Bridge(random_state=0).fit(X, _moved(seed))), _ask_bridge))
+    found.append(Kind("ids", _saver(lambda seed: nk.SemanticIds(2, 8, random_state=seed).fit(X)), _ask_ids))
     found.append(Kind("ordinal", _saver(_ordinal), _ask_ordinal))
     found.append(Kind("ordinal-map", _saver(_ordinal_map), _ask_ordinal))
     found.append(Kind("towers", _saver(_towers), _ask_towers))
@@ -227,6 +229,15 @@ def _estimator(name: str, make: Callable[[int], Any]) -> Kind:
         return digest([model.encode(X[:20]), np.array(repr(model.get_params()))])
 
     return Kind(name, lambda seed, path: make(seed).fit(_moved(seed)).save(path), answer)
+
+
+def _ask_bridge(path: Path) -> str:
+    return digest([nk.Bridge.load(path).transform(X[:20])])
+
+
+def _ask_ids(path: Path) -> str:
+    made = nk.SemanticIds.load(path)
+    return digest([made.transform(X[:20]), made.item_of(made.transform(X[:20])), made.ids_])
 
 
 def _moved(seed: int) -> np.ndarray:

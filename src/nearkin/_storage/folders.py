@@ -206,6 +206,8 @@ SCHEMAS: dict[str, dict[str, tuple[type, ...]]] = {
     "residual quantizer": _ESTIMATOR,
     "product residual quantizer": _ESTIMATOR,
     "rotation": _ESTIMATOR,
+    "bridge": _ESTIMATOR,
+    "semantic ids": _ESTIMATOR,
     "hasher": _ESTIMATOR | {"bit_order": (str,)},
     "ordinal-embedding": {
         "n_objects": (int,),

@@ -22,6 +22,7 @@ from nearkin.cli.embed import embed
 from nearkin.cli.evaluate import evaluate, sweep
 from nearkin.cli.explore import explore
 from nearkin.cli.export import export, rotate
+from nearkin.cli.names import bridge, ids
 from nearkin.cli.report import demo, report
 from nearkin.cli.screen import LOG, Log, printable
 from nearkin.cli.search import recommend, search, similar
@@ -29,7 +30,7 @@ from nearkin.cli.train import train
 
 COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, rotate, encode, export, check, doctor),
+    *(add, remove, update, rotate, encode, export, ids, bridge, check, doctor),
 )
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130

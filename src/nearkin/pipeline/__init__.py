@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nearkin.pipeline import holdout as holdout
     from nearkin.pipeline import inputs as inputs
     from nearkin.pipeline import methods as methods
+    from nearkin.pipeline import names as names
     from nearkin.pipeline import outputs as outputs
     from nearkin.pipeline import pages as pages
     from nearkin.pipeline import recommend as recommend

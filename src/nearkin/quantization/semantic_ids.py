@@ -39,9 +39,9 @@ class SemanticIds(BaseEstimator):
     Attributes
     ----------
     ids_ (n, levels) int64: the id of each row of `fit`, then of `assign`; -1 for rows that were removed.
-    codebooks_ (levels, codes, d) float32: a row's id decodes to the sum of its codes' vectors.
-    shared_: the share of rows of `fit` whose nearest id is another row's too, before each was given its own.
-    distortion_ (2,): mean squared distance of the rows of `fit` to their nearest and their own id, decoded.
+    codebooks_ (levels, codes, d) float32: an id decodes to the sum of its codes' vectors.
+    shared_: the share of rows of `fit` whose nearest id is another row's too, before each row was given one.
+    distortion_ (2,): mean squared distance of the rows of `fit` to their decoded ids, the nearest and the given ones.
     retired_ (r, levels): ids of removed rows that are not given again.
     n_features_in_.
 
@@ -96,7 +96,7 @@ class SemanticIds(BaseEstimator):
         return self._candidates(validate_vectors(self, X).astype(np.float32, copy=False))[0][:, 0]
 
     def decode(self, ids: ArrayLike) -> np.ndarray:
-        """Return the vectors (n, d) float32 that ids (n, levels) decode to."""
+        """Return the decoded vectors (n, d) float32 of ids (n, levels)."""
         ids = self._checked(ids)
         return self.codebooks_[np.arange(self.levels), ids].sum(1)
 
@@ -195,7 +195,7 @@ class SemanticIds(BaseEstimator):
         return found, errors
 
     def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Give every row a separate free id (n, levels)."""
+        """Give every row a free id (n, levels)."""
         load = _Load(self.codes, self.levels, self.balance, len(X) + len(self._taken()), self._taken())
         ids, lost = self._prefixes(found, errors * weights[:, None], load)
         for row in lost:  # every prefix of its beam is full
