@@ -340,3 +340,16 @@ def test_a_part_of_constant_columns_gets_the_column_of_errors_too() -> None:
     model = ProductResidualQuantizer(4, 2, 16, rotation=None, random_state=0).fit(X)
     assert model.codebooks_.shape == (4, 2, 16, 5)
     np.testing.assert_allclose(model.decode(model.encode(X))[:, 8:], 0, atol=1e-6)
+
+
+def test_one_split_without_a_rotation_gives_residual_codes(vectors):
+    X, Y = vectors[0][:800], vectors[1][:100]
+    one, other = (
+        made.fit(X)
+        for made in (
+            ResidualQuantizer(3, 16, max_iter=3, random_state=0),
+            ProductResidualQuantizer(1, 3, 16, None, max_iter=3, random_state=0),
+        )
+    )
+    np.testing.assert_array_equal(one.encode(Y), other.encode(Y))
+    np.testing.assert_array_equal(one.codebooks_, other.codebooks_)
