@@ -63,17 +63,40 @@ def nearest_rows(rows: np.ndarray, queries: np.ndarray, k: int, metric: str = "l
     return exact.search(np.ascontiguousarray(queries, np.float32), min(k, len(rows)))[1]
 
 
-def nearest_codes(index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2") -> np.ndarray:
+def bias(index: faiss.Index) -> np.ndarray:
+    """What the transform in front of an index adds to rows, (d',) or (1,) for nothing."""
+    if isinstance(index, faiss.IndexPreTransform):
+        transform = faiss.downcast_VectorTransform(index.chain.at(0))
+        if isinstance(transform, faiss.LinearTransform) and transform.have_bias:
+            return faiss.vector_to_array(transform.b)
+    return np.zeros(1, np.float32)
+
+
+def at_length(rows: np.ndarray, length: float) -> np.ndarray:
+    """Rows (n, d) at that length; rows of zeros stay."""
+    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
+    lengths[lengths == 0] = length
+    return rows * (np.float32(length) / lengths)[:, None]
+
+
+def nearest_codes(
+    index: faiss.Index, queries: np.ndarray, k: int, metric: str = "l2", length: float | None = None
+) -> np.ndarray:
     """Numbers (q, k) of the rows that a flat `index` of codes finds by `metric` ("l2", "ip") for queries (q, d).
 
-    Rows are decoded once; FAISS decodes each anew for every query where its codes have no tables, tens of times slower.
+    Rows are decoded once; FAISS decodes each again for every query where its codes have no tables, tens of times
+    slower. With a `length` they are compared at that length, as `nearkin.Index` compares them.
     """
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexPreTransform):
         for i in range(index.chain.size()):
             queries = index.chain.at(i).apply(np.ascontiguousarray(queries, np.float32))
     inner = innermost(index)
-    return nearest_rows(inner.reconstruct_n(0, inner.ntotal), queries, k, metric)
+    rows = inner.reconstruct_n(0, inner.ntotal)
+    if length is not None:
+        queries = queries - bias(index)
+        rows = at_length((rows - bias(index)) * queries.any(axis=0), length)  # not the columns that no query has
+    return nearest_rows(rows, queries, k, metric)
 
 
 def clear_padding(index: FaissIndex) -> None:
@@ -162,12 +185,14 @@ def read_codes(index: BlockIndex, first: int, last: int) -> np.ndarray:
     return np.hstack([faiss.pack_bitstrings(lists, 8 * _list_bytes(index)), faiss.pack_bitstrings(numbers, 4)])
 
 
-def list_codes(index: faiss.IndexIVFFastScan, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers (n,) of the rows in a list, and their codes (n, bytes) without the list's number."""
+def list_codes(
+    index: faiss.IndexIVFFastScan, number: int, places: np.ndarray | slice = slice(None)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers (n,) of the rows at some places of a list, and their codes (n, bytes) without the list's number."""
     size = index.invlists.list_size(number)
     ids, blocks = _list(index, number, size)
-    codes = _got(blocks, np.arange(size), _layout(index.M, index.bbs))
-    return ids, faiss.pack_bitstrings(codes.astype(np.int32), 4)
+    codes = _got(blocks, np.arange(size)[places], _layout(index.M, index.bbs))
+    return ids[places], faiss.pack_bitstrings(codes.astype(np.int32), 4)
 
 
 def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFastScan, shift: int) -> None:

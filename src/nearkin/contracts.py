@@ -133,6 +133,28 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
+class ScaledCodes(VectorCodes, Protocol):
+    """Codes that may hold a scale for each row, which FAISS does not read."""
+
+    scales_: np.ndarray
+    """The scales that a code names; empty if codes hold none."""
+
+    def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Decoded rows (n, d') in FAISS's space, of codes (n, bytes), at their own length."""
+        ...
+
+
+@runtime_checkable
+class OrderedCodes(VectorCodes, Protocol):
+    """Codes that may be learned for the order of rows by FAISS's own scores."""
+
+    @property
+    def learned_order(self) -> bool:
+        """Whether they are; at another length decoded rows would lose that order."""
+        ...
+
+
+@runtime_checkable
 class ScannedCodes(VectorCodes, Protocol):
     """Codes that FAISS's fast scan of 4-bit codes may read."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._faiss import innermost
-from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 from tests.faults.child import Fault
 
 D, LISTS, STEPS = 8, 3, 30
@@ -60,6 +60,14 @@ KINDS = [
     Kind("sums lists l2", _sums(0, LISTS, 32), "l2"),
     Kind("product sums ip", lambda: ProductResidualQuantizer(2, 2, 32, max_iter=2, random_state=0), "ip"),
     *(Kind(f"scalar {bits} bits l2", lambda bits=bits: ScalarQuantizer(bits), "l2") for bits in (4, 8, 16)),
+    *(Kind(f"axes {metric}", lambda: AxisQuantizer(4), metric) for metric in ("l2", "ip", "cosine")),
+    *(Kind(f"product unit {metric}", _product(32), metric) for metric in ("l2", "ip")),
+    Kind("product 4 bits unit l2", _product(16), "l2", _SCAN),
+    *(Kind(f"product lists unit {metric}", _product(32, LISTS), metric) for metric in ("l2", "ip")),
+    Kind("product 4 bits lists unit l2", _product(16, LISTS), "l2", _SCAN),
+    Kind("sums 8-bit norms unit l2", _sums(8), "l2", _SCAN),
+    Kind("sums 8-bit norms lists unit l2", _sums(8, LISTS), "l2", _SCAN),
+    Kind("axes unit l2", lambda: AxisQuantizer(4), "l2"),
     Kind("bits", lambda: nk.RandomHyperplanes(16, random_state=0), "hamming"),
     Kind("learned bits", lambda: nk.ITQ(8, random_state=0), "hamming"),
 ]
@@ -69,8 +77,8 @@ NAMES = ("counted", "integers", "text")
 @cache
 def _fitted(number: int) -> Any:
     """The quantizer of a kind, fitted once; `fit` takes the rows that the metric compares."""
-    quantizer, metric = KINDS[number].make(), KINDS[number].metric
-    return None if quantizer is None else quantizer.fit(_unit(_TRAIN) if metric == "cosine" else _TRAIN)
+    quantizer, unit = KINDS[number].make(), KINDS[number].metric == "cosine" or "unit" in KINDS[number].name
+    return None if quantizer is None else quantizer.fit(_unit(_TRAIN) if unit else _TRAIN)
 
 
 def _unit(X: np.ndarray) -> np.ndarray:
@@ -301,10 +309,22 @@ class Machine:
             return (asked[:, None] != own[None]).sum(2).astype(np.float64) if len(self.rows) else np.empty((len(Q), 0))
         rows = _unit(self.rows) if metric == "cosine" and len(self.rows) else self.rows
         if self.quantizer is not None and len(rows):
-            if "sums" in self.kind.name:
+            length = self._length(rows)
+            if length is None and "sums" in self.kind.name:
                 return self._scores_of_faiss(Q, rows)
             rows = np.asarray(self.quantizer.decode(self.quantizer.encode(rows)))
+            if length is not None and not len(getattr(self.quantizer, "scales_", ())):
+                rows = rows * (length / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True))
         return self._compared(Q, rows)
+
+    def _length(self, rows: np.ndarray) -> float | None:
+        """The length of all rows (n, d) if the index knows one; Fault if it takes rows to have another."""
+        length, own = self.index.row_length, np.linalg.norm(rows.astype(np.float64), axis=1)
+        if length is not None and np.abs(own - length).max() > 0.02 * length:
+            raise Fault(f"rows of lengths {own.min()} to {own.max()} are taken to have {length}")
+        if length is None and "unit" in self.kind.name:
+            raise Fault("all rows have length 1, and the index does not know it")
+        return length
 
     def _scores_of_faiss(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Scores (q, n) by a new FAISS index: codes of sums carry a term of their error, which `decode` leaves out."""
@@ -332,6 +352,7 @@ class Machine:
     def _draw_rows(self, rng: random.Random, n: int) -> np.ndarray:
         """Rows like those of training, some of them equal to rows that are there."""
         X = np.random.default_rng(rng.getrandbits(32)).normal(size=(n, D)).astype(np.float32)
+        X = _unit(X) if "unit" in self.kind.name else X
         if len(self.rows) and rng.random() < 0.2:
             X[0] = self.rows[rng.randrange(len(self.rows))]
         return X

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import faiss
 import numpy as np
@@ -14,7 +15,7 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import BitCodes
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_rows import flat_codes, innermost
-from nearkin.index.searching import normalised
+from nearkin.index.searching import Kept, normalised
 
 BATCH = 8_192  # rows handed over at a time
 _TIES = 100  # times k: how many rows are looked at for ties
@@ -36,6 +37,7 @@ class Source:
         if not len(index):
             raise ValueError("the index has no rows; add some before the export")
         self.index = index
+        self._kept = Kept()
 
     def __len__(self) -> int:
         return len(self.index)
@@ -80,6 +82,13 @@ class Source:
         """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
         self._make_direct_map()
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
+
+    def as_searched(self, positions: np.ndarray) -> np.ndarray:
+        """Decoded codes of rows (b, d) at their own length if it is known, as `Index.search` compares them."""
+        lengths = self.index.lengths
+        if lengths is None:
+            return self.decoded(positions)
+        return lengths.rows(cast(faiss.Index, self.index.faiss_index), positions, self._kept)
 
     def vectors(self, positions: np.ndarray) -> np.ndarray | None:
         """Exact rows if the index keeps them, else decoded codes; None for bits alone."""
@@ -140,13 +149,17 @@ class Source:
         far = scores if self.index.metric in ("l2", "hamming") else -scores
         return np.where(far <= far[:, k - 1 : k], positions, -1)
 
-    def distances(self, asked: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """How far each query is from the *codes* of rows at `positions` (q, k), smaller is nearer; inf at -1."""
+    def distances(self, asked: np.ndarray, positions: np.ndarray, *, as_searched: bool = False) -> np.ndarray:
+        """How far each query is from the *codes* of rows at `positions` (q, k), smaller is nearer; inf at -1.
+
+        Engines that read codes compare decoded rows; `as_searched` takes these as `Index.search` does.
+        """
         safe = np.maximum(positions, 0)
         if self.n_bits is not None:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)
         else:
-            rows = self.decoded(safe.ravel()).reshape(*safe.shape, -1).astype(np.float64)
+            decoded = self.as_searched if as_searched else self.decoded
+            rows = decoded(safe.ravel()).reshape(*safe.shape, -1).astype(np.float64)
             if self.index.metric == "l2":
                 far = ((rows - asked[:, None]) ** 2).sum(axis=2)
             else:

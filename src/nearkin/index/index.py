@@ -9,6 +9,7 @@ import copy
 import os
 import time
 from collections.abc import Iterable
+from functools import cached_property
 from typing import NamedTuple, Self, cast
 
 import faiss
@@ -18,12 +19,14 @@ from nearkin._check import check_choice, check_integer, check_magnitude, check_r
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, VectorCodes, ignore
+from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ScaledCodes, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved, searching
 from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
 from nearkin.index.faiss_rows import METRICS, Made, check_mergeable
+from nearkin.index.lengths import Lengths, common_length, takes_length
 from nearkin.index.saved import SavedQuantizer
 from nearkin.index.searching import KeptVectors, normalised, rescore
+from nearkin.linalg.orthonormal import has_length, row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.metrics.neighbours import ExactNeighbours
 
@@ -35,6 +38,10 @@ class Index:
 
     Scores are squared L2 distances (smaller is nearer) for "l2", inner products (larger is nearer) for "ip" and, of
     normalised rows, for "cosine", and numbers of differing bits for "hamming".
+
+    If all rows have one length, `row_length` (1 for "cosine"), decoded rows are compared at that length: rounded rows
+    are too short, and scores by them favour the wrong rows. FAISS finds candidates by its own scores, which are ranked
+    again. `row_length` is None for rows of different lengths, and in folders that were saved without it.
 
     `faiss_index` is the FAISS index itself, whose positions count rows in the order they were added; `ids` (n,) the
     users' ids or None for 0, 1, 2, ...; `kept` the exact rows or None.
@@ -63,6 +70,7 @@ class Index:
         self._quantizer = quantizer
         self.ids: np.ndarray | None = None
         self.kept = kept
+        self.row_length: float | None = None
         self._next_id: int | None = None  # of rows without names, once the counted ids have gaps
         self._guard = Guard()
         self._searched = searching.Kept()
@@ -88,7 +96,10 @@ class Index:
         lists = inverted_file(inner)
         if lists is not None:
             lists.nprobe = min(lists.nlist, n_probe or max(8, lists.nlist // 16))
-        return cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors, d))
+        index = cls(inner, d, metric, copy.deepcopy(quantizer), KeptVectors.wanted(keep_vectors, d))
+        if metric == "cosine" and takes_length(quantizer):
+            index.row_length = 1.0
+        return index
 
     @classmethod
     def build(
@@ -146,6 +157,7 @@ class Index:
             quantizer = copy.deepcopy(self._quantizer, memo)
             other = type(self)(clone, self.n_features, self.metric, quantizer, self.kept)
             other.ids, other._next_id = None if self.ids is None else self.ids.copy(), self._next_id
+            other.row_length = self.row_length
         return other
 
     @property
@@ -231,7 +243,7 @@ class Index:
 
     def _replace(self, X: np.ndarray, codes: np.ndarray, ids: np.ndarray, positions: np.ndarray) -> None:
         """Add rows X of `ids` and take out those at `positions`, which have some of these ids."""
-        before, kept = len(self), self.kept
+        before, kept, length = len(self), self.kept, self.row_length
         count = self._count() if before else None
         names = np.concatenate([self._own_ids(), ids]) if before else ids
         self._append(X, codes)
@@ -239,7 +251,7 @@ class Index:
             self._drop(np.sort(positions), names, count)
         except BaseException:
             faiss_rows.cut(self.faiss_index, before)
-            self.kept = kept
+            self.kept, self.row_length = kept, length
             raise
 
     def merge(self, other: Self) -> Self:
@@ -254,7 +266,10 @@ class Index:
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             check_mergeable(self._made(), other._made())
+            length = common_length(self.row_length, other.row_length) if len(self) and len(other) else None
+            length = length or (other.row_length if not len(self) else self.row_length if not len(other) else None)
             faiss_rows.move(other.faiss_index, self.faiss_index)
+            self.row_length = length
             self._searched.forget()
             other._searched.forget()
         return self
@@ -342,7 +357,9 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores and positions (q, k) by the codes."""
         if allowed is not None and self.metric != "hamming":
-            return searching.nearest_among(cast(faiss.Index, self.faiss_index), Q, k, allowed, self._searched)
+            return searching.nearest_among(
+                cast(faiss.Index, self.faiss_index), Q, k, allowed, self._searched, self.lengths
+            )
         if allowed is not None:
             return self._bits_among(Q, k, asymmetric, allowed)
         if asymmetric:
@@ -350,7 +367,24 @@ class Index:
             return cast(LinearBits, self.quantizer).search(Q, codes, k, asymmetric=True)
         if self.metric == "hamming":
             return self.faiss_index.search(cast(BitCodes, self.quantizer).encode(Q), k)
-        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched)
+        return searching.nearest(cast(faiss.Index, self.faiss_index), Q, k, self._searched, self.lengths)
+
+    @property
+    def lengths(self) -> Lengths | None:
+        """How decoded rows get their length; None if it is not known, and for FAISS's shards, which it ranks alone."""
+        unknown = self.row_length is None and self._scaled is None
+        return (
+            None
+            if unknown or isinstance(self.faiss_index, faiss.IndexShards)
+            else Lengths(self.row_length, self._scaled)
+        )
+
+    @cached_property
+    def _scaled(self) -> ScaledCodes | None:
+        """The quantizer if its codes hold each row's scale."""
+        if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_scales:
+            return None  # it stays unopened
+        return self.quantizer if isinstance(self.quantizer, ScaledCodes) and len(self.quantizer.scales_) else None
 
     def _bits_among(
         self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray
@@ -380,6 +414,8 @@ class Index:
             config: Record = {"metric": self.metric, "n_features": self.n_features, "n_rows": len(self)}
             if self._next_id is not None:
                 config["next_id"] = self._next_id
+            if self.row_length is not None:
+                config["row_length"] = self.row_length
             with saving_folder(path, "index", config) as folder:
                 write_faiss(saved.with_integer_ids(self.faiss_index, self.ids), folder / "index.faiss")
                 write_arrays(folder / "arrays.safetensors", {} if self.ids is None else pack_ids("row", self.ids))
@@ -407,7 +443,7 @@ class Index:
             parts = one_version(path, saved.read_parts)
         self = cls(parts.faiss_index, parts.d, parts.metric, parts.quantizer, parts.kept)
         self._quantizer = self.quantizer if parts.metric == "hamming" else parts.quantizer  # bits are made by it
-        self.ids, self._next_id = parts.ids, parts.next_id
+        self.ids, self._next_id, self.row_length = parts.ids, parts.next_id, parts.row_length
         return self
 
     def _codes(self, X: np.ndarray, callback: Callback) -> np.ndarray:
@@ -429,17 +465,26 @@ class Index:
     def _append(self, X: np.ndarray, codes: np.ndarray) -> None:
         """Add rows X under their codes; whatever breaks, the index is as it was."""
         self._searched.forget()
-        before, kept = len(self), self.kept
+        before, kept, length = len(self), self.kept, self._length_with(X)
         try:
             if self.quantizer is None:
                 self.faiss_index.add(codes)
             else:
                 faiss_rows.add_codes(self.faiss_index, codes)
             self.kept = None if kept is None else kept.with_rows(X)
+            self.row_length = length
         except BaseException:
             faiss_rows.cut(self.faiss_index, before)
             self.kept = kept
             raise
+
+    def _length_with(self, X: np.ndarray) -> float | None:
+        """The length of all rows when rows X (n, d) follow, None for different ones."""
+        if self.metric not in ("l2", "ip") or not takes_length(self.quantizer):
+            return self.row_length
+        if not len(self):
+            return row_length(X, isinstance(self.quantizer, VectorCodes) and bool(self.quantizer.normalized_))
+        return self.row_length if self.row_length is not None and has_length(X, self.row_length) else None
 
     def _drop(self, positions: np.ndarray, names: np.ndarray, count: int | None) -> None:
         """Take out rows at sorted positions; `names` are the ids of all rows before, `count` the next counted id."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from nearkin._check import check_choice, check_integer
+from nearkin._check import check_choice, check_integer, check_real
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
 from nearkin.contracts import Quantizer
@@ -35,6 +35,11 @@ class SavedQuantizer:
     content: SavedArrays
     n_features_in_: int
     n_bits: int | None
+
+    @property
+    def has_scales(self) -> bool:
+        """Whether its codes hold a scale for each row."""
+        return bool(len(self.content.arrays.get("scales_", ())))
 
     def open(self) -> Quantizer:
         """The fitted quantizer; ValueError where the folder's values do not make one."""
@@ -69,6 +74,7 @@ class Parts:
     kept: KeptVectors | None
     ids: np.ndarray | None
     next_id: int | None
+    row_length: float | None
 
 
 def read_parts(path: Path) -> Parts:
@@ -78,6 +84,8 @@ def read_parts(path: Path) -> Parts:
         metric = check_choice(config["metric"], "metric", METRICS)
         d, n_rows = (check_integer(config[name], name, low=low) for name, low in (("n_features", 1), ("n_rows", 0)))
         next_id = None if "next_id" not in config else check_integer(config["next_id"], "next_id", low=n_rows)
+        # older folders have none: their scores are those of codes without their length
+        length = None if "row_length" not in config else check_real(config["row_length"], "row_length", above=0)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path / 'config.json'} cannot be that of an index ({error}); it is damaged") from error
     found = read_faiss(path / "index.faiss", binary=metric == "hamming")
@@ -92,7 +100,7 @@ def read_parts(path: Path) -> Parts:
     _check_together(path, inner, d, metric, quantizer)
     file = path / "vectors.npy"
     kept = KeptVectors.load(file, n_rows, d) if file.exists() else None
-    return Parts(inner, d, metric, quantizer, kept, ids, next_id)
+    return Parts(inner, d, metric, quantizer, kept, ids, next_id, length)
 
 
 def _read_ids(path: Path, n_rows: int) -> np.ndarray | None:

@@ -10,13 +10,13 @@ in brackets is the same for all queries, and is kept: four bytes a row. A flat i
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, Protocol, TypeAlias, cast
 
 import faiss
 import numpy as np
 
 from nearkin._check import check_instance
-from nearkin._faiss import BlockIndex, innermost, list_codes
+from nearkin._faiss import BlockIndex, bias, innermost, list_codes
 from nearkin._storage import MappedRows
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
@@ -24,6 +24,7 @@ from nearkin.linalg.orthonormal import unit_rows
 _BLOCK = 1 << 20  # numbers of decoded rows that are compared at a time
 _VISITS = 2  # of a list by several queries, from which its decoding once pays
 _LOOKED_UP = 128  # entries of tables that queries together add up for a row, up to which that is quicker than decoding
+_TABLE, _DECODING = 16, 128  # products of numbers in the time of one entry of a table, and of one decoded number
 _DECODED = 1 << 20  # numbers of decoded rows at a time
 _ROWS = 65_536  # whose codes are unpacked at a time
 _CHUNK = 65_536  # rows written at a time
@@ -135,13 +136,27 @@ class Kept:
 
     def __init__(self) -> None:
         self._tables: tuple[tuple[int, int], SumTables] | None = None
+        self._places: tuple[tuple[int, int], np.ndarray] | None = None
         self._shift: tuple[int, np.ndarray | None] | None = None
+        self._real: tuple[int, np.ndarray, np.ndarray] | None = None
 
     def tables(self, inner: SumIndex) -> SumTables:
         """Those of the index, made when they are first needed."""
         known, key = self._tables, (int(inner.this), int(inner.ntotal))
         if known is None or known[0] != key:  # who changes FAISS's index by himself gets new ones too
             known = self._tables = key, SumTables(inner)
+        return known[1]
+
+    def places(self, inner: faiss.IndexIVF) -> np.ndarray:
+        """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
+        known, key = self._places, (int(inner.this), int(inner.ntotal))
+        if known is None or known[0] != key:
+            places = np.zeros((inner.ntotal, 2), np.int32)
+            for number in range(inner.nlist):
+                if size := inner.invlists.list_size(number):
+                    ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+                    places[ids, 0], places[ids, 1] = number, np.arange(size)
+            known = self._places = key, places
         return known[1]
 
     def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
@@ -158,9 +173,20 @@ class Kept:
         moved[:, Q.shape[1] :] = shift[Q.shape[1] :]
         return moved
 
+    def real(self, index: faiss.Index, rows: np.ndarray) -> np.ndarray:
+        """Decoded rows (n, d') behind the rotation, without the bias there and the columns that no query has."""
+        if not isinstance(index, faiss.IndexPreTransform):
+            return rows
+        key, known = int(index.this), self._real
+        if known is None or known[0] != key:
+            turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
+            A = faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in)
+            known = self._real = key, bias(index), np.asarray(A.any(axis=1))
+        return (rows - known[1]) * known[2]
+
     def forget(self) -> None:
         """Nothing is kept."""
-        self._tables = None
+        self._tables = self._places = None
 
 
 def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:
@@ -173,17 +199,33 @@ def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:
     return faiss.vector_to_array(transform.b) if transform.have_bias else np.zeros(len(A), np.float32)
 
 
-def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
+class Ranking(Protocol):
+    """What ranks candidates again, found by their codes."""
+
+    def candidates(self, k: int) -> int:
+        """How many to find where k are wanted."""
+        ...
+
+    def ranked(self, index: faiss.Index, Q: np.ndarray, positions: np.ndarray, k: int, kept: Kept) -> Found:
+        """Scores and positions (q, k) for queries Q (q, d') behind the rotation, of `positions` (q, c)."""
+        ...
+
+
+def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept, ranking: Ranking | None = None) -> Found:
     """Scores and positions (q, k) of the nearest rows to queries Q (q, d) float32, nearest first.
 
-    What an inverted file does not find has position -1 and an infinite score.
+    `ranking` finds more rows by their codes and ranks them by its scores. What an inverted file does not find has
+    position -1 and an infinite score.
     """
+    wanted, k = k, k if ranking is None else min(index.ntotal, ranking.candidates(k))
     one = _one_of(index)
     inner, asked = innermost(one), np.ascontiguousarray(Q, np.float32)
     if isinstance(one, faiss.IndexPreTransform):
         asked = kept.turned(one, asked)
     with np.errstate(over="ignore", invalid="ignore"):  # of centroids beyond float32's squares
         found = None if isinstance(index, faiss.IndexShards) else _without_norms(inner, asked, k, kept)
+        if ranking is not None and isinstance(inner, faiss.IndexPQ) and _quicker_decoded(inner, len(Q)):
+            found = _flat(inner, asked, k)
         own = np.einsum("qd,qd->q", asked, asked)[:, None]
     scores, positions = found or (index.search(Q, k) if one is not index else inner.search(asked, k))
     scanned = isinstance(inner, faiss.IndexAdditiveQuantizerFastScan | faiss.IndexIVFAdditiveQuantizerFastScan)
@@ -197,11 +239,15 @@ def nearest(index: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Found:
             inverted = isinstance(inner, faiss.IndexIVF)
             exact = _in_lists(inner, some, k, _visited(inner, some)) if inverted else _flat(inner, some, k)
             scores[failed], positions[failed] = exact
+    if ranking is not None:
+        return ranking.ranked(index, asked, positions, wanted, kept)
     scores[positions < 0] = np.inf if by_distance else -np.inf  # FAISS fills up with the largest float
     return scores, positions
 
 
-def nearest_among(index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept) -> Found:
+def nearest_among(
+    index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray, kept: Kept, ranking: Ranking | None = None
+) -> Found:
     """Scores and positions (q, k) of the nearest to queries Q (q, d) among rows at sorted positions `allowed` (m,).
 
     All allowed rows are decoded and compared, whatever lists they are in and without a fast scan's rounding. Behind
@@ -209,6 +255,7 @@ def nearest_among(index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray
     """
     if isinstance(index, faiss.IndexShards):
         raise ValueError("among is not for an index of shards; build one index, or search without among")
+    wanted_rows, k = k, k if ranking is None else ranking.candidates(k)
     inner, asked = innermost(index), np.ascontiguousarray(Q, np.float32)
     if isinstance(index, faiss.IndexPreTransform):
         asked = kept.turned(index, asked)
@@ -219,6 +266,8 @@ def nearest_among(index: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray
         scores, positions = _in_lists(inner, asked, k, every, wanted)
     else:
         scores, positions = _flat(inner, asked, k, allowed)
+    if ranking is not None:
+        return ranking.ranked(index, asked, positions, wanted_rows, kept)
     scores[positions < 0] = np.inf if index.metric_type == faiss.METRIC_L2 else -np.inf
     return scores, positions
 
@@ -264,6 +313,11 @@ def _without_norms(inner: faiss.Index, Q: np.ndarray, k: int, kept: Kept) -> Fou
         if lists.size >= _VISITS * len(np.unique(lists)):
             return _in_lists(inner, Q, k, lists)
     return kept.tables(inner).search(Q, k)
+
+
+def _quicker_decoded(inner: faiss.IndexPQ, n_queries: int) -> bool:
+    """Whether one decoding of the rows and a product with all queries is quicker than adding up entries of tables."""
+    return n_queries * (_TABLE * inner.pq.M - inner.d) > _DECODING * inner.d
 
 
 def _flat(inner: faiss.Index, Q: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Found:
@@ -314,18 +368,40 @@ def _in_lists(
     return best.D, best.I
 
 
-def _decoded_list(inner: faiss.IndexIVF, number: int, wanted: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n,) of the wanted rows of a list, and their decoded codes (n, d'), less its centre."""
+def _decoded_list(
+    inner: faiss.IndexIVF, number: int, wanted: np.ndarray | None, places: np.ndarray | slice = slice(None)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (n,) of the rows at some places of a list, those wanted, and their decoded codes (n, d'), less its
+    centre."""
     codec = cast(faiss.IndexIVFPQ, inner).pq if hasattr(inner, "pq") else cast(SumIndex, inner).aq
     if isinstance(inner, faiss.IndexIVFFastScan):
-        ids, codes = list_codes(inner, number)
+        ids, codes = list_codes(inner, number, places)
     else:
         size = inner.invlists.list_size(number)
-        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)
-        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+        codes = faiss.rev_swig_ptr(inner.invlists.get_codes(number), size * inner.code_size).reshape(size, -1)[places]
+        ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)[places]
     if wanted is not None:
         ids, codes = ids[wanted[ids]], codes[wanted[ids]]
     return ids, codec.decode(np.ascontiguousarray(codes))
+
+
+def decoded(inner: faiss.Index, positions: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray | None]:
+    """Rows (m, d') behind the rotation at `positions` (m,), and their codes (m, bytes) if they lie in one array."""
+    if isinstance(inner, faiss.IndexFastScan):
+        return inner.reconstruct_batch(positions), None
+    if not isinstance(inner, faiss.IndexIVF):
+        flat = cast(faiss.IndexPQ, inner)  # or another one of flat codes
+        codes = faiss.rev_swig_ptr(flat.codes.data(), flat.ntotal * flat.code_size)
+        own = codes.reshape(flat.ntotal, -1)[positions]
+        return flat.sa_decode(own), own
+    rows, places = np.empty((len(positions), inner.d), np.float32), kept.places(inner)[positions]
+    order = np.argsort(places[:, 0], kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(places[order, 0])) + 1) if len(order) else []:
+        number = int(places[group[0], 0])
+        rows[group] = _decoded_list(inner, number, None, places[group, 1])[1]
+        if inner.by_residual:
+            rows[group] += inner.quantizer.reconstruct(number)
+    return rows, None
 
 
 class KeptVectors:
@@ -408,9 +484,7 @@ class KeptVectors:
         return cls([rows])
 
 
-def rescore(
-    Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str
-) -> tuple[np.ndarray, np.ndarray]:
+def rescore(Q: np.ndarray, candidates: np.ndarray, kept: KeptVectors, k: int, metric: str) -> Found:
     """The best k of each query's candidates (n, c) by exact scores: (scores (n, k), positions (n, k)).
 
     Scores are squared L2 distances for "l2", inner products for "ip" and "cosine" (Q already normalised, rows are
@@ -425,30 +499,26 @@ def rescore(
             rows = kept.rows(numbers.ravel())
             rows = normalised(rows) if metric == "cosine" else rows
             numbers = np.arange(numbers.size).reshape(numbers.shape)
-        scores[some] = _scores(Q[some], rows, numbers, metric)
-    worst = np.float32(np.inf if metric == "l2" else -np.inf)
-    scores[candidates < 0] = worst
-    order = _order(scores if metric == "l2" else -scores, min(k, candidates.shape[1]))
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(candidates, order, 1)
+        scores[some] = compared(Q[some], rows, numbers, metric == "l2")
+    return best_of(scores, candidates, k, metric == "l2")
 
 
-def _order(scores: np.ndarray, k: int) -> np.ndarray:
-    """Places (n, k) of the k lowest scores (n, c) float32 of each row, lowest first, equal ones in their order; where
-    fewer are finite, the last places follow."""
-    n, width = len(scores), int(scores.shape[1])
-    best, places = faiss.ResultHeap(n, k), np.arange(min(n, _QUERIES) * width).reshape(-1, width) % width
-    for first in range(0, n, _QUERIES):
-        some = scores[first : first + _QUERIES]
-        best.add_result_subset(np.arange(first, first + len(some)), some, places[: len(some)])
-    best.finalize()
-    return best.I  # FAISS's -1 is the last place, where a candidate is missing
+def best_of(scores: np.ndarray, candidates: np.ndarray, k: int, by_distance: bool) -> Found:
+    """The best k of each query's candidates (n, c) by their scores (n, c), best first; candidates of -1 are last.
+
+    Equal scores keep their order.
+    """
+    scores[candidates < 0] = np.float32(np.inf if by_distance else -np.inf)
+    order = np.argsort(scores if by_distance else -scores, axis=1, kind="stable")[:, :k]
+    rows = np.arange(len(scores))[:, None]
+    return scores[rows, order], candidates[rows, order]
 
 
-def _scores(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, metric: str) -> np.ndarray:
+def compared(Q: np.ndarray, rows: np.ndarray, numbers: np.ndarray, by_distance: bool) -> np.ndarray:
     """Squared distances, or inner products, of queries (q, d) to the rows (n, d) that `numbers` (q, c) names."""
     queries, ids = np.ascontiguousarray(Q, np.float32), np.ascontiguousarray(numbers, np.int64)
     scores = np.empty(ids.shape, np.float32)
-    measure = faiss.fvec_L2sqr_by_idx if metric == "l2" else faiss.fvec_inner_products_by_idx
+    measure = faiss.fvec_L2sqr_by_idx if by_distance else faiss.fvec_inner_products_by_idx
     out, asked, of, which = (faiss.swig_ptr(array) for array in (scores, queries, rows, ids))
     measure(out, asked, of, which, queries.shape[1], *ids.shape)
     return scores

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 Array = TypeVar("Array", np.ndarray, "torch.Tensor")
+_UNIT, EQUAL = 1e-3, 5e-3  # of a length, by which lengths of 1 and others may differ
+_APART = 1e-2  # of the rows' root mean square distance from their mean, by which lengths may differ at first
 SHORT = 1e-15  # float32 keeps all digits of the squares of longer rows
 
 
@@ -65,3 +67,28 @@ def deal_axes(logs: np.ndarray, n_groups: int) -> np.ndarray:
         groups[chosen].append(axis)
         volumes[chosen] += logs[axis]
     return np.array(groups)
+
+
+def row_length(X: np.ndarray, unit: bool = False) -> float | None:
+    """The length that all rows X (n, d) have; None for rows of different lengths. `unit` for rows that should have 1.
+
+    Lengths must differ far less than rows do: rows about a far point have nearly one length too, which says little.
+
+    >>> row_length(np.array([[3.0, 4.0], [0.0, -5.0]]))
+    5.0
+    """
+    if unit:
+        return 1.0 if has_length(X, 1.0, _UNIT) else None
+    lengths, middle = _lengths(X), X.mean(axis=0, dtype=np.float64)
+    mean = float(lengths.mean())
+    spread = np.sqrt(max(np.square(lengths).mean() - np.square(middle).sum(), 0))
+    return mean if len(X) > 1 and has_length(X, mean, _APART * spread / (mean or 1)) else None
+
+
+def has_length(X: np.ndarray, length: float, slack: float = EQUAL) -> bool:
+    """Whether all rows X (n, d) have that length, to a share of it."""
+    return length > 0 and bool((np.abs(_lengths(X) - length) <= slack * length).all())
+
+
+def _lengths(X: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.einsum("nd,nd->n", X, X, dtype=np.float64))

@@ -40,11 +40,12 @@ from nearkin._storage import (
 )
 from nearkin._types import Fields, Record, Seed
 from nearkin.cell_sums import block_rows
-from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering
+from nearkin.contracts import Callback, CentroidCodes, Fittable, Quantizer, Reconstructing, Remembering, VectorCodes
 from nearkin.data import VectorFile
 from nearkin.index import Index
 from nearkin.index.faiss_file import read_faiss, write_faiss
 from nearkin.index.identifiers import check_ids, join_ids
+from nearkin.index.lengths import length_of_chunks, takes_length
 from nearkin.index.saved import load_quantizer
 from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
@@ -241,11 +242,20 @@ def _encode(
     with steps.step("encode") as callback:
         if work is not None:
             work.encode(file, empty, callback)
-            return work.join(index, callback) if group.rank == 0 else index
+            if group.rank == 0:
+                work.join(index, _row_length(file, quantizer, metric), callback)
+            return index
         for chunk in file.chunks():
             index.add(chunk)
             callback(len(index), {"total": len(file)})
     return index
+
+
+def _row_length(file: VectorFile, quantizer: Quantizer, metric: str) -> float | None:
+    """The length of all rows of the file, as an index knows it that they are added to."""
+    if not takes_length(quantizer) or metric == "cosine":
+        return 1.0 if takes_length(quantizer) else None
+    return length_of_chunks(file.chunks(), isinstance(quantizer, VectorCodes) and bool(quantizer.normalized_))
 
 
 def _record(
@@ -371,13 +381,14 @@ class WorkFolder:
                     sums.write_text(checksums_of(fresh))
         self.group.barrier()
 
-    def join(self, index: Index, callback: Callback) -> Index:
-        """Add all blocks to `index`, in their order."""
+    def join(self, index: Index, length: float | None, callback: Callback) -> None:
+        """Add all blocks, whose rows have that length, to `index`, in their order."""
         for block in range(self.n_blocks):
             found = read_faiss(self._file(block), binary=index.metric == "hamming")
-            index.merge(Index(found, index.n_features, index.metric, index.quantizer, None))
+            part = Index(found, index.n_features, index.metric, index.quantizer, None)
+            part.row_length = length
+            index.merge(part)
             callback(len(index), {"total": self.n_rows})
-        return index
 
     def _rows(self, block: int) -> tuple[int, int]:
         return block * self.block_rows, min((block + 1) * self.block_rows, self.n_rows)

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import faiss
 import numpy as np
 from scipy import stats
 
-from nearkin._check import check_instance
-from nearkin._faiss import nearest_codes
 from nearkin._types import Record
 from nearkin.contracts import VectorCodes
 from nearkin.index.index import Index
@@ -220,17 +217,9 @@ class Bench:
         return [o for o in OVERSAMPLES if o * k <= len(self.X)] or [1]
 
     def _recall(self, index: Index) -> dict[int, np.ndarray]:
-        """The recall of every query at each depth.
-
-        FAISS decodes every row again for every query of a flat additive index; here rows are decoded once, which gives
-        the same neighbours.
-        """
+        """The recall of every query at each depth."""
         depths = self._depths()
-        count, quantizer = depths[-1] * self.truth.ids.shape[1], index.quantizer
-        if isinstance(quantizer, AbstractAdditiveQuantizer) and decodes(quantizer, self.metric):
-            found = nearest_codes(check_instance(index.faiss_index, "index", faiss.Index), self.Q, count)
-        else:
-            found = index.search(self.Q, count)[1]
+        found = index.search(self.Q, depths[-1] * self.truth.ids.shape[1])[1]
         return kept(found, self.truth.beside(found), depths)
 
     def _rates(self, index: Index) -> dict[int, float]:
@@ -245,11 +234,6 @@ class Bench:
                 times.append(time.perf_counter() - start)
             rates[o] = len(queries) / min(times)
         return rates
-
-
-def decodes(quantizer: AbstractAdditiveQuantizer, metric: str) -> bool:
-    """Whether a flat search decodes every row: by L2 distance without a norm in the code."""
-    return metric == "l2" and not quantizer.norm_bits and not quantizer.n_lists
 
 
 def kept(found: np.ndarray, truth: np.ndarray, depths: list[int]) -> dict[int, np.ndarray]:

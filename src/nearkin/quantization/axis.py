@@ -20,6 +20,7 @@ from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
+from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.faiss_bridge import empty_index
 from nearkin.quantization.principal import principal_axes, reached
@@ -29,7 +30,6 @@ _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # of a byte
 _LLOYD = 30  # rounds of a grid
 _QUERIES, _JUDGED, _NEAR = 256, 4_096, 10  # rows that judge a fit, rows they are compared with, neighbours of each
-_EQUAL = 0.005  # relative spread of lengths below which rows have one length
 _CLIPPED = 1e-3  # share of scales beyond either end of their levels
 
 
@@ -85,7 +85,7 @@ class AxisQuantizer(ReconstructingTransformer):
         # not every k-th row, which may all be alike in sorted data; in random order, as some of them judge
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)
-        axes, length = _Axes.of(rows), 1.0 if self.normalized_ else _one_length(rows)
+        axes, length = _Axes.of(rows), 1.0 if self.normalized_ else row_length(rows)
         options = [False] if self.normalized_ or self.n_bytes == 1 or len(rows) <= 2 * _NEAR else [False, True]
         fitted, most = vars(self).copy(), -1.0
         for step, scaled in enumerate(options, 1):
@@ -233,15 +233,6 @@ class _Axes(NamedTuple):
 
     def sorted_values(self, axis: int) -> np.ndarray:
         return np.sort(self.values[:, axis])
-
-
-def _one_length(rows: np.ndarray) -> float | None:
-    """The length of rows (n, d) that have one, None for others."""
-    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
-    lengths = lengths[lengths > 0]
-    if not len(lengths) or lengths.std() > _EQUAL * lengths.mean():
-        return None
-    return float(lengths.mean())
 
 
 def _dealt(variances: np.ndarray, n_bytes: int) -> list[np.ndarray]:

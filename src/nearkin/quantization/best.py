@@ -20,7 +20,7 @@ from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, VectorCodes, ignore
-from nearkin.linalg.orthonormal import unit_rows
+from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge
 from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.faiss_bridge import SCANNED
@@ -155,7 +155,9 @@ class Race:
         index = fitted.to_faiss(judge.metric)
         fitted.add_to(index, judge.rows)
         encoded = time.process_time()
-        found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric)
+        ordered = isinstance(fitted, AbstractAdditiveQuantizer) and fitted.learned_order
+        length = None if ordered else row_length(judge.rows, bool(fitted.normalized_))
+        found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)  # as an index answers
         speed = 1000 * (encoded - learned) / len(judge.rows)
         searched, timed = time.process_time(), judge.queries[: DEFAULTS.timed_queries]
         index.search(timed, judge.k)

@@ -145,7 +145,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
-        if self.ranking in KNOWN.values():
+        if self.learned_order:
             self._learn_order(X, generator)
         if self.norm_bits:
             self._learn_norms(X, generator)
@@ -294,6 +294,11 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return decoded if origin is None else decoded + origin
 
     # ---- FAISS and folders -----------------------------------------------------------------------------------------
+
+    @property
+    def learned_order(self) -> bool:
+        """Whether codebooks are learned for the order of rows by FAISS's own scores ("known" rankings)."""
+        return self.ranking in KNOWN.values()
 
     def scans_fast(self, metric: str) -> bool:
         """Whether an index by `metric` uses FAISS's fast scan by default.

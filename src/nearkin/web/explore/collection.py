@@ -34,6 +34,7 @@ class IndexView:
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
         self.name = name
         self.index = Index(index.faiss_index, index.n_features, index.metric, index.quantizer, kept)
+        self.index.row_length = index.row_length
         self.source = Source(self.index)
         self._rows, self._positions = rows, None if rows is None else np.argsort(rows)
 
@@ -52,7 +53,7 @@ class IndexView:
 
     def scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Scores (q, c) of queries Q (q, d) with the codes of `rows` (q, c)."""
-        far = self.source.distances(self.source.asked(Q), self._at(rows))
+        far = self.source.distances(self.source.asked(Q), self._at(rows), as_searched=True)
         return far if self.index.metric in ("l2", "hamming") else -far
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,165 @@
+"""Decoded rows are compared at their own length if the index knows it, and only then."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearkin as nk
+from nearkin import Index, ProductQuantizer
+from nearkin._faiss import nearest_rows
+from nearkin.linalg.orthonormal import row_length
+from nearkin.metrics import recall_k_at_k
+from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization.additive_learning import INNER, KNOWN
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1200, 24)) / np.arange(1, 25) ** 0.3 + 0.1
+X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
+ROWS, QUERIES = X[200:], X[:200]
+CODES = {
+    "product": ProductQuantizer(4, 64, max_iter=2, random_state=0),
+    "product, padded": ProductQuantizer(5, 32, max_iter=2, random_state=0),
+    "product, 4 bits": ProductQuantizer(6, 16, max_iter=2, random_state=0),
+    "product, lists": ProductQuantizer(4, 64, n_lists=5, max_iter=2, random_state=0),
+    "product, 4 bits, lists": ProductQuantizer(6, 16, n_lists=5, max_iter=2, random_state=0),
+    "residual": ResidualQuantizer(3, 16, max_iter=1, random_state=0),
+    "residual, by products": ResidualQuantizer(3, 16, ranking=INNER, max_iter=1, random_state=0),
+    "residual, norms": ResidualQuantizer(3, 16, norm_bits=8, max_iter=1, random_state=0),
+    "residual, lists": ResidualQuantizer(3, 16, n_lists=5, max_iter=1, random_state=0),
+    "product residual": ProductResidualQuantizer(2, 2, 16, max_iter=1, random_state=0),
+    "product residual, lists": ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=1, random_state=0),
+    "scalar": ScalarQuantizer(4),
+    "axes": AxisQuantizer(3),
+}
+FITTED = {name: quantizer.fit(ROWS) for name, quantizer in CODES.items()}
+
+
+def expected_scores(index: Index, rows: np.ndarray, length: float, Q: np.ndarray) -> np.ndarray:
+    """Scores (q, n) of all rows: each decoded and brought to its length (the slow twin)."""
+    decoded = index.quantizer.decode(index.quantizer.encode(rows)).astype(np.float64)
+    decoded *= length / np.linalg.norm(decoded, axis=1, keepdims=True)
+    if index.metric == "l2":
+        return np.square(Q[:, None] - decoded).sum(axis=2)
+    return Q @ decoded.T
+
+
+@pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
+@pytest.mark.parametrize("name", FITTED)
+def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str) -> None:
+    index = Index.build(ROWS, FITTED[name], metric=metric, n_probe=5)
+    assert index.row_length == 1
+    scores, ids = index.search(QUERIES, len(ROWS))
+    expected = expected_scores(index, ROWS, 1.0, QUERIES)
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), atol=1e-5)
+    order = scores if metric == "l2" else -scores
+    assert (np.diff(order, axis=1) >= 0).all()
+    np.testing.assert_array_equal(np.sort(ids, axis=1), np.arange(len(ROWS))[None].repeat(len(ids), axis=0))
+    few = index.search(QUERIES, 10)[1]
+    best = np.argsort(expected if metric == "l2" else -expected, axis=1)[:, :10]
+    assert recall_k_at_k(few, best, 10) > 0.9  # candidates are found by FAISS's own scores
+    alone = np.concatenate([index.search(q[None], 10)[1] for q in QUERIES[:30]])
+    assert (alone == few[:30]).mean() > 0.98  # equal codes may stand in any order
+
+
+@pytest.mark.parametrize("name", ["product", "product, lists", "residual", "product residual", "axes"])
+def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
+    for metric in ("l2", "cosine"):
+        index = Index.build(ROWS, FITTED[name], metric=metric, n_probe=5)
+        true = nearest_rows(ROWS, QUERIES, 10)
+        kept = recall_k_at_k(index.search(QUERIES, 10)[1], true, 10)
+        index.row_length = None
+        assert kept > recall_k_at_k(index.search(QUERIES, 10)[1], true, 10) + 0.01
+
+
+def test_rows_of_one_other_length_are_compared_at_it() -> None:
+    quantizer = ProductQuantizer(4, 64, max_iter=2, random_state=0).fit(512 * ROWS)
+    index = Index.build(512 * ROWS, quantizer)
+    assert index.row_length == pytest.approx(512)
+    scores, ids = index.search(512 * QUERIES, 5)
+    expected = expected_scores(index, 512 * ROWS, index.row_length, 512 * QUERIES)
+    np.testing.assert_allclose(scores, np.take_along_axis(expected, ids, axis=1), rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "known"),
+    [(ROWS * np.linspace(1, 1.2, len(ROWS))[:, None], False), (ROWS + 1e4, False), (0 * ROWS, False), (ROWS, True)],
+    ids=["several", "far from the origin", "zeros", "one"],
+)
+def test_a_length_is_known_only_if_all_rows_have_it(rows: np.ndarray, known: bool) -> None:
+    assert (row_length(rows) is not None) == known
+    index = Index.build(rows.astype(np.float32), ProductQuantizer(4, 8, max_iter=1, random_state=0))
+    assert (index.row_length is not None) == known
+
+
+def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
+    index = Index.empty(24, FITTED["product"])
+    for first in range(0, 100, 20):
+        index.add(ROWS[first : first + 20])
+    index.update([3], ROWS[200:201]).remove([5])
+    other = Index.empty(24, FITTED["product"]).add(ROWS[100:120])
+    index._next_id = index.ids = None
+    index.merge(other)
+    assert index.row_length == 1
+    index.save(tmp_path / "idx")
+    again = Index.load(tmp_path / "idx")
+    np.testing.assert_array_equal(again.search(QUERIES, 7)[0], index.search(QUERIES, 7)[0])
+    rows = np.concatenate([np.delete(ROWS[:100], [3, 5], axis=0), ROWS[[200]], ROWS[100:120]])
+    expected = np.sort(expected_scores(again, rows, 1.0, QUERIES), axis=1)[:, :7]
+    np.testing.assert_allclose(again.search(QUERIES, 7)[0], expected, atol=1e-5)
+    with pytest.raises(ValueError, match="ids are not in the index"):
+        again.update([10**6], 2 * ROWS[:1])
+    assert again.row_length == 1
+    again.add(2 * ROWS[:1])  # from here on FAISS's own scores hold
+    assert again.row_length is None
+    np.testing.assert_allclose(again.search(QUERIES, 7)[0], again.faiss_index.search(QUERIES, 7)[0], atol=1e-6)
+    again.save(tmp_path / "idx")
+    assert Index.load(tmp_path / "idx").row_length is None
+
+
+def test_a_folder_saved_without_a_length_answers_as_before(tmp_path: Path) -> None:
+    index = Index.build(ROWS, FITTED["product"], metric="cosine")
+    index.save(tmp_path / "idx")
+    config = json.loads((tmp_path / "idx" / "config.json").read_text())
+    assert config["row_length"] == 1
+    index.row_length = None
+    index.save(tmp_path / "old")
+    assert "row_length" not in json.loads((tmp_path / "old" / "config.json").read_text())
+    old = Index.load(tmp_path / "old")
+    np.testing.assert_array_equal(old.search(QUERIES, 9)[1], old.faiss_index.search(QUERIES, 9)[1])
+    assert old.add(ROWS[:1]).row_length is None
+
+
+def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
+    """Of 8,000 sentences they lost .008 of 10 neighbours at another length."""
+    for ranking, metric in ((KNOWN["ip"], "cosine"), (KNOWN["l2"], "l2")):
+        quantizer = ResidualQuantizer(2, 16, ranking=ranking, max_iter=1, random_state=0)
+        assert Index.build(ROWS[:300], quantizer, metric=metric).row_length is None
+
+
+def test_codes_with_scales_need_no_common_length(tmp_path: Path) -> None:
+    X = (rng.normal(size=(2000, 64)) * rng.gamma(2, size=(2000, 1))).astype(np.float32)
+    rows, queries = X[:1900], X[1900:]
+    model = AxisQuantizer(12).fit(rows)
+    assert len(model.scales_)
+    decoded = model.decode(model.encode(rows))
+    for metric in ("l2", "ip"):
+        index = Index.build(rows, model, metric=metric)
+        index.save(tmp_path / metric)
+        for some in (index, Index.load(tmp_path / metric)):
+            scores, ids = some.search(queries, 10)
+            own = decoded[ids].astype(np.float64)
+            expected = np.square(queries[:, None] - own).sum(2) if metric == "l2" else (queries[:, None] * own).sum(2)
+            np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
+    from nearkin.export.source import Source
+
+    index = Index.build(ROWS, FITTED["product, lists"], metric="cosine", n_probe=5)
+    rows = Source(index).as_searched(np.arange(50))
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+    best = nk.quantization.best(ROWS, 3, random_state=0)
+    length_known = Index.build(ROWS, best.quantizer)
+    assert length_known.row_length in (1, None)  # None for codes learned for the order of these rows
