@@ -200,7 +200,7 @@ def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:
 
 
 class Ranking(Protocol):
-    """What ranks candidates again, found by their codes."""
+    """Scores by which candidates, found by their codes, are ranked again."""
 
     def candidates(self, k: int) -> int:
         """How many to find where k are wanted."""

@@ -72,7 +72,7 @@ def deal_axes(logs: np.ndarray, n_groups: int) -> np.ndarray:
 def row_length(X: np.ndarray, unit: bool = False) -> float | None:
     """The length that all rows X (n, d) have; None for rows of different lengths. `unit` for rows that should have 1.
 
-    Lengths must differ far less than rows do: rows about a far point have nearly one length too, which says little.
+    Lengths must differ far less than rows do: rows about a far point have nearly one length too.
 
     >>> row_length(np.array([[3.0, 4.0], [0.0, -5.0]]))
     5.0

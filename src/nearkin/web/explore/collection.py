@@ -58,7 +58,7 @@ class IndexView:
 
     def decoded(self, rows: np.ndarray) -> np.ndarray:
         """The vectors (b, d) that the codes of `rows` (b,) decode to."""
-        return self.source.decoded(self._at(rows))
+        return self.source.as_searched(self._at(rows))
 
     def lists(self) -> np.ndarray | None:
         """The list (n,) of the inverted file that holds each row, None without one."""
