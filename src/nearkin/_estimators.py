@@ -1,6 +1,5 @@
 """Fitted scikit-learn estimators to a folder and back: numeric arrays to safetensors, everything else to JSON."""
 
-import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,15 +11,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
+from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
 Estimator = TypeVar("Estimator")
-Source = str | os.PathLike[str] | SavedArrays  # a saved folder, or what was read of it
+Source = StrPath | SavedArrays  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
 
-def save_estimator(estimator: BaseEstimator, path: str | os.PathLike[str], kind: str, **about: object) -> None:
+def save_estimator(estimator: BaseEstimator, path: StrPath, kind: str, **about: object) -> None:
     """Write a folder with the class's name, the parameters and every fitted value (`..._`) of an estimator.
 
     `kind` names its family, `about` adds facts to config.json. NotFittedError before `fit`. A generator given as a

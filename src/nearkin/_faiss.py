@@ -11,10 +11,7 @@ import faiss
 import numpy as np
 
 FaissIndex: TypeAlias = faiss.Index | faiss.IndexBinary
-
-
 """An index of floats or of bits."""
-
 
 _HARD_PAUSE = 2  # OpenMP's omp_pause_hard
 
@@ -133,10 +130,7 @@ def _used_bits(packer: faiss.CodePacker) -> np.ndarray:
 
 
 BlockIndex: TypeAlias = faiss.IndexFastScan | faiss.IndexIVFFastScan
-
-
 """An index of 4-bit codes in blocks, inverted or not."""
-
 
 _CHUNK = 65_536  # rows put in place at a time
 

@@ -5,26 +5,18 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
-
-
 """Named values of any kind: what a callback hears, what a file of JSON holds, a function's options by name."""
 
-
 Fields: TypeAlias = Mapping[str, Any]
-
-
 """A record that is only read."""
 
-
 Extra: TypeAlias = Any
-
-
 """An object of a package that is an extra: its types are not there to be named."""
 
+StrPath: TypeAlias = str | os.PathLike[str]
+"""The name of a file or folder."""
 
-FileOrFrame: TypeAlias = str | os.PathLike[str] | Extra
-
-
+FileOrFrame: TypeAlias = StrPath | Extra
 """A file, or a DataFrame of any library."""
 
 

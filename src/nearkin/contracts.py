@@ -6,13 +6,13 @@ type has. What is optional is a second type, told apart by `isinstance` before a
 
 from __future__ import annotations  # the types of torch and FAISS are named, not loaded
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from nearkin._fields import StrPath
 from nearkin._types import ArrayLike, Fields, Record
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Quantizer(Protocol):
         """Codes (n, bytes) of rows X (n, d); one row encodes as it would in a batch."""
         ...
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a folder; it appears whole or not at all."""
         ...
 

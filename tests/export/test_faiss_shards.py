@@ -87,7 +87,7 @@ def test_a_missing_a_foreign_and_a_damaged_shard(bits, X, Q, pq, tmp_path: Path)
         open_shards(out)
     export_index(bits, FaissShards(other, shards=2))
     second.write_bytes(shard_file(other, 1).read_bytes())
-    with pytest.raises(ValueError, match=r"has 1500 rows, config.json says 1000"):
+    with pytest.raises(ValueError, match=r"has 1500 rows, config.json has 1000"):
         open_shards(out)
     second.write_bytes(whole[:100])
     with pytest.raises(ValueError, match=r"cannot be read"):

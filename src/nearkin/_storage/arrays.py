@@ -1,6 +1,5 @@
 """Named arrays in a .safetensors file, and ids as such arrays."""
 
-import os
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from tokenize import TokenError
 import numpy as np
 from safetensors.numpy import load, save
 
+from nearkin._fields import StrPath
 from nearkin._storage.folders import one_version, read_config
 from nearkin._storage.manifest import BLOCK, MANIFEST, is_verifying, open_file, read_manifest, regular_file
 from nearkin._types import Record
@@ -61,7 +61,7 @@ class SavedArrays:
     arrays: dict[str, np.ndarray]
 
 
-def read_saved(source: str | os.PathLike[str] | SavedArrays, kind: str | None = None) -> SavedArrays:
+def read_saved(source: StrPath | SavedArrays, kind: str | None = None) -> SavedArrays:
     """Read a folder whole, of one version; what was read already is given back. ValueError for another kind."""
     found = source if isinstance(source, SavedArrays) else one_version(source, _read)
     if kind is not None and found.config["kind"] != kind:

@@ -21,11 +21,13 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from nearkin._fields import StrPath
+
 _CONTENT = {"lock", "fresh", "old"}  # of a workspace
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: StrPath) -> Iterator[Path]:
     """Yield a temporary path next to `path`; when the block ends without error, it becomes `path`.
 
     Works for files and for folders. The parent folder is made if it is missing. At any moment, and whenever the process
@@ -54,7 +56,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             _settle(workspace, path)
 
 
-def recover(path: str | os.PathLike[str]) -> None:
+def recover(path: StrPath) -> None:
     """Put back what a killed writer of `path` had set aside, and sweep what it left; a living writer is left alone."""
     path = Path(os.path.realpath(path))
     for workspace in path.parent.glob(f".{glob.escape(path.name)}.????????"):
@@ -198,7 +200,7 @@ _held: set[int] = set()  # numbers of the folders that are open here
 
 
 @contextmanager
-def changing(path: str | os.PathLike[str]) -> Iterator[None]:
+def changing(path: StrPath) -> Iterator[None]:
     """While the block runs, no other process or thread is in such a block for the same folder; it waits for its turn.
 
     The lock is on the folder itself and ends with the process, so that nothing is left behind. A save puts another

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeVar
 
+from nearkin._fields import StrPath
 from nearkin._storage.atomic import recover, replacing
 from nearkin._storage.manifest import MANIFEST, is_verifying, read_manifest, users_files, write_manifest
 from nearkin._types import Fields, Record
@@ -22,7 +23,7 @@ KINDS = {  # what a folder of ours can hold; another kind is replaced by its own
 }
 
 
-def check_target(path: str | os.PathLike[str], kind: str | None = None) -> None:
+def check_target(path: StrPath, kind: str | None = None) -> None:
     """Raise ValueError if `path` cannot become a saved folder: long work can ask before it starts.
 
     An existing folder must be empty or one of ours: its config.json names a kind of nearkin's (or `kind`) and a format
@@ -47,7 +48,7 @@ def check_target(path: str | os.PathLike[str], kind: str | None = None) -> None:
         raise ValueError(f"{path} holds {strangers[0]}, which nearkin did not put there and would remove; move it away")
 
 
-def check_space(path: str | os.PathLike[str], n_bytes: int) -> None:
+def check_space(path: StrPath, n_bytes: int) -> None:
     """OSError if the disk where `path` will stand has less than `n_bytes` free: long work can ask before it starts.
 
     What stands at `path` already counts as needed too: it goes only when the new is whole.
@@ -78,7 +79,7 @@ def _check_writable(path: Path) -> None:
         raise OSError(error.errno, text) from error
 
 
-def check_apart(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> None:
+def check_apart(one: StrPath, other: StrPath) -> None:
     """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
     first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
     if first == second:
@@ -88,7 +89,7 @@ def check_apart(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> N
             raise ValueError(f"{names[0]} lies in {names[1]}; give folders that lie beside each other")
 
 
-def check_inputs(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+def check_inputs(out: StrPath, inputs: Iterable[StrPath]) -> None:
     """Raise ValueError if an input lies in the folder `out`, which will be replaced."""
     folder = Path(os.path.realpath(out))
     for name in inputs:
@@ -97,7 +98,7 @@ def check_inputs(out: str | os.PathLike[str], inputs: Iterable[str | os.PathLike
 
 
 @contextmanager
-def saving_folder(path: str | os.PathLike[str], kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
+def saving_folder(path: StrPath, kind: str, config: Fields, *, growing: bool = False) -> Iterator[Path]:
     """Yield a new folder holding `config.json` for the caller to fill; it replaces `path` when the block ends.
 
     An existing folder is replaced only if it is one of ours or empty: ValueError otherwise (see `check_target`). A
@@ -112,7 +113,7 @@ def saving_folder(path: str | os.PathLike[str], kind: str, config: Fields, *, gr
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike[str], kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
+def replacing_folder(path: StrPath, kind: str | None = None, *, growing: bool = False) -> Iterator[Path]:
     """Yield the name of a folder for the caller to make and fill, with a config.json; else as `saving_folder`."""
     check_target(path, kind)
     with replacing(path) as fresh:
@@ -138,7 +139,7 @@ def _keep_users_files(old: Path, fresh: Path) -> None:
             shutil.copy2(old / path, target, follow_symlinks=False)
 
 
-def read_config(path: str | os.PathLike[str], kind: str | None = None) -> Record:
+def read_config(path: StrPath, kind: str | None = None) -> Record:
     """Read the `config.json` of a saved folder; ValueError if it is missing, broken, newer or of another kind.
 
     The folder must have the files that its manifest names, in their lengths, and its JSON files their checksums; the
@@ -240,7 +241,7 @@ Loaded = TypeVar("Loaded")
 _OF_DAMAGE = (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, AssertionError)  # of its content
 
 
-def one_version(path: str | os.PathLike[str], load: Callable[[Path], Loaded]) -> Loaded:
+def one_version(path: StrPath, load: Callable[[Path], Loaded]) -> Loaded:
     """`load(path)`, again if the folder was replaced meanwhile: what it read may be of the old one and of the new.
 
     ValueError where the folder's content makes `load` fail, whatever it fails with; OSError as it comes.

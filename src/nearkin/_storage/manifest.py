@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nearkin._check import check_instance
+from nearkin._fields import StrPath
 from nearkin._storage.atomic import is_workspace
 
 MANIFEST = "manifest.json"
@@ -206,7 +207,7 @@ def _opened(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def regular_file(path: str | os.PathLike[str]) -> Path:
+def regular_file(path: StrPath) -> Path:
     """`path` if it is an ordinary file; a FIFO, a socket or a device would block whoever opens it, or never end.
 
     FileNotFoundError if nothing is there, PermissionError if it may not be looked at, and ValueError for a folder, for

@@ -1,12 +1,12 @@
 """What accompanies vectors: neighbour lists (the truth), labels, ids, and features of users or items."""
 
-import os
 import re
 from os import PathLike
 
 import numpy as np
 import scipy.sparse as sp
 
+from nearkin._fields import StrPath
 from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
 from nearkin.data.files import PACKED, Locator, locate, reading, unpack_first
@@ -18,7 +18,7 @@ from nearkin.data.tables import Cells, read_cells, read_table
 _HITS = ("query", "rank", "id")
 
 
-def read_neighbors(path: str | os.PathLike) -> np.ndarray:
+def read_neighbors(path: StrPath) -> np.ndarray:
     """Read neighbour lists, nearest first, (n, k) int64 or strings: .npy, .npz, .ivecs, .csv, .tsv, .parquet.
 
     Numbers must be whole; ValueError otherwise, as for a list that is not 2-D. -1 means "no neighbour". A table
@@ -66,7 +66,7 @@ def _names_hits(where: Locator) -> bool:
     return set(_HITS) <= set(re.split(r"[,\t]", first))
 
 
-def read_column(path: str | os.PathLike, n: int | None = None) -> np.ndarray:
+def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     """Read one value a row, (n,) int64 or strings: labels or ids from .npy, .npz, .csv, .tsv, .txt or .parquet.
 
     A table of several columns needs the name of one: `file.csv:column`, `file.parquet:column`. Where `n` values are

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet")
@@ -38,7 +39,7 @@ def unpack_first(path: Path) -> str:
     )
 
 
-def locate(path: str | os.PathLike, *, tables: bool = False) -> Locator:
+def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
@@ -58,7 +59,7 @@ def locate(path: str | os.PathLike, *, tables: bool = False) -> Locator:
     return found
 
 
-def locate_all(paths: str | os.PathLike | Iterable[str | os.PathLike]) -> list[Locator]:
+def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
     """The files that a name, a pattern ("parts/*.npy", also "parts/*.npz:key") or a list of them names.
 
     A pattern's files come in the order of their names. FileNotFoundError if a file is missing or nothing matches.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearkin._fields import FileOrFrame
+from nearkin._fields import FileOrFrame, StrPath
 from nearkin.data.column import (
     COMPARISONS,
     DISSIMILARITY,
@@ -89,7 +89,7 @@ def read_table(
         return _READERS[where.suffix](where)
 
 
-def _locate(source: str | os.PathLike) -> Locator:
+def _locate(source: StrPath) -> Locator:
     endings = (".csv", ".tsv", ".txt", *_READERS)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")

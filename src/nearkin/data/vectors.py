@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from nearkin._check import check_integer, not_finite, zero_rows
-from nearkin._fields import Extra
+from nearkin._fields import Extra, StrPath
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
@@ -18,7 +18,7 @@ from nearkin.data.formats.file_rows import array_rows, check_layout, joined_rows
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
-Paths = str | os.PathLike | Iterable[str | os.PathLike]
+Paths = StrPath | Iterable[StrPath]
 
 
 class VectorFile:

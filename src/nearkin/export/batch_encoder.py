@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._check import check_magnitude, check_vectors
+from nearkin._fields import StrPath
 from nearkin._storage import read_config
 from nearkin._types import ArrayLike
 from nearkin.contracts import Quantizer
@@ -34,7 +35,7 @@ class BatchEncoder:
     Spark:     frame.mapInArrow(BatchEncoder("idx").arrow_batches, schema="id long, codes binary")
     """
 
-    def __init__(self, model: str | os.PathLike, vectors: str = "vector", codes: str = "codes") -> None:
+    def __init__(self, model: StrPath, vectors: str = "vector", codes: str = "codes") -> None:
         self.model = os.fspath(model)
         self.vectors = vectors
         self.codes = codes

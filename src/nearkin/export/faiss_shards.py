@@ -1,6 +1,5 @@
 """FAISS itself, over several files: shards can lie on separate disks or machines, the answers are the same."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -12,6 +11,7 @@ import numpy as np
 
 from nearkin._check import check_integer
 from nearkin._faiss import FaissIndex, add_codes, read_codes
+from nearkin._fields import StrPath
 from nearkin._storage import one_version, pack_ids, read_arrays, read_config, saving_folder, unpack_ids, write_arrays
 from nearkin._types import Record
 from nearkin.export.source import Source, inner_index
@@ -34,7 +34,7 @@ class FaissShards(Target):
 
     recall_target = 0.99  # 4-bit fast scan rounds, and so ties otherwise; everything else reaches 1
 
-    def __init__(self, out: str | os.PathLike, shards: int = 2) -> None:
+    def __init__(self, out: StrPath, shards: int = 2) -> None:
         self.out = Path(out)
         self.shards = check_integer(shards, "shards", low=1)
         check_own_folder(self.out, KIND)
@@ -65,7 +65,7 @@ def shard_file(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:04d}.faiss"
 
 
-def open_shards(folder: str | os.PathLike, *, threaded: bool = False) -> Index:
+def open_shards(folder: StrPath, *, threaded: bool = False) -> Index:
     """The shards in `folder` as one `Index`; with `threaded` each shard is searched by its own thread.
 
     Raises FileNotFoundError or ValueError for a folder or shard that is missing, damaged, or of another width or type.

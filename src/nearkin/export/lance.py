@@ -4,7 +4,6 @@ Lance has no rotation: its table holds rotated rows and wants rotated queries, `
 `open_lance(...).search` does. Distances do not change under a rotation.
 """
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_instance, check_vectors
-from nearkin._fields import Extra
+from nearkin._fields import Extra, StrPath
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.export.source import Source, inner_index
@@ -35,7 +34,7 @@ class Lance(Target):
 
     recall_target = 0.95  # rows that lie between two coarse cells may fall into the other one
 
-    def __init__(self, out: str | os.PathLike) -> None:
+    def __init__(self, out: StrPath) -> None:
         self.out = Path(out)
         check_own_folder(self.out, KIND)
 
@@ -69,7 +68,7 @@ class LanceTable:
     `dataset` is the `lance.LanceDataset` itself; `rotation` (d, d) is what queries are multiplied by.
     """
 
-    def __init__(self, folder: str | os.PathLike) -> None:
+    def __init__(self, folder: StrPath) -> None:
         config = read_config(folder, KIND)
         quantizer = ProductQuantizer.load(Path(folder) / "quantizer")
         self.metric, self.n_features, self.n_rows = config["metric"], config["n_features"], config["n_rows"]
@@ -147,7 +146,7 @@ def _reader(source: Source, callback: Callback) -> Extra:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def open_lance(folder: str | os.PathLike) -> LanceTable:
+def open_lance(folder: StrPath) -> LanceTable:
     """Open the folder that an export to Lance wrote."""
     return LanceTable(folder)
 

@@ -1,6 +1,5 @@
 """What every hasher is: fitted on rows, it gives real values whose signs are the code, packed bytes, and an index."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_vectors, validate_vectors
 from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
+from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
@@ -86,7 +86,7 @@ class AbstractHasher(CodesTransformer, ABC):
         check_is_fitted(self)
         return binary_index(n_bytes(self.n_bits), n_lists, codes)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a folder of `config.json`, which names class, parameters and bit order, and `arrays.safetensors`."""
         save_estimator(self, path, "hasher", bit_order=BIT_ORDER)
 
@@ -100,7 +100,7 @@ class AbstractHasher(CodesTransformer, ABC):
         return load_estimator(cls, found, "hasher")
 
 
-def load(path: str | os.PathLike | SavedArrays) -> AbstractHasher:
+def load(path: StrPath | SavedArrays) -> AbstractHasher:
     """Read the hasher of any class that `save` wrote to the folder `path`; ValueError if it holds no known hasher."""
     found = read_saved(path, "hasher")
     name = found.config.get("class")

@@ -6,7 +6,6 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 # pyright: reportConstantRedefinition=false
 
 import copy
-import os
 import time
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,6 +15,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
+from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
@@ -402,7 +402,7 @@ class Index:
         places, missing = ((0, 0), (0, k - found)), -np.inf if asymmetric else np.iinfo(np.int32).max
         return np.pad(scores, places, constant_values=missing), np.pad(allowed[numbers], places, constant_values=-1)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: StrPath) -> None:
         """Write a folder: config.json, index.faiss, arrays.safetensors, and if the index has them the
         quantizer's own folder and the kept rows in vectors.npy.
 
@@ -431,7 +431,7 @@ class Index:
         return nearkin.web.load("explore").explore(self, vectors, **options)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+    def load(cls, path: StrPath, *, verify: bool = True) -> Self:
         """Read a folder that `save` wrote. Kept vectors are memory-mapped, not read.
 
         All files are compared with the checksums in the folder's manifest, kept vectors block by block when they are

@@ -1,6 +1,5 @@
 """The parts of a saved index: read, compared with each other, and wrapped for plain FAISS."""
 
-import os
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_real
 from nearkin._faiss import METRIC_TYPES, FaissIndex, innermost
+from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_arrays, read_config, read_saved, unpack_ids
 from nearkin.contracts import Quantizer
 from nearkin.hashing.bits import n_bytes
@@ -48,7 +48,7 @@ class SavedQuantizer:
         return maker(self.content) if name == "load" else maker.load(self.content)
 
 
-def read_quantizer(path: str | os.PathLike[str]) -> SavedQuantizer:
+def read_quantizer(path: StrPath) -> SavedQuantizer:
     """What a folder that a quantizer's `save` wrote holds; ValueError for a folder of another kind."""
     found = read_saved(path)
     check_choice(found.config["kind"], f"kind in {found.path / 'config.json'}", KINDS)
@@ -58,7 +58,7 @@ def read_quantizer(path: str | os.PathLike[str]) -> SavedQuantizer:
         return SavedQuantizer(found, d, None if bits is None else check_integer(bits, "n_bits", low=1))
 
 
-def load_quantizer(path: str | os.PathLike[str]) -> Quantizer:
+def load_quantizer(path: StrPath) -> Quantizer:
     """The fitted quantizer in a folder that its `save` wrote; ValueError for a folder of another kind."""
     return read_quantizer(path).open()
 
