@@ -39,10 +39,13 @@ def add(
     given = pipeline.inputs.open_given(vectors, side)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     steps = pipeline.run.Steps(screen.watch)
-    if upsert and names is None:
+    if not upsert:
+        made = pipeline.change.add_rows(index, given.file, names, steps=steps)
+    elif names is None:
         raise ValueError("--upsert needs the ids of the vectors: --ids FILE, one id a row")
-    change = pipeline.change.upsert_rows if upsert else pipeline.change.add_rows
-    _finish(screen, change(index, given.file, names, steps=steps), given.file.about)
+    else:
+        made = pipeline.change.upsert_rows(index, given.file, names, steps=steps)
+    _finish(screen, made, given.file.about)
 
 
 def remove(
