@@ -14,7 +14,19 @@ from tests.cli.conftest import run, run_json
 COMMANDS: dict[str, click.Command] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 OUTPUTS = ("out", "checkpoint")
 READ = {  # options that name files or folders and are read
-    *("truth", "base", "labels", "query_labels", "queries", "query_ids", "ids", "ids_file", "train", "vectors"),
+    *(
+        "among",
+        "truth",
+        "base",
+        "labels",
+        "query_labels",
+        "queries",
+        "query_ids",
+        "ids",
+        "ids_file",
+        "train",
+        "vectors",
+    ),
     *("texts", "images", "compare", "sweep", "history", "candidates", "left_file", "left_features", "right_features"),
     *("model", "new", "folder", "folders", "index", "instructions", "consent", "catch", "start"),
 }

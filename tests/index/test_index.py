@@ -218,7 +218,7 @@ BAD = [
     (lambda i: i.search(Q, oversample=2), ValueError, "keep_vectors=True"),
     (lambda i: i.search(Q, asymmetric=True), ValueError, "asymmetric needs metric='hamming'"),
     (lambda i: i.search(np.full((1, 16), np.nan)), ValueError, "Q contains NaN"),
-    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index has no ids"),
+    (lambda i: i.add(X[:2], ids=[1, 2]), ValueError, "ids is given, but this index counts its rows"),
     (lambda i: Index.build(X, ids=np.zeros(600, int)), ValueError, "occur more than once, the first is 0"),
     (lambda i: Index.build(X, ids=[1, 2]), ValueError, r"ids have shape \(2,\); they must be \(600,\)"),
     (lambda i: Index.build(X, ids=np.arange(600) + 0.5), TypeError, "must be integers or strings"),
