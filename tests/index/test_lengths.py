@@ -63,6 +63,20 @@ def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str
     assert (alone == few[:30]).mean() > 0.98  # equal codes may stand in any order
 
 
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
+@pytest.mark.parametrize("name", FITTED)
+def test_among_allowed_rows_the_scores_are_the_same(name: str, metric: str) -> None:
+    index = Index.build(ROWS, FITTED[name], metric=metric)
+    allowed = np.arange(0, len(ROWS), 7)
+    scores, ids = index.search(QUERIES, 10, among=allowed)
+    expected = expected_scores(index, ROWS[allowed], 1.0, QUERIES)
+    best = np.sort(expected, axis=1)[:, :10] if metric == "l2" else -np.sort(-expected, axis=1)[:, :10]
+    own = np.take_along_axis(expected, ids // 7, axis=1)
+    np.testing.assert_allclose(scores, own, atol=1e-5)
+    assert np.isin(ids, allowed).all()
+    assert np.isclose(scores, best, atol=1e-5).mean() > 0.98  # candidates are found by the codes' own scores
+
+
 @pytest.mark.parametrize("name", ["product", "product, lists", "residual", "product residual", "axes"])
 def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
     for metric in ("l2", "cosine"):
