@@ -1,5 +1,6 @@
 """Printed figures, each computed again by a few lines of NumPy: issue 28, part D."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def test_the_distortion_has_a_scale(files: Path, tmp_path: Path, metric: str) ->
     assert again["10-recall@10"] == judged["10-recall@10"]
     shown = run("compress", base, *options).stdout
     assert f"{1 - left_over:.1%} of the variance" in " ".join(shown.split())
-    assert f"nearkin evaluate {idx} --base {base} -k 10" in shown
+    assert f"nearkin evaluate {shlex.join([str(idx), '--base', str(base)])} -k 10" in shown
 
 
 def test_rows_that_were_not_learned_from_judge(files: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_space_for_out_is_looked_at_before_the_work(words: str, tmp_path, mo
     (tmp_path / "p.csv").write_text("user,item\n" + "".join(f"u{i % 9},i{i % 7}\n" for i in range(60)))
     monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 100})())
     monkeypatch.setattr("nearkin.TwoTower.fit", None)  # no work is begun
-    result = run(*words.format(base=tmp_path).split(), "--out", tmp_path / "out")
+    result = run(*[word.format(base=tmp_path) for word in words.split()], "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "MB and" in result.stderr
     assert "MB free; make room" in result.stderr
