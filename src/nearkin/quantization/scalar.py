@@ -37,8 +37,7 @@ class ScalarQuantizer(ReconstructingTransformer):
 
     Attributes
     ----------
-    ranges_ (2, d) float32: the ends of each column's range, as sentence-transformers' `quantize_embeddings(ranges=)`
-        takes them; empty (0,) with 16 bits.
+    ranges_ (2, d) float32: the ends of each column, as sentence-transformers takes them; empty (0,) with 16 bits.
     scale_ (2, d) float32: the least value and the width, as FAISS keeps them.
     clipped_: the share of rows beyond either end.
     normalized_: whether the rows that it was fitted on had length 1, as an index by cosine makes them.

@@ -85,8 +85,7 @@ class OrdinalEmbedding(BaseEstimator):
     ) -> Self:
         """Learn from a `Comparisons` or an integer array, rows (i, j, k) or (i, j, l, k).
 
-        y (m,): responses as in cblearn: True or 1 if the row is the answer, False or -1 if the opposite was answered:
-            (i, j, k) is then read as (i, k, j) and (i, j, l, k) as (l, k, i, j).
+        y (m,): responses as in cblearn, True or 1 for the row as given, False or -1 for its opposite: (i, k, j).
         features (n, d): of the objects, in their order; `transform` can then place other objects.
         validation: comparisons that are not learned from, or a share of the questions to hold out (a float); the result
             is then the point of smallest error on them.
