@@ -135,6 +135,14 @@ def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
         )
 
 
+def check_codes(codes: ArrayLike, width: int) -> np.ndarray:
+    """Return codes as an array; ValueError unless they are uint8 (n, width)."""
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.uint8:
+        raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {width})")
+    return codes
+
+
 def check_row_weights(weights: ArrayLike, n: int, name: str = "weights") -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)

@@ -17,7 +17,7 @@ from nearkin._estimators import Source, load_estimator, save_estimator
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
-from nearkin.metrics.neighbours import ExactNeighbours
+from nearkin.metrics.neighbours import ExactNeighbours, without_own
 from nearkin.metrics.retrieval import recall_k_at_k
 
 _KINDS = ("orthogonal", "low-rank", "affine")  # the fewest parameters first: the first of those that tie is taken
@@ -85,7 +85,11 @@ class Bridge(BaseEstimator):
         judged, learned = np.split(order, [max(1, min(int(_HELD_OUT * n), _MOST_JUDGED))])
         kinds = _KINDS if self.kind == "auto" else (self.kind,)
         maps = _maps(old[learned], new[learned], kinds)
-        self.scores_ = {kind: self._kept(old, new[judged] @ maps[kind][0] + maps[kind][1], judged) for kind in kinds}
+        mapped = {kind: new[judged] @ maps[kind][0] + maps[kind][1] for kind in kinds}
+        wanted = self._nearest(old, old[judged], judged)
+        self.scores_ = {
+            kind: recall_k_at_k(self._nearest(old, mapped[kind], judged), wanted, wanted.shape[1]) for kind in kinds
+        }
         slack = 1 / np.sqrt(len(judged) * _K)  # about two standard errors of a difference between paired shares
         self.kind_ = next(kind for kind in kinds if self.scores_[kind] >= max(self.scores_.values()) - slack / 2)
         self.map_, self.offset_ = _maps(old, new, (self.kind_,))[self.kind_]
@@ -105,18 +109,11 @@ class Bridge(BaseEstimator):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, "bridge")
 
-    def _kept(self, old: np.ndarray, mapped: np.ndarray, judged: np.ndarray) -> float:
-        """Share of the nearest old rows of the judged rows that their mapped vectors find; a row is not its own."""
-        rows, queries = (unit_rows(old), unit_rows(mapped)) if self.metric == "cosine" else (old, mapped)
+    def _nearest(self, old: np.ndarray, queries: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Numbers (q, k) of the old rows nearest to each query, without its own row `own` (q,)."""
+        rows, asked = (unit_rows(old), unit_rows(queries)) if self.metric == "cosine" else (old, queries)
         k, metric = min(_K, len(old) - 1), "l2" if self.metric == "l2" else "ip"
-        found, wanted = (ExactNeighbours.of(rows, asked, k + 1, metric).ids for asked in (queries, rows[judged]))
-        return recall_k_at_k(_without(found, judged, k), _without(wanted, judged, k), k)
-
-
-def _without(ids: np.ndarray, own: np.ndarray, k: int) -> np.ndarray:
-    """Take the first k of ids (q, k + 1) that are not the query's own."""
-    order = np.argsort(ids == own[:, None], axis=1, kind="stable")
-    return np.take_along_axis(ids, order, axis=1)[:, :k]
+        return without_own(ExactNeighbours.of(rows, asked, k + 1, metric).ids, own)
 
 
 def _maps(old: np.ndarray, new: np.ndarray, kinds: tuple[str, ...]) -> dict[str, tuple[np.ndarray, np.ndarray]]:

@@ -266,8 +266,9 @@ class Index:
             if any(index.ids is not None or index.kept is not None for index in (self, other)):
                 raise ValueError("an index with ids or kept vectors cannot be merged; merge first, then set `ids`")
             check_mergeable(self._made(), other._made())
-            length = common_length(self.row_length, other.row_length) if len(self) and len(other) else None
-            length = length or (other.row_length if not len(self) else self.row_length if not len(other) else None)
+            length = other.row_length
+            if len(self):
+                length = common_length(self.row_length, length) if len(other) else self.row_length
             faiss_rows.move(other.faiss_index, self.faiss_index)
             self.row_length = length
             self._searched.forget()
@@ -372,12 +373,9 @@ class Index:
     @property
     def lengths(self) -> Lengths | None:
         """How decoded rows get their length; None if it is not known, and for FAISS's shards, which it ranks alone."""
-        unknown = self.row_length is None and self._scaled is None
-        return (
-            None
-            if unknown or isinstance(self.faiss_index, faiss.IndexShards)
-            else Lengths(self.row_length, self._scaled)
-        )
+        if isinstance(self.faiss_index, faiss.IndexShards) or (self.row_length is None and self._scaled is None):
+            return None
+        return Lengths(self.row_length, self._scaled)
 
     @cached_property
     def _scaled(self) -> ScaledCodes | None:

@@ -104,6 +104,12 @@ class Judge:
         return self.truth.kept(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
 
 
+def without_own(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Ids (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last if `own` is not there."""
+    order = np.argsort(ids == own[:, None], axis=1, kind="stable")
+    return np.take_along_axis(ids, order, axis=1)[:, :-1]
+
+
 def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
     """Which queries (q, d) have two of their scores (q, k), in order, at one value as far as float32 tells, (q,) bool.
 

@@ -18,7 +18,7 @@ from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.inputs import ids_of
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
@@ -225,10 +225,7 @@ def neighbours_of(
 ) -> np.ndarray:
     """Ids (q, k) that a search finds; for queries that are the `rows` of the index, without their own ids."""
     found = index.search(Q, k + (rows is not None), oversample=oversample, callback=callback)[1]
-    if rows is None:
-        return found
-    order = np.argsort(found == ids_of(index)[rows, None], axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1)[:, :-1]
+    return found if rows is None else without_own(found, ids_of(index)[rows])
 
 
 def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES) -> np.ndarray:

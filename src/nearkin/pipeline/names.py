@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
-from nearkin._storage import check_inputs, check_target, replacing, replacing_folder
+from nearkin._storage import check_inputs, check_target, replacing_folder
 from nearkin._types import Record, Seed
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import check_ids, join_ids
-from nearkin.pipeline.outputs import array_header
+from nearkin.pipeline.outputs import write_vectors
 from nearkin.pipeline.run import Steps
 
 IDS = "ids.jsonl"  # next to the arrays: a line for each item
@@ -95,12 +95,8 @@ def map_vectors(
     if Path(out).suffix.lower() != ".npy":
         raise ValueError(f"--out is {str(out)!r}; mapped vectors are written as .npy: give a name with that ending")
     file.check_finite()
-    with steps.step("map") as callback, replacing(out) as fresh, fresh.open("wb") as stream:
-        stream.write(array_header((len(file), len(bridge.offset_))))
-        done = 0
-        for chunk in file.chunks():
-            stream.write(np.ascontiguousarray(bridge.transform(chunk), "<f4").data)
-            done += len(chunk)
-            callback(done, {"total": len(file)})
+    shape = len(file), len(bridge.offset_)
+    with steps.step("map") as callback:
+        write_vectors(out, map(bridge.transform, file.chunks()), shape, "bridge", callback)
     record: dict[str, Any] = {"data": file.name, "out": str(out), "bridge": str(folder), "vectors": len(file)}
-    return record | {"dimensions": len(bridge.offset_), "seconds": steps.seconds}
+    return record | {"dimensions": shape[1], "seconds": steps.seconds}

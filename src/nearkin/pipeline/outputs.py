@@ -19,6 +19,7 @@ import numpy as np
 
 from nearkin._storage import replacing
 from nearkin._types import ArrayLike
+from nearkin.contracts import Callback
 from nearkin.data.formats.parquet import import_pyarrow
 
 ANSWER_ENDINGS = (".parquet", ".csv", ".tsv", ".npz")
@@ -101,6 +102,37 @@ def array_header(shape: tuple[int, int]) -> bytes:
     """The header of an .npy file of float32 that is recognised as ours: valid, and longer than NumPy's."""
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
     return _NPY + text.encode().ljust(HEADER - len(_NPY) - 1) + b"\n"
+
+
+def write_vectors(
+    out: str | os.PathLike, chunks: Iterable[np.ndarray], shape: tuple[int, int], command: str, callback: Callback
+) -> None:
+    """Write rows of `shape` (n, d) that come in chunks, whole or not at all.
+
+    .npy: an array float32; .parquet: a column "vector" of lists, marked by the command that made it.
+    """
+    n, width = shape
+
+    def made() -> Iterator[np.ndarray]:
+        done = 0
+        for chunk in chunks:
+            yield np.ascontiguousarray(chunk, "<f4")
+            done += len(chunk)
+            callback(done, {"total": n})
+
+    with replacing(out) as fresh:
+        if Path(out).suffix.lower() == ".npy":
+            with fresh.open("wb") as stream:
+                stream.write(array_header(shape))
+                for chunk in made():
+                    stream.write(chunk.data)
+            return
+        pa, parquet = import_pyarrow()
+        schema = pa.schema([("vector", pa.list_(pa.float32(), width))], metadata={MARK: command.encode()})
+        with parquet.ParquetWriter(fresh, schema) as writer:
+            for chunk in made():
+                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), width)
+                writer.write_table(pa.table({"vector": lists}, schema=schema))
 
 
 def check_answers_path(path: str | os.PathLike) -> Path:

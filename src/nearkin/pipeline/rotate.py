@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +11,11 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
-from nearkin._storage import check_target, replacing, replacing_folder
+from nearkin._storage import check_target, replacing_folder
 from nearkin._types import Record, Seed
-from nearkin.contracts import Callback
 from nearkin.data import VectorFile
 from nearkin.data.formats.parquet import import_pyarrow
-from nearkin.pipeline.outputs import MARK, array_header
+from nearkin.pipeline.outputs import write_vectors
 from nearkin.pipeline.run import Steps, read_record, write_record
 
 SAMPLE = 20_000  # rows to learn and judge the rotation: more than it uses
@@ -109,7 +108,7 @@ def rotate_file(
         rotation = nk.Rotation(codec, center=center, random_state=random_state)
         rotation.fit(file.sample(SAMPLE, random_state), queries=queries)
     with steps.step("rotate") as callback:
-        _write(file, rotation, out, callback)
+        write_vectors(out, map(rotation.transform, file.chunks()), file.shape, "rotate", callback)
         with replacing_folder(folder) as fresh:
             rotation.save(fresh)
             write_record(fresh / ROTATED, _identity(Path(out)))
@@ -131,7 +130,7 @@ def rotate_with(
     _check_out(out)
     file.check_finite()
     with steps.step("rotate") as callback:
-        _write(file, rotation, out, callback)
+        write_vectors(out, map(rotation.transform, file.chunks()), file.shape, "rotate", callback)
     return _record(file, out, Path(folder), steps)
 
 
@@ -165,28 +164,3 @@ def _check_out(out: str | os.PathLike) -> None:
     check_choice(Path(out).suffix.lower(), "the ending of --out", ENDINGS)
     if Path(out).suffix.lower() == ".parquet":
         import_pyarrow()
-
-
-def _write(file: VectorFile, rotation: "nk.Rotation", out: str | os.PathLike, callback: Callback) -> None:
-    """Write all rows of a file, rotated: an array (n, d), or a column "vector" of lists."""
-
-    def rotated() -> Iterator[np.ndarray]:
-        done = 0
-        for chunk in file.chunks():
-            yield np.ascontiguousarray(rotation.transform(chunk), "<f4")
-            done += len(chunk)
-            callback(done, {"total": len(file)})
-
-    with replacing(out) as fresh:
-        if Path(out).suffix.lower() == ".npy":
-            with fresh.open("wb") as stream:
-                stream.write(array_header(file.shape))
-                for chunk in rotated():
-                    stream.write(chunk.data)
-            return
-        pa, parquet = import_pyarrow()
-        schema = pa.schema([("vector", pa.list_(pa.float32(), file.shape[1]))], metadata={MARK: b"rotate"})
-        with parquet.ParquetWriter(fresh, schema) as writer:
-            for chunk in rotated():
-                lists = pa.FixedSizeListArray.from_arrays(pa.array(chunk.ravel()), file.shape[1])
-                writer.write_table(pa.table({"vector": lists}, schema=schema))

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._compile import cached_njit
 from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
 from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
@@ -108,11 +108,7 @@ class AxisQuantizer(ReconstructingTransformer):
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 of codes, at their own length; ValueError for codes of another width."""
         check_is_fitted(self)
-        codes = np.asarray(codes)
-        if codes.ndim != 2 or codes.shape[1] != self.n_bytes or codes.dtype != np.uint8:
-            raise ValueError(
-                f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {self.n_bytes})"
-            )
+        codes = check_codes(codes, self.n_bytes)
         rows = self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), -1)
         return self.restored(rows, codes) @ self.rotation_.T
 

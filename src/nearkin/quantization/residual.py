@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import (
     check_choice,
+    check_codes,
     check_integer,
     check_magnitude,
     check_queries,
@@ -280,9 +281,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
-        codes, width = np.asarray(codes), self._inner().sa_code_size()
-        if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.uint8:
-            raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {width})")
+        codes = check_codes(codes, self._inner().sa_code_size())
         if self.coarse_centroids_ is not None:  # FAISS would read behind its lists
             n_lists = len(self.coarse_centroids_)
             CoarseQuantizer.unpack(codes[:, : CoarseQuantizer.code_width(n_lists)], n_lists)

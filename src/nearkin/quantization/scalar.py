@@ -7,7 +7,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, has_unit_rows, validate_vectors
+from nearkin._check import check_choice, check_codes, has_unit_rows, validate_vectors
 from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
@@ -112,12 +112,8 @@ class ScalarQuantizer(ReconstructingTransformer):
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
-        codes, codec = np.asarray(codes), self._codec()
-        if codes.ndim != 2 or codes.shape[1] != codec.code_size or codes.dtype != np.uint8:
-            raise ValueError(
-                f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {codec.code_size})"
-            )
-        return codec.decode(np.ascontiguousarray(codes))
+        codec = self._codec()
+        return codec.decode(np.ascontiguousarray(check_codes(codes, codec.code_size)))
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexScalarQuantizer` with the very same codes; `metric` is "l2" or "ip"."""

@@ -164,8 +164,7 @@ class SemanticIds(BaseEstimator):
 
     def _keys(self, ids: np.ndarray, depth: int | None = None) -> np.ndarray:
         """Number the first `depth` codes of ids (n, levels), (n,)."""
-        depth = self.levels if depth is None else depth
-        return ids[:, :depth] @ (self.codes ** np.arange(depth)[::-1].astype(np.int64))
+        return _numbered(ids, self.levels if depth is None else depth, self.codes)
 
     def _taken(self) -> np.ndarray:
         return np.concatenate([self.ids_[self.ids_[:, 0] >= 0], self.retired_])
@@ -196,13 +195,13 @@ class SemanticIds(BaseEstimator):
 
     def _settle(self, X: np.ndarray, found: np.ndarray, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Give every row a free id (n, levels)."""
-        load = _Load(self.codes, self.levels, self.balance, len(X) + len(self._taken()), self._taken())
+        taken = self._taken()
+        load = _Load(self.codes, self.levels, self.balance, len(X) + len(taken), taken)
         ids, lost = self._prefixes(found, errors * weights[:, None], load)
         for row in lost:  # every prefix of its beam is full
             ids[row, :-1] = self._descend(X[row], load)
         prefixes = self._keys(ids, self.levels - 1)
         order = np.argsort(prefixes, kind="stable")
-        taken = self._taken()
         taken_at = self._keys(taken, self.levels - 1)
         by_prefix = np.argsort(taken_at, kind="stable")
         bounds = np.flatnonzero(np.diff(prefixes[order])) + 1
@@ -269,14 +268,18 @@ class _Load:
 
     def add(self, ids: np.ndarray) -> None:
         for depth in self.limits:
-            keys = ids[:, :depth] @ (self.codes ** np.arange(depth)[::-1].astype(np.int64))
-            values, counts = np.unique(keys, return_counts=True)
+            values, counts = np.unique(_numbered(ids, depth, self.codes), return_counts=True)
             self.held[depth].update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def room(self, keys: np.ndarray, depth: int) -> np.ndarray:
         """Rows that the prefixes numbered `keys` still take, (m,)."""
         values, places = np.unique(keys, return_inverse=True)
         return np.array([self.limits[depth] - self.held[depth][key] for key in values.tolist()], np.int64)[places]
+
+
+def _numbered(ids: np.ndarray, depth: int, codes: int) -> np.ndarray:
+    """Number the first `depth` codes of ids (n, levels), (n,)."""
+    return ids[:, :depth] @ (codes ** np.arange(depth)[::-1].astype(np.int64))
 
 
 def _floor(n: int) -> int:

@@ -15,7 +15,7 @@ from nearkin._check import check_integer, check_real
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, completed_losses
 from nearkin.embedding.two_tower.objective import AllPairs, Objective
 from nearkin.embedding.two_tower.towers import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import AbstractTowerSolver, pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.training import AbstractTowerSolver, pack_random, unpack_random
 from nearkin.records import Interactions
 
 
@@ -57,13 +57,10 @@ class MiniBatches:
         return total / len(self.rows)
 
     def state(self) -> dict[str, Tensor]:
-        generator = {"generator": self.pair.generator.get_state()}
-        return self.pair.state() | pack_optimizers(self.optimizers) | generator
+        return pack_random(self.pair, self.optimizers)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.pair.load_state(state)
-        unpack_optimizers(self.optimizers, state)
-        self.pair.generator.set_state(state["generator"])
+        unpack_random(self.pair, self.optimizers, state)
 
     def _step(self, places: Tensor) -> float:
         pair, rows, columns = self.pair, self.rows[places], self.columns[places]

@@ -25,7 +25,7 @@ from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.objective import AllPairs, initial_tables
-from nearkin.embedding.two_tower.regularization import choose_regularization, validation_ranking
+from nearkin.embedding.two_tower.regularization import choose_regularization, judging_lefts, validation_ranking
 from nearkin.embedding.two_tower.settings import LOSSES, Loss, Settings
 from nearkin.metrics.ranking import ranking_values
 from nearkin.records import Interactions
@@ -80,11 +80,9 @@ def choose_loss(
     if held is None:
         parts = split_random(interactions, valid=settings.validation_fraction, test=0, random_state=rng)
         train, held = parts.train, parts.valid
-    lefts = np.flatnonzero(np.diff(held.indptr) > 0)
+    lefts = judging_lefts(held, DEFAULTS.most_lefts, rng)
     if len(lefts) < DEFAULTS.fewest_lefts:
         return _all_pairs(f"{len(lefts)} lefts have held-out pairs; a choice needs {DEFAULTS.fewest_lefts}")
-    if len(lefts) > DEFAULTS.most_lefts:
-        lefts = np.sort(rng.choice(lefts, DEFAULTS.most_lefts, replace=False))
     race = _Race(settings.n_components, train, held, lefts, rng, callback, group)
     return race.run()
 

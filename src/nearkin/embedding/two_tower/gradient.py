@@ -14,7 +14,13 @@ from nearkin.contracts import PhasedIndex
 from nearkin.embedding.all_pairs.loss import completed_losses
 from nearkin.embedding.two_tower.baselines import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import AbstractTowerSolver, pack_optimizers, unpack_optimizers
+from nearkin.embedding.two_tower.training import (
+    AbstractTowerSolver,
+    pack_optimizers,
+    pack_random,
+    unpack_optimizers,
+    unpack_random,
+)
 from nearkin.solvers.linesearch import armijo
 
 STEPS, EPOCHS = 200, 30  # of Adam: full-batch steps, epochs of a sampled loss
@@ -227,13 +233,10 @@ class SubBlocks(AbstractTowerSolver):
         return sum(parts) / len(cells)
 
     def state(self) -> dict[str, Tensor]:
-        generator = {"generator": self.pair.generator.get_state()}
-        return self.pair.state() | pack_optimizers(self.optimizers) | generator
+        return pack_random(self.pair, self.optimizers)
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.pair.load_state(state)
-        unpack_optimizers(self.optimizers, state)
-        self.pair.generator.set_state(state["generator"])
+        unpack_random(self.pair, self.optimizers, state)
 
     def _cell(self, rows: Tensor, columns: Tensor, cells: int) -> float:
         """One Adam step on a cell; returns its estimate of the whole loss a pair."""

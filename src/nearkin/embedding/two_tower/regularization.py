@@ -46,13 +46,17 @@ class ValidationRanking(NamedTuple):
         return metrics[f"ndcg@{DEFAULTS.depth}"]
 
 
+def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Sorted numbers of the left entities that have held-out pairs, or of `most` of them drawn at random."""
+    lefts = np.flatnonzero(np.diff(held.indptr) > 0)
+    return lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
+
+
 def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.Generator) -> ValidationRanking | None:
     """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
     if len(pairs) < DEFAULTS.fewest_pairs:
         return None
-    lefts, most = np.flatnonzero(np.diff(pairs.indptr) > 0), DEFAULTS.ranked_lefts
-    lefts = lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
-    return ValidationRanking(pairs, seen, lefts)
+    return ValidationRanking(pairs, seen, judging_lefts(pairs, DEFAULTS.ranked_lefts, rng))
 
 
 class Chosen(NamedTuple):

@@ -378,6 +378,18 @@ def pack_optimizers(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor
     }
 
 
+def pack_random(pair: TowerPair, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """The state of optimizers whose steps are drawn by the pair's generator: towers, optimizers, generator."""
+    return pair.state() | pack_optimizers(optimizers) | {"generator": pair.generator.get_state()}
+
+
+def unpack_random(pair: TowerPair, optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
+    """Put back what `pack_random` took."""
+    pair.load_state(state)
+    unpack_optimizers(optimizers, state)
+    pair.generator.set_state(state["generator"])
+
+
 def unpack_optimizers(optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
     """Put back what `pack_optimizers` took."""
     for number, optimizer in enumerate(optimizers):

@@ -15,7 +15,7 @@ from nearkin.export.source import Source
 from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
 from nearkin.index.searching import KeptVectors, normalised
-from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties
+from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import decoded, open_index
 from nearkin.pipeline.train import LeftSide, read_left
 from nearkin.web.explore.metadata import Metadata, read_pictures, read_values
@@ -197,8 +197,8 @@ class Collection:
         def distances(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
             return np.where(ids < 0, np.inf, sign * self._scores(Q[numbers], ids))
 
-        exact = ExactNeighbours(_others(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
-        found = [_others(view.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
+        exact = ExactNeighbours(without_own(ids, rows)[:, :k], ties(scores, queries, norm), distances, Q.shape[1])
+        found = [without_own(view.search(Q, k + 1)[1], rows)[:, :k] for view in self.views]
         return np.stack([missing(exact.beside(some), some) for some in found])
 
     def _scores(self, Q: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -209,13 +209,6 @@ class Collection:
 
     def _as_searched(self, X: np.ndarray) -> np.ndarray:
         return normalised(X) if self.metric == "cosine" else X
-
-
-def _others(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Rows (q, k - 1) of `ids` (q, k) without `own` (q,), in their order; without the last where `own` is not there."""
-    drop = ids == own[:, None]
-    drop[~drop.any(axis=1), -1] = True
-    return ids[~drop].reshape(len(ids), -1)
 
 
 def missing(exact: np.ndarray, found: np.ndarray) -> np.ndarray:
