@@ -30,6 +30,16 @@ def test_another_class_is_refused(tmp_path, rng):
         load_estimator(Other, tmp_path / "pq", "thing")
 
 
+@pytest.mark.parametrize("value", [{}, [16], "16", 16.5])
+def test_a_parameter_of_another_type_is_refused(tmp_path, rng, value):
+    """Before, an index of such a folder loaded, and `add` ended in a TypeError (campaign, seed 2311, case 18562)."""
+    pq = ProductQuantizer(4, 16, random_state=0).fit(rng.normal(size=(50, 8)))
+    pq.n_centroids = value
+    pq.save(tmp_path / "pq")
+    with pytest.raises(ValueError, match="n_centroids is"):
+        ProductQuantizer.load(tmp_path / "pq")
+
+
 def test_nothing_is_written_before_fit(tmp_path):
     from sklearn.exceptions import NotFittedError
 

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
-from nearkin._fields import StrPath
+from nearkin._fields import Fields, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
@@ -56,13 +56,25 @@ def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) 
     config = found.config
     if config["class"] != cls.__name__:
         raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
-    estimator = cls(**{renamed.get(name, name): value for name, value in config["params"].items()})
+    params = {renamed.get(name, name): value for name, value in config["params"].items()}
+    _check_types(cls, params)
+    estimator = cls(**params)
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
     for name, value in found.arrays.items():
         setattr(estimator, name, value)
     _try_out(estimator)
     return estimator
+
+
+def _check_types(cls: type[object], params: Fields) -> None:
+    """TypeError for a parameter of a type that its annotation does not name: many are not used before a change."""
+    hints = get_type_hints(cls.__init__)
+    for name, value in params.items():
+        allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
+        allowed += (int,) if float in allowed else ()
+        if value is not None and not isinstance(value, allowed):
+            raise TypeError(f"{name} is {value!r:.40}")
 
 
 def _try_out(estimator: Any) -> None:
