@@ -75,47 +75,58 @@ def breaks(name: str, way: str, folder: Path, step: int) -> Iterator[Break]:
             yield partial(killing, n, True, folder)
 
 
-def forked(action: Callable[[], None]) -> int:
-    """Do it in a fork; returns how that ended: 0, 2 for a clean error, 1 for another, -9 if it was killed."""
+def fork(action: Callable[[], object]) -> int:
+    """The number of a process that does it and ends with 0, 2 for a clean error, or 1 for another."""
     child = os.fork()
     if not child:
         try:
             action()
             os._exit(0)
-        except Failed:
+        except (Failed, ValueError):  # a command has no ValueError, only Failed
             os._exit(2)
         except OSError as error:  # of the jobs that are no commands
             os._exit(2 if error.errno else 1)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
+    return child
+
+
+def ended(child: int) -> int:
+    """How it ended; -9 if it was killed."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def must(action: Callable[[], None]) -> None:
-    if code := forked(action):
+def must(action: Callable[[], object]) -> None:
+    if code := ended(fork(action)):
         raise RuntimeError(f"a run that nobody breaks off ends with {code}")
 
 
-def main(base: Path, name: str, way: str, step: int = 1) -> None:
+def prepared(base: Path, name: str) -> tuple[Job, Path]:
+    """The job, and a folder of what stands at first."""
     for module in LOADED if name in COMMANDS else ():
         import_module(module)
-    if way == "renames":
-        atomic.exchange = lambda one, other: False
     make_data(base)
     for words, which in itertools.product(MADE, WHICH if name in COMMANDS else ()):
         must(partial(run_command, words.replace("@", f"{base}/{which}").split()))
     job = JOBS[name](base)
     start = base / "start"
     _learn(job, start)
+    return job, start
+
+
+def main(base: Path, name: str, way: str, step: int = 1) -> None:
+    if way == "renames":
+        atomic.exchange = lambda one, other: False
+    job, start = prepared(base, name)
     states, beside = [], []
     for n, stop in enumerate(breaks(name, way, base, step)):
         home = base / str(n)
         shutil.copytree(start, home)
-        code = forked(lambda stop=stop, path=home / "out": (stop(), job.work(path, "new"))[-1])
-        states.append(_state(job, home / "out") if code in (0, 2, -9) else f"ends with {code}")
+        code = ended(fork(lambda stop=stop, path=home / "out": (stop(), job.work(path, "new"))[-1]))
+        states.append(state_of(job, home / "out") if code in (0, 2, -9) else f"ends with {code}")
         must(partial(job.again, home / "out"))
-        beside.append([_state(job, home / "out"), *sorted(entry.name for entry in home.iterdir())])
+        beside.append([state_of(job, home / "out"), *sorted(entry.name for entry in home.iterdir())])
         shutil.rmtree(home)
         if code == 0:
             break
@@ -139,7 +150,7 @@ def _learn(job: Job, start: Path) -> None:
         job.learn(ready / "out", "new")
 
 
-def _state(job: Job, path: Path) -> str:
+def state_of(job: Job, path: Path) -> str:
     try:
         return job.state(path)
     except (OSError, ValueError) as error:

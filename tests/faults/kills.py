@@ -1,4 +1,4 @@
-"""Kill points and full disks of what writes: the old or the new stands, and the next run leaves nothing beside it."""
+"""Kill points, full disks and two at once of what writes: the old or the new stands, and the next run cleans up."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from tests.faults.child import ROOT, SCRATCH, Tell
 from tests.faults.jobs import JOBS
 from tests.faults.table import Row
 
-WAYS = {  # the exchange of names is one; how the system without it does, and a full disk, are tried where they differ
+WAYS = {  # the exchange of names is one; systems without it and a full disk are tried where they differ
     "exchange": tuple(JOBS),
     "renames": ("save", "encode", "compress", "rotate", "add"),
+    "together": tuple(JOBS),
     "full": tuple(job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "evaluate")),
 }
 PARTS = [(job, way) for way, jobs in WAYS.items() for job in jobs]
-PROGRAM = Path(__file__).with_name("kill_points.py")
-OUTCOMES = {"old": "same", "new": "other", "refused": "error"}
+OUTCOMES = {"old": "same", "new": "other", "both": "other", "refused": "error"}
 SECONDS = 3000  # of a whole part
 
 
@@ -44,12 +44,13 @@ class KillWorker:
 
 
 def points(job: str, way: str, step: int = 1) -> Row:
-    """What stood after each kill, or every `step`-th, or full disk, and what after the next run."""
+    """What stood after each kill, full disk or two at once, or every `step`-th, and what after the next run."""
     row = Row(f"{job} by {way}")
     path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
-        command = [sys.executable, str(PROGRAM), base, job, way, str(step)]
+        program, words = ("at_once", [job]) if way == "together" else ("kill_points", [job, way])
+        command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), base, *words, str(step)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=SECONDS)
     if done.returncode:
         row.faults.append(f"{row.suite}: {done.stderr[-500:]}")

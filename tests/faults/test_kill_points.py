@@ -28,6 +28,13 @@ def test_a_full_disk_leaves_the_old_one():
     assert row.outcomes["other"] == 1
 
 
+@pytest.mark.parametrize("job", ["save", "compress", "add", "remove"])
+def test_two_at_once_leave_what_one_or_both_in_turn_would(job):
+    row = kills.points(job, "together", 10)
+    assert not row.faults
+    assert row.inputs == 2
+
+
 def test_every_command_that_writes_is_tried():
     """A new command must be given a job, or a line here that says why not."""
     others = {
