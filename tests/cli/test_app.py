@@ -13,18 +13,9 @@ import pytest
 
 import nearkin as nk
 from tests.cli.conftest import run
+from tests.processes import Program
 
 SRC = Path(nk.__file__).parents[1]
-
-
-def start(*args: object, **env: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "nearkin", *map(str, args)]
-    kept = {**os.environ, "PYTHONPATH": str(SRC), **env}
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
-    try:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=kept)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def test_no_command_shows_help() -> None:
@@ -60,19 +51,19 @@ def test_help_loads_no_numerical_library() -> None:
 
 
 def test_bad_input_in_a_process(tmp_path: Path) -> None:
-    process = start("compress", tmp_path / "no.npy", "--out", tmp_path / "idx")
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert not out
-    assert err.startswith("nearkin: ")
-    assert "Traceback" not in err
+    command = [sys.executable, "-m", "nearkin", "compress", tmp_path / "no.npy", "--out", tmp_path / "idx"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SRC)})
+    assert done.returncode == 2
+    assert not done.stdout
+    assert done.stderr.startswith("nearkin: ")
+    assert "Traceback" not in done.stderr
 
 
 def test_json_is_all_that_stdout_holds(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(300, 4)))
     options = ["--bytes", 1, "--centroids", 16, "--threads", 1, "--out", tmp_path / "idx", "--json"]
-    process = start("compress", tmp_path / "X.npy", *options)
-    out, err = process.communicate(timeout=60)
+    process = Program("nearkin", "compress", tmp_path / "X.npy", *options)
+    out, err = process.communicate()
     assert process.returncode == 0, err
     assert json.loads(out)["threads"] == 1
     assert out.count("\n") == 1
@@ -82,10 +73,10 @@ def test_ctrl_c_is_130_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The command is at work, for seconds more, when the signal comes."""
     X = tmp_path / "X.npy"
     np.save(X, np.random.default_rng(0).normal(size=(60_000, 64)).astype(np.float32))
-    process = start("compress", X, "--bytes", 32, "--method", "givens-steepest", "--out", tmp_path / "idx")
+    process = Program("nearkin", "compress", X, "--bytes", 32, "--method", "givens-steepest", "--out", tmp_path / "idx")
     time.sleep(3.0)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode in (130, -signal.SIGINT), err  # a shell reports both as 130
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["X.npy"]

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.orthogonal import orthogonal_optimizer
 from tests.contracts.test_optimizers import MOMENTS, OPTIMIZERS, point
+from tests.processes import FORKSERVER
 
 STEPS, RANKS = 3, 2
 SHAPES = {"square": (6, 6), "batch": (2, 6, 3), "wide": (3, 7), "convolution": (4, 2, 3, 3)}
@@ -114,7 +115,7 @@ def ranks(
     if sys.platform == "win32":
         pytest.skip("gloo over a file meets on POSIX systems")
     folder = tmp_path_factory.mktemp("ranks")
-    other = start_processes(work, (str(folder),), RANKS - 1, join=False, start_method="spawn")
+    other = start_processes(work, (str(folder),), RANKS - 1, join=False, start_method=FORKSERVER.get_start_method())
     work(0, str(folder), 0)
     while not other.join():
         pass

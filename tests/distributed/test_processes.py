@@ -2,11 +2,10 @@
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,12 +15,19 @@ from nearkin.data import open_vectors
 from nearkin.pipeline.compress import compress_file
 from nearkin.pipeline.run import Steps
 from tests.distributed import jobs
+from tests.processes import Program
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}/src:{ROOT}", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 
-def launch(size: int, arguments: Callable[[int], list[object]]) -> list[subprocess.CompletedProcess]:
+class Ended(NamedTuple):
+    returncode: int | None
+    stdout: str
+    stderr: str
+
+
+def launch(size: int, arguments: Callable[[int], list[object]]) -> list[Ended]:
     """Start `size` processes as torchrun would, each with its own arguments; what they ended with and said."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -29,16 +35,9 @@ def launch(size: int, arguments: Callable[[int], list[object]]) -> list[subproce
     started = []
     for rank in range(size):
         place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-m", *map(str, arguments(rank))]
-        variables = ENVIRONMENT | {name: str(value) for name, value in place.items()}
-        started.append(
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
-        )
-    ended = [process.communicate(timeout=120) for process in started]
-    return [
-        subprocess.CompletedProcess(process.args, process.returncode, *texts)
-        for process, texts in zip(started, ended, strict=True)
-    ]
+        started.append(Program(*arguments(rank), env=ENVIRONMENT | {name: str(value) for name, value in place.items()}))
+    texts = [process.communicate() for process in started]
+    return [Ended(process.returncode, *said) for process, said in zip(started, texts, strict=True)]
 
 
 class Interrupted(Exception):
@@ -118,11 +117,9 @@ def test_processes_told_different_files_are_refused(folder: Path) -> None:
 
 def test_torchrun_starts_the_command_line(folder: Path) -> None:
     options = ["--method", "none", "--bytes", "4", "--centroids", "16", "--json", "--out", folder / "cli"]
-    command = [Path(sys.executable).with_name("torchrun"), "--standalone", "--nproc-per-node", "2", "-m", "nearkin"]
-    ended = subprocess.run(
-        [str(part) for part in [*command, "compress", f"{folder}/parts/*.npy", *options]],
-        capture_output=True, text=True, env=ENVIRONMENT, timeout=120, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    assert ended.stdout.count('"vectors": 9000') == 1, "the record is printed once"
+    command = ["--standalone", "--nproc-per-node", 2, "-m", "nearkin", "compress", f"{folder}/parts/*.npy", *options]
+    torchrun = Program("torch.distributed.run", *command, env=ENVIRONMENT)
+    printed, errors = torchrun.communicate()
+    assert torchrun.returncode == 0, errors[-2000:]
+    assert printed.count('"vectors": 9000') == 1, "the record is printed once"
     assert len(nk.Index.load(folder / "cli")) == 9000

@@ -20,6 +20,7 @@ from nearkin.quantization.codebooks import ClusterSums, revive
 from nearkin.quantization.layer import centroids as centroid_sums
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.layer import CHECK_EVERY
+from tests.processes import FORKSERVER
 
 M, K, D = 3, 8, 12
 DEVICES = [
@@ -196,7 +197,7 @@ def work(rank: int, size: int, folder: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="gloo over a file meets on POSIX systems")
 def test_two_ranks_train_one_layer(tmp_path: Path) -> None:
-    start_processes(work, (2, str(tmp_path)), 2, start_method="spawn")
+    start_processes(work, (2, str(tmp_path)), 2, start_method=FORKSERVER.get_start_method())
     first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     for case, a, b in zip(CASES, first, second, strict=True):
         assert int(a["module.1.phases.progress"][0]) == 2, case  # it trains

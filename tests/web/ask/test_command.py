@@ -1,10 +1,7 @@
 """`nearkin ask` as a process: its records, its files, and how it ends."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.cli.conftest import run
+from tests.processes import Program
 
 
 @pytest.fixture
@@ -23,23 +21,15 @@ def things(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def asking(things: Path, *options: str) -> Iterator[tuple[subprocess.Popen, dict]]:
+def asking(things: Path, *options: str) -> Iterator[tuple[Program, dict]]:
     """A running `nearkin ask ... --json`, and its first record."""
     words = ["ask", str(things), "--out", str(things.with_name("answers.csv")), "--port", "0", "--json", *options]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nearkin", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, preexec_fn=_listens_to_ctrl_c,
-    )  # fmt: skip
+    process = Program("nearkin", *words)
     try:
-        assert process.stdout is not None
         yield process, json.loads(process.stdout.readline())
     finally:
         process.kill()
         process.communicate()
-
-
-def _listens_to_ctrl_c() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a script starts in the background ignores it
 
 
 def call(link: str, path: str, body: dict | None = None) -> dict:

@@ -1,0 +1,99 @@
+"""Programs in processes of their own that start warm: forked from a server that has imported the libraries.
+
+Python with torch and scikit-learn takes 4 CPU seconds to start, a fork of the server some hundredths. For tests of what
+a process does: ranks, signals, exit codes. A test of what an import loads starts Python itself.
+"""
+
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+from multiprocessing import forkserver, reduction
+from threading import Thread
+from typing import Any, TextIO
+
+FORKSERVER = multiprocessing.get_context("forkserver")
+LIBRARIES = [
+    "faiss",
+    "numba",
+    "scipy.optimize",
+    "sklearn.base",
+    "torch._dynamo",
+    "torch.distributed",
+    "nearkin.cli.app",
+]
+FORKSERVER.set_forkserver_preload(LIBRARIES)
+
+
+class _Descriptor:
+    """A file descriptor that may be an argument of a process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Received, (reduction.DupFd(self.number),)
+
+
+class _Received:
+    def __init__(self, duplicate: Any) -> None:
+        self.number: int = duplicate.detach()
+
+
+class Program:
+    """`python -m module words` in its own process: the part of `subprocess.Popen` that tests use."""
+
+    def __init__(self, module: str, *words: object, env: dict[str, str] | None = None) -> None:
+        (out, to_out), (error, to_error) = os.pipe(), os.pipe()
+        self.stdout, self.stderr = (os.fdopen(number, encoding="utf-8") for number in (out, error))
+        arguments = ([module, *map(str, words)], dict(env or os.environ), os.getcwd())
+        descriptors = _Descriptor(to_out), _Descriptor(to_error)
+        self._process = FORKSERVER.Process(target=_run, args=(*arguments, *descriptors))
+        try:
+            forkserver.ensure_running()
+            self._process.start()
+        finally:
+            os.close(to_out)
+            os.close(to_error)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)  # pyright: ignore[reportArgumentType]
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def communicate(self, timeout: float = 120) -> tuple[str, str]:
+        """What it wrote since the last line read, once it has ended; TimeoutError if it does not."""
+        texts = ["", ""]
+
+        def read(place: int, stream: TextIO) -> None:
+            with stream:
+                texts[place] = stream.read()
+
+        readers = [Thread(target=read, args=pair, daemon=True) for pair in enumerate((self.stdout, self.stderr))]
+        for reader in readers:
+            reader.start()
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            self.kill()
+            raise TimeoutError(f"the process did not end within {timeout} seconds")
+        for reader in readers:
+            reader.join(timeout)
+        return texts[0], texts[1]
+
+
+def _run(words: list[str], env: dict[str, str], folder: str, out: _Received, error: _Received) -> None:
+    for number, given in ((1, out.number), (2, error.number)):
+        os.dup2(given, number)
+        os.close(given)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a run in the background ignores it
+    sys.argv = words
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
