@@ -14,15 +14,7 @@ from threading import Thread
 from typing import Any, TextIO
 
 FORKSERVER = multiprocessing.get_context("forkserver")
-LIBRARIES = [
-    "faiss",
-    "numba",
-    "scipy.optimize",
-    "sklearn.base",
-    "torch._dynamo",
-    "torch.distributed",
-    "nearkin.cli.app",
-]
+LIBRARIES = ["faiss", "numba", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed", "nearkin.cli"]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
 
 
@@ -64,8 +56,12 @@ class Program:
     def send_signal(self, number: int) -> None:
         os.kill(self._process.pid, number)  # pyright: ignore[reportArgumentType]
 
-    def kill(self) -> None:
+    def close(self) -> None:
+        """Kill it if it runs."""
         self._process.kill()
+        self._process.join()
+        self.stdout.close()
+        self.stderr.close()
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
         """What it wrote since the last line read, once it has ended; TimeoutError if it does not."""
@@ -80,7 +76,7 @@ class Program:
             reader.start()
         self._process.join(timeout)
         if self._process.exitcode is None:
-            self.kill()
+            self._process.kill()
             raise TimeoutError(f"the process did not end within {timeout} seconds")
         for reader in readers:
             reader.join(timeout)

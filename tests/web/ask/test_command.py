@@ -28,8 +28,7 @@ def asking(things: Path, *options: str) -> Iterator[tuple[Program, dict]]:
     try:
         yield process, json.loads(process.stdout.readline())
     finally:
-        process.kill()
-        process.communicate()
+        process.close()
 
 
 def call(link: str, path: str, body: dict | None = None) -> dict:
