@@ -6,10 +6,9 @@ own) to vectors, to codes, to an index that answers. Names are loaded on first u
 
 import os
 import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nearkin.hashing.registry import HASHERS
+from nearkin._lazy import lazily
 
 __version__ = "0.1.0"
 
@@ -19,30 +18,6 @@ __version__ = "0.1.0"
 if sys.platform == "darwin" and "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ.setdefault("KMP_DUPLICATE_LIB_OK", "TRUE")
-
-
-_HOME = {  # public name -> the module that defines it
-    **{name: entry.module for name, entry in HASHERS.items()},
-    "Bridge": "nearkin.embedding.bridge",
-    "Index": "nearkin.index",
-    "Comparisons": "nearkin.records",
-    "Interactions": "nearkin.records",
-    "OrdinalEmbedding": "nearkin.embedding.ordinal",
-    "ProductQuantizer": "nearkin.quantization.product",
-    "join_processes": "nearkin._distributed",
-    "Rotation": "nearkin.quantization.engine_rotation",
-    "SemanticIds": "nearkin.quantization.semantic_ids",
-    "TwoTower": "nearkin.embedding.two_tower",
-    "read_interactions": "nearkin.data.interactions",
-    "read_comparisons": "nearkin.data.comparisons",
-    "read_vectors": "nearkin.data.vectors",
-}
-_PACKAGES = (
-    *("data", "embedding", "export", "hashing", "linalg", "metrics", "orthogonal", "plots"),
-    *("quantization", "report", "solvers", "web"),
-)
-__all__ = sorted([*_HOME, *_PACKAGES, "__version__"])
-
 
 if TYPE_CHECKING:
     from nearkin import data as data
@@ -79,17 +54,5 @@ if TYPE_CHECKING:
     from nearkin.records import Comparisons as Comparisons
     from nearkin.records import Interactions as Interactions
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-    elif name in _PACKAGES:
-        value = import_module(f"nearkin.{name}")
-    else:
-        raise AttributeError(f"module 'nearkin' has no attribute {name!r}; public names are {', '.join(__all__)}")
-    globals()[name] = value  # found once, then an ordinary attribute
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+__all__ += ["__version__"]

@@ -1,24 +1,29 @@
 """Names of a package that are loaded on first use: `import nearkin.embedding` then costs nothing."""
 
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2$", re.MULTILINE)
 
-def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of `package`, whose public names stand in `homes`: name -> its module.
 
-    A module of the package is an attribute too, as it would be if it were loaded. Type checkers read the same names
-    under `TYPE_CHECKING` in the package's `__init__`.
+def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of `package`: the names that its `file` imports under `TYPE_CHECKING`.
+
+    Type checkers read these lines too, so a public name stands in one place. A module of the package is an attribute,
+    as it would be if it were loaded.
     """
+    homes = {name: home for home, name in _IMPORT.findall(Path(file).read_text(encoding="utf-8"))}
     public = sorted(homes)
 
     def get(name: str) -> Any:
-        if name in homes:
+        if name in homes and homes[name] != package:
             value = getattr(import_module(homes[name]), name)
-        elif not name.startswith("__") and find_spec(f"{package}.{name}") is not None:
+        elif not name.startswith("_") and find_spec(f"{package}.{name}") is not None:
             value = import_module(f"{package}.{name}")
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}; public names are {', '.join(public)}")

@@ -4,47 +4,6 @@ from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "comparisons_from_array": "nearkin.data.comparisons",
-        "comparisons_from_cblearn": "nearkin.data.experiments",
-        "comparisons_from_labels": "nearkin.data.comparisons.votes",
-        "comparisons_from_names": "nearkin.data.comparisons",
-        "comparisons_from_vectors": "nearkin.data.comparisons.votes",
-        "count_contradictions": "nearkin.data.comparisons.votes",
-        "describe": "nearkin.data.describe",
-        "flip_answers": "nearkin.data.comparisons.votes",
-        "held_out_noise_floor": "nearkin.data.comparisons.votes",
-        "holds_pairs": "nearkin.data.tables",
-        "k_core": "nearkin.data.interactions",
-        "kind_of": "nearkin.data.tables",
-        "merge_votes": "nearkin.data.comparisons.votes",
-        "noise_floor": "nearkin.data.comparisons.votes",
-        "number_questions": "nearkin.data.comparisons.votes",
-        "open_vectors": "nearkin.data.vectors",
-        "Parts": "nearkin.data.interactions",
-        "planted_interactions": "nearkin.data.interactions",
-        "read_column": "nearkin.data.columns",
-        "read_comparisons": "nearkin.data.comparisons",
-        "read_features": "nearkin.data.columns",
-        "read_interactions": "nearkin.data.interactions",
-        "read_jspsych": "nearkin.data.experiments",
-        "read_neighbors": "nearkin.data.columns",
-        "read_salmon": "nearkin.data.experiments",
-        "read_table": "nearkin.data.tables",
-        "read_vectors": "nearkin.data.vectors",
-        "split_by_time": "nearkin.data.interactions",
-        "split_comparisons": "nearkin.data.comparisons.votes",
-        "split_given": "nearkin.data.interactions",
-        "split_leave_last_out": "nearkin.data.interactions",
-        "split_random": "nearkin.data.interactions",
-        "VectorFile": "nearkin.data.vectors",
-        "write_for_r": "nearkin.data.experiments",
-    },
-)
-
-
 if TYPE_CHECKING:
     from nearkin.data.columns import read_column as read_column
     from nearkin.data.columns import read_features as read_features
@@ -80,3 +39,5 @@ if TYPE_CHECKING:
     from nearkin.data.vectors import VectorFile as VectorFile
     from nearkin.data.vectors import open_vectors as open_vectors
     from nearkin.data.vectors import read_vectors as read_vectors
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

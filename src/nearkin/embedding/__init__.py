@@ -4,41 +4,6 @@ from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "AllPairsLoss": "nearkin.embedding.all_pairs",
-        "AllPairsPoint": "nearkin.embedding.all_pairs",
-        "SoftmaxLoss": "nearkin.embedding.all_pairs.softmax",
-        "graph_filter": "nearkin.embedding.baselines",
-        "item_knn": "nearkin.embedding.baselines",
-        "popularity": "nearkin.embedding.baselines",
-        "sparse_ease": "nearkin.embedding.baselines",
-        "CustomPairLoss": "nearkin.embedding.all_pairs",
-        "OrdinalEmbedding": "nearkin.embedding.ordinal",
-        "ask_function": "nearkin.embedding.ordinal",
-        "Adam": "nearkin.embedding.two_tower",
-        "ALS": "nearkin.embedding.two_tower",
-        "AllPairs": "nearkin.embedding.two_tower",
-        "CosineSoftmax": "nearkin.embedding.two_tower",
-        "SphereSweeps": "nearkin.embedding.two_tower",
-        "Auto": "nearkin.embedding.two_tower",
-        "GaussNewton": "nearkin.embedding.two_tower",
-        "GradientDescent": "nearkin.embedding.two_tower",
-        "InBatchHinge": "nearkin.embedding.two_tower",
-        "InBatchSoftmax": "nearkin.embedding.two_tower",
-        "Indexed": "nearkin.embedding.two_tower",
-        "Joint": "nearkin.embedding.two_tower",
-        "LBFGS": "nearkin.embedding.two_tower",
-        "SampledBCE": "nearkin.embedding.two_tower",
-        "SOGram": "nearkin.embedding.two_tower",
-        "SubBlocks": "nearkin.embedding.two_tower",
-        "Tower": "nearkin.embedding.two_tower",
-        "feature_towers": "nearkin.embedding.two_tower",
-        "TwoTower": "nearkin.embedding.two_tower",
-    },
-)
-
 if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsLoss as AllPairsLoss
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
@@ -69,3 +34,5 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower import Tower as Tower
     from nearkin.embedding.two_tower import TwoTower as TwoTower
     from nearkin.embedding.two_tower import feature_towers as feature_towers
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -7,7 +7,6 @@ All share one contract: `fit(X)`, `project(X)` (real values whose signs are the 
 from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
-from nearkin.hashing.registry import HASHERS
 
 if TYPE_CHECKING:
     from nearkin.hashing.base import load as load
@@ -26,14 +25,4 @@ if TYPE_CHECKING:
     from nearkin.hashing.scq import OgE as OgE
     from nearkin.hashing.scq import OnE as OnE
 
-_HOMES = {
-    **{name: entry.module for name, entry in HASHERS.items()},
-    "pack_signs": "nearkin.hashing.bits",
-    "unpack_bits": "nearkin.hashing.bits",
-    "unpack_signs": "nearkin.hashing.bits",
-    "ScaleSearch": "nearkin.hashing.scale_search",
-    "exact_neighbours": "nearkin.hashing.scale_search",
-    "search_scale": "nearkin.hashing.scale_search",
-    "load": "nearkin.hashing.base",
-}
-__getattr__, __dir__, __all__ = lazily(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

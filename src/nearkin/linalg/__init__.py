@@ -9,5 +9,4 @@ if TYPE_CHECKING:
     from nearkin.linalg.givens import rotate_columns as rotate_columns
     from nearkin.linalg.givens import rotate_rows as rotate_rows
 
-_GIVENS = ("directional_derivatives", "rotate_columns", "rotate_rows")
-__getattr__, __dir__, __all__ = lazily(__name__, dict.fromkeys(_GIVENS, "nearkin.linalg.givens"))
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

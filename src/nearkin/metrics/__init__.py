@@ -4,40 +4,6 @@ from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "average_precision": "nearkin.metrics.retrieval",
-        "compression_ratio": "nearkin.metrics.hamming",
-        "distortion": "nearkin.metrics.hamming",
-        "hamming_distances": "nearkin.metrics.hamming",
-        "hamming_histograms": "nearkin.metrics.hamming",
-        "hamming_mean_average_precision": "nearkin.metrics.hamming",
-        "hamming_precision_at_k": "nearkin.metrics.hamming",
-        "hamming_radius_precision": "nearkin.metrics.hamming",
-        "label_mean_average_precision": "nearkin.metrics.retrieval",
-        "label_relevance": "nearkin.metrics.retrieval",
-        "list_metrics": "nearkin.metrics.ranking",
-        "mean_average_precision": "nearkin.metrics.retrieval",
-        "mean_reciprocal_rank": "nearkin.metrics.retrieval",
-        "ndcg": "nearkin.metrics.retrieval",
-        "neighbours_kept": "nearkin.metrics.neighbours",
-        "precision": "nearkin.metrics.retrieval",
-        "RankHistograms": "nearkin.metrics.hamming",
-        "ranking_metrics": "nearkin.metrics.ranking",
-        "recall": "nearkin.metrics.retrieval",
-        "recall_1_at_k": "nearkin.metrics.retrieval",
-        "recall_k_at_k": "nearkin.metrics.retrieval",
-        "recommend": "nearkin.metrics.ranking",
-        "relative_distortion": "nearkin.metrics.hamming",
-        "relevance": "nearkin.metrics.retrieval",
-        "spherical_histograms": "nearkin.metrics.hamming",
-        "stable_sort_average_precision": "nearkin.metrics.hamming",
-        "triplet_error": "nearkin.metrics.ordinal",
-    },
-)
-
-
 if TYPE_CHECKING:
     from nearkin.metrics.hamming import RankHistograms as RankHistograms
     from nearkin.metrics.hamming import compression_ratio as compression_ratio
@@ -66,3 +32,5 @@ if TYPE_CHECKING:
     from nearkin.metrics.retrieval import recall_1_at_k as recall_1_at_k
     from nearkin.metrics.retrieval import recall_k_at_k as recall_k_at_k
     from nearkin.metrics.retrieval import relevance as relevance
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -7,29 +7,6 @@ from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "orthogonal_optimizer": "nearkin.orthogonal.network",
-        "Importance": "nearkin.orthogonal.stochastic_flow",
-        "History": "nearkin.orthogonal.diagnostics",
-        "check_gradient": "nearkin.orthogonal.diagnostics",
-        "is_orthogonal": "nearkin.orthogonal.diagnostics",
-        "GivensDescent": "nearkin.orthogonal.givens_descent",
-        "orthogonal_": "nearkin.orthogonal.parametrization",
-        "reproject_": "nearkin.orthogonal.parametrization",
-        "greedy_matching": "nearkin.orthogonal.matching",
-        "max_weight_matching": "nearkin.orthogonal.matching",
-        "random_matching": "nearkin.orthogonal.matching",
-        "two_opt_matching": "nearkin.orthogonal.matching",
-        "MixedOptimizer": "nearkin.orthogonal.network",
-        "Adam": "nearkin.orthogonal.optimizer",
-        "orthogonal_parametrization": "nearkin.orthogonal.parametrization",
-        "RiemannianDescent": "nearkin.orthogonal.riemannian_descent",
-        "StochasticFlow": "nearkin.orthogonal.stochastic_flow",
-    },
-)
-
 if TYPE_CHECKING:
     from nearkin.orthogonal.diagnostics import History as History
     from nearkin.orthogonal.diagnostics import check_gradient as check_gradient
@@ -48,3 +25,5 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
     from nearkin.orthogonal.stochastic_flow import Importance as Importance
     from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING
 
 from nearkin._lazy import lazily
 
-__getattr__, __dir__, __all__ = lazily(__name__, {})
-
 if TYPE_CHECKING:
     from nearkin.pipeline import change as change
     from nearkin.pipeline import check as check
@@ -26,3 +24,5 @@ if TYPE_CHECKING:
     from nearkin.pipeline import run as run
     from nearkin.pipeline import sweep as sweep
     from nearkin.pipeline import train as train
+
+__getattr__, __dir__, __all__ = lazily(__name__, __file__)
