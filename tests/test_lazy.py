@@ -1,56 +1,63 @@
 """What is loaded when: names of a package on first use, torch only by those who learn with it."""
 
+import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import nearkin as nk
 
-FIRST_FIT = """
-import numpy as np, sys
+STEPS = {  # in this order in one process: name, what runs, what must not have been loaded by then
+    "the package": ("nk.embedding", "torch numba"),
+    "search": ("search()", "torch sklearn numba matplotlib narwhals.pandas"),
+    "hashing": ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch numba"),
+    "names of hashers": ("nk.OnE, nk.KMeansHash", "torch"),
+    "quantization": ("nk.ProductQuantizer(2, 16, random_state=0).fit(X).encode(X[:2])", "torch"),
+    "rotation": ("nk.Rotation(random_state=0).fit(X).transform(X[:2])", "torch"),
+    "comparisons": ("nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])", "torch"),
+}
+PROGRAM = """
+import json, sys
 import nearkin as nk
-X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
-{fit}
-assert {unwanted!r} not in sys.modules, "{unwanted} is loaded"
+
+def search():
+    from nearkin.cli.app import app
+    try:
+        app(["search", "idx", "Q.npy", "-k", "3", "--json"])
+    except SystemExit as end:
+        assert not end.code, end.code
+
+found = {}
+for name, (run, unwanted) in json.loads(sys.argv[1]).items():
+    if name == "hashing":
+        import numpy as np
+        X = np.load("X.npy")
+    eval(run)
+    found[name] = [module for module in unwanted.split() if module in sys.modules]
+print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize(
-    ("fit", "unwanted"),
-    [
-        ("nk.OrdinalEmbedding(random_state=0).fit([[0, 1, 2], [0, 1, 3], [1, 2, 3], [3, 2, 1]])", "torch"),
-        ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "torch"),
-        ("nk.ITQ(n_bits=8, random_state=0).fit(X).encode(X[:2])", "numba"),
-        ("nk.ProductQuantizer(2, 16, random_state=0).fit(X).encode(X[:2])", "torch"),
-        ("nk.Rotation(random_state=0).fit(X).transform(X[:2])", "torch"),
-    ],
-)
-def test_first_use_loads_no_more_than_it_needs(fit: str, unwanted: str) -> None:
-    subprocess.run([sys.executable, "-c", FIRST_FIT.format(fit=fit, unwanted=unwanted)], check=True)
-
-
-SEARCH = """
-import sys
-from nearkin.cli.app import app
-try:
-    app(["search", "idx", "Q.npy", "-k", "3", "--json"])
-except SystemExit as end:
-    assert not end.code, end.code
-slow = ("torch", "sklearn", "numba", "matplotlib", "narwhals.pandas")
-print([name for name in slow if name in sys.modules], file=sys.stderr)
-"""
-
-
-def test_search_loads_neither_torch_nor_scikit_learn(tmp_path: Path, rng: np.random.Generator) -> None:
-    X = rng.normal(size=(300, 8)).astype(np.float32)
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """By step: what the process has loaded of what it must not."""
+    folder = tmp_path_factory.mktemp("lazy")
+    X = np.random.default_rng(0).normal(size=(300, 8)).astype(np.float32)
     quantizer = nk.ProductQuantizer(2, 16, rotation="givens-greedy", random_state=0)
-    nk.Index.build(X, quantizer).save(tmp_path / "idx")
-    np.save(tmp_path / "Q.npy", X[:2])
-    done = subprocess.run([sys.executable, "-c", SEARCH], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines()[-1] == "[]"
+    nk.Index.build(X, quantizer).save(folder / "idx")
+    np.save(folder / "X.npy", X)
+    np.save(folder / "Q.npy", X[:2])
+    arguments = [sys.executable, "-c", PROGRAM, json.dumps(STEPS)]
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_first_use_loads_no_more_than_it_needs(step: str, loaded: dict[str, list[str]]) -> None:
+    assert loaded[step] == []
 
 
 def test_names_and_modules_of_a_lazy_package() -> None:
@@ -60,8 +67,3 @@ def test_names_and_modules_of_a_lazy_package() -> None:
     assert dir(nk.embedding) == nk.embedding.__all__
     with pytest.raises(AttributeError, match=r"no attribute 'Ordinal'; public names are .*OrdinalEmbedding"):
         nk.embedding.Ordinal  # noqa: B018
-
-
-def test_importing_a_lazy_package_loads_nothing() -> None:
-    code = "import sys, nearkin.embedding; print([name for name in ('torch', 'numba') if name in sys.modules])"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

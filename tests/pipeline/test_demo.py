@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -14,13 +15,17 @@ from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A demo of two sizes."""
-    out = tmp_path_factory.mktemp("demo") / "demo"
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A demo of two sizes, and the command that it names."""
+    out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
-        save_demo(out)
-    return out
+        return out, save_demo(out)[1]
+
+
+@pytest.fixture(scope="module")
+def folder(saved: tuple[Path, str]) -> Path:
+    return saved[0]
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +63,22 @@ def test_the_page_is_the_report_of_the_folder(folder: Path) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_it_ends_with_a_command_that_opens_the_digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, str], tmp_path: Path) -> None:
     pytest.importorskip("starlette")
-    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
-    out = tmp_path / "de mo"
-    command = shlex.split(save_demo(out)[1])
+    out, said = saved
+    command = shlex.split(said)
     assert command[:2] == ["nearkin", "explore"]
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)
     assert done.exit_code == 0, done.output
     assert "20 of 1,500 rows" in done.output
     assert check_folder(out)["verified"]
-    save_demo(out)
+
+
+def test_it_replaces_what_it_wrote_and_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
+    save_demo(Path(copytree(folder, tmp_path / "demo")))
     (tmp_path / "mine").mkdir()
     np.save(tmp_path / "mine/labels.npy", np.arange(3))
     with pytest.raises(ValueError, match="folder with other content"):

@@ -25,6 +25,12 @@ from nearkin.quantization.best import (
 from nearkin.quantization.residual import ResidualQuantizer
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The race is what is tested here; what all steps give, `test_order.py` does."""
+    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)
+
+
 def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:
     monkeypatch.setattr(sys.modules[best.__module__], "DEFAULTS", replace(DEFAULTS, **changed))
 
