@@ -28,7 +28,7 @@ def test_a_full_disk_leaves_the_old_one():
     assert row.outcomes["other"] == 1
 
 
-@pytest.mark.parametrize("job", ["save", "compress", "add", "remove"])
+@pytest.mark.parametrize("job", ["save", "add"])
 def test_two_at_once_leave_what_one_or_both_in_turn_would(job):
     row = kills.points(job, "together", 10)
     assert not row.faults

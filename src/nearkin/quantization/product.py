@@ -98,7 +98,8 @@ class ProductQuantizer(ReconstructingTransformer):
     rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-2opt" |
         "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
         "givens-overlapping-greedy" | "givens-overlapping-random".
-    init: "auto" races "identity", "pca" and "random" on a subsample; the start whose codes keep most neighbours wins.
+    init: "auto" races "identity", "pca" and "random" on a subsample and learns from those that end it close together;
+        the codes that keep most neighbours win. `history_` has the rounds of the winner.
         "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first
         principal axes can be.
     n_lists: number of inverted lists; 0 for none. With them, what is quantized is the residual to the nearest of

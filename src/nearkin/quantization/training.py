@@ -50,8 +50,11 @@ class Defaults:
     race_iterations: int = 2  # of k-means before them
     hopeless: float = 1.15  # times the least distortion: a start beyond it does not catch up
     near: float = 0.02  # recall gap to the leader within which such a start stays
+    close: float = 0.035  # gap of scores at the race's end within which starts are all learned from
     race_rows: int = 16  # for each centroid
     judged_rows: int = 2500  # at most
+    final_rows: int = 10_000  # at most, that judge what was learned from close starts
+    final_queries: int = 1000
     queries: int = 500  # rows that are queries if none are given
     neighbours: int = 10  # that count
     distortion_weight: float = 0.1  # of relative distortion against recall, which 500 queries measure to about .01
@@ -173,23 +176,45 @@ def _centred(rows: TrainingRows) -> tuple[TrainingRows, np.ndarray]:
 
 
 def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callback: Callback) -> Learned:
-    """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred."""
+    """Start, alternate, then settle the codebooks with the rotation fixed; the rows are centred.
+
+    Starts that end the race close together are all learned from, and the codes that keep most neighbours are taken: a
+    short run on few rows does not predict a gap of a point.
+    """
     shard, M, K, d = rows.shard, plan.n_subspaces, plan.n_centroids, rows.X.shape[1]
     history: list[Record] = []
-    total = DEFAULTS.plain_iterations if plan.rotation == "none" else plan.max_iter + DEFAULTS.last_iterations
 
     def record(_: int, entry: Fields) -> None:
         history.append({**entry, "total": total})
         callback(len(history), history[-1])
 
     if plan.rotation == "none":
+        total = DEFAULTS.plain_iterations
         every = None if rows.weights is None else shard.whole(rows.weights)
         codebooks = kmeans(shard.whole(rows.X), M, K, 1, draw_seed(generator), every, shard.group)
         state = State(np.eye(d, dtype=np.float32), codebooks)
         state = refine(rows, state, None, total - 1, tol=plan.tol, callback=record)
         return Learned(state.rotation, state.codebooks, history=history)
     seed, own = draw_seed(generator), np.random.default_rng(draw_seed(generator))  # whatever `init` will draw
-    start = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
+    starts = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
+    total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
+    judge = _judge(rows, own) if len(starts) > 1 else None
+    best, most = Learned(starts[0].rotation, np.zeros(0)), -1.0
+    for start in starts:
+        begun = len(history)
+        state = _alternated(start, rows, plan, seed, generator, record)
+        state = refine(rows, state, None, DEFAULTS.last_iterations, callback=record)
+        if (kept := _recall(judge, state) if judge else 0.0) > most:
+            most = kept
+            best = Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history[begun:])
+    return best
+
+
+def _alternated(
+    start: "Start", rows: TrainingRows, plan: Plan, seed: int, generator: np.random.Generator, callback: Callback
+) -> State:
+    """Rotation and codebooks after all rounds from a start, over all columns; `seed` draws the first codebooks."""
+    shard, M, K = rows.shard, plan.n_subspaces, plan.n_centroids
     shard.group.broadcast(start.rotation)
     few, weights = rows.drawn(np.arange(0, shard.total, max(1, shard.total // (DEFAULTS.first_rows * K))))
     first = kmeans(start.seen(few) @ start.rotation, M, K, DEFAULTS.first_iterations, seed, weights, shard.group)
@@ -202,7 +227,7 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
 
         def whole(step: int, entry: Fields) -> None:
             error = entry["distortion"] + left_out
-            record(step, {**entry, "objective": error, "distortion": error})
+            callback(step, {**entry, "objective": error, "distortion": error})
 
         return refine(seen, state, update, rounds, tol=plan.tol, callback=whole)
 
@@ -211,8 +236,15 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     state = along(start.space, State(start.rotation, first), update, plan.max_iter - 2 * wide)
     if start.wider is not None:
         state = along(start.wider, start.wider.grown(state), exact_updates(), wide)
-    state = refine(rows, start.widened(state), None, DEFAULTS.last_iterations, callback=record)
-    return Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history)
+    return start.widened(state)
+
+
+def _judge(rows: TrainingRows, generator: np.random.Generator) -> Judge:
+    """Judges codes by the neighbours of the queries, or of some of the rows, among others."""
+    judged, _ = rows.drawn(generator.permutation(rows.shard.total)[: DEFAULTS.final_rows + DEFAULTS.final_queries])
+    count = min(DEFAULTS.final_queries, len(judged) // 4)
+    few = (judged[count:], judged[:count]) if rows.queries is None else (judged, rows.queries)
+    return Judge.of(*few, DEFAULTS.neighbours)
 
 
 def _space(plan: Plan, rows: TrainingRows) -> Space | None:
@@ -267,13 +299,13 @@ def start_rotation(
     generator: np.random.Generator,
     space: Space | None,
     rounds: int,
-) -> Start:
-    """Where to start with centred rows and `rounds` to go; these learn in `space`, unless it is None.
+) -> list[Start]:
+    """Where to start with centred rows and `rounds` to go, best first; these learn in `space`, unless it is None.
 
     `init="auto"` runs a few rounds of learning (by the exact update, whichever follows) from each start on a subsample,
-    and returns the start that keeps most neighbours on rows held back from it: what follows is then what that start by
-    name would give. The neighbours are those of the queries, or of some rows held back. Where rows have weights, or are
-    too few to be neighbours, distortion decides. Comparing the starts before any round picks wrong where a start is
+    and returns the start that keeps most neighbours on rows held back from it, with those close to it. The neighbours
+    are those of the queries, or of some rows held back. Where rows have weights, or are too few to be neighbours,
+    distortion decides, and one start is returned. Comparing the starts before any round picks wrong where a start is
     good but leads nowhere. Every process runs the race on the same subsample.
     """
     narrow, starts = rows.X if space is None else space.rows(rows.X), {}
@@ -282,7 +314,7 @@ def start_rotation(
             starts[name] = _identity(rows, n_subspaces, space if rounds >= DEFAULTS.identity_rounds else None)
         else:
             starts[name] = Start(_rotation(name, narrow, n_subspaces, generator, rows.shard), space)
-    return starts[init] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
+    return [starts[init]] if init != "auto" else _race(starts, rows, n_subspaces, n_centroids, generator)
 
 
 def _rotation(name: str, X: np.ndarray, n_subspaces: int, generator: np.random.Generator, shard: Shard) -> np.ndarray:
@@ -328,8 +360,8 @@ def pca_start(X: np.ndarray, n_subspaces: int) -> np.ndarray:
 
 def _race(
     starts: dict[str, Start], rows: TrainingRows, n_subspaces: int, n_centroids: int, generator: np.random.Generator
-) -> Start:
-    """The start whose codes keep most neighbours after a few rounds on a subsample.
+) -> list[Start]:
+    """The starts whose codes keep most neighbours after a few rounds on a subsample: the leader, then those close.
 
     Those that are behind the leader in both distortion and neighbours kept drop out after each part of the rounds.
     """
@@ -371,7 +403,7 @@ def _race(
             Z = Z @ state.rotation
             error[name] = left_out + squared_error(Z, assign(Z, state.codebooks), state.codebooks, judged_weights)
             if judge:
-                kept[name] = _recall(judge, starts[name], state)
+                kept[name] = _recall(judge, starts[name].widened(state))
         lowest, most = min(error[name] for name in race), max((kept[name] for name in race if kept), default=0.0)
         near = [
             name
@@ -383,14 +415,16 @@ def _race(
             for name in near
         }
         race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
-    return replace(starts[next(iter(race))], distortion=error, recall=kept)
+    leader = max(score.values())
+    ended = [name for name in race if name == next(iter(race)) or (kept and score[name] > leader - DEFAULTS.close)]
+    return [replace(starts[name], distortion=error, recall=kept) for name in ended]
 
 
 def _mean_square(X: np.ndarray) -> float:
     return float(np.einsum("nd,nd->", X, X, dtype=np.float64)) / len(X)
 
 
-def _recall(judge: Judge, start: Start, state: State) -> float:
-    """Share of the nearest rows that the codes keep; queries are exact. Axes left out by `start` change no order."""
-    rows, queries = (start.seen(part) @ state.rotation for part in (judge.rows, judge.queries))
+def _recall(judge: Judge, state: State) -> float:
+    """Share of the nearest rows that the codes keep; queries are exact."""
+    rows, queries = judge.rows @ state.rotation, judge.queries @ state.rotation
     return judge.kept(decode(assign(rows, state.codebooks), state.codebooks), queries)
