@@ -1,4 +1,4 @@
-"""The code that keeps most neighbours at a size: product, residual and scalar codes raced by held-out queries.
+"""The code that keeps most neighbours at a size: product, axis, residual and scalar codes raced by held-out queries.
 
 With many rows candidates are screened twice: all learn from few rows in few rounds, and those near the leader from
 twice as many. Only the winner learns from all rows. Two fits of one code on few rows differ by one or two points where
@@ -19,10 +19,11 @@ from nearkin._check import check_choice, check_integer, check_magnitude, check_q
 from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
-from nearkin.contracts import Callback, VectorCodes, ignore
+from nearkin.contracts import Callback, ScaledCodes, VectorCodes, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
-from nearkin.metrics.neighbours import Judge
+from nearkin.metrics.neighbours import Judge, nearest_rows
 from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
+from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
@@ -157,7 +158,11 @@ class Race:
         encoded = time.process_time()
         ordered = isinstance(fitted, AbstractAdditiveQuantizer) and fitted.learned_order
         length = None if ordered else row_length(judge.rows, bool(fitted.normalized_))
-        found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)  # as an index answers
+        if isinstance(fitted, ScaledCodes):  # an index answers by the lengths that its codes hold
+            decoded = fitted.decode(fitted.encode(judge.rows))
+            found = nearest_rows(decoded, judge.queries, DEFAULTS.neighbours, judge.metric)
+        else:
+            found = nearest_codes(index, judge.queries, DEFAULTS.neighbours, judge.metric, length)
         speed = 1000 * (encoded - learned) / len(judge.rows)
         searched, timed = time.process_time(), judge.queries[: DEFAULTS.timed_queries]
         index.search(timed, judge.k)
@@ -213,7 +218,7 @@ def best(
     them) or "cosine", for which codes are learned from the rows at length 1, as `nk.Index` stores them.
 
     Within `seconds` of the clock the winner is to be fitted: a candidate that would leave no time for that is stopped,
-    and is not in the table; product codes, the cheapest, are fitted in any case. With `fast_search` residual codes
+    and is not in the table; the first one, the cheapest, is fitted in any case. With `fast_search` residual codes
     spend a byte on the row's norm, by which FAISS searches them from tables; without it decodes every row for every
     query, tens of times slower. By "ip" and "cosine" tables need no norm. By "l2" residual codes of 16 centroids race
     too, which FAISS scans ten times as fast as any other: they win if they are at most .02 behind the leader.
@@ -384,6 +389,8 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
     """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
+    if d <= 8 * n_bytes <= 8 * d:  # from a bit a column
+        yield _Candidate("axes", 1, lambda: AxisQuantizer(n_bytes))
     if units <= d:
         yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
         yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
