@@ -1,8 +1,6 @@
 """The benchmarks' language model is the same function under rotations; SGDG descends; the GPU's command runs."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from benchmarks.orthogonal.transformer import LETTERS, folded, fresh, loss, rota
 from benchmarks.table import Results
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
+from tests.processes import Program
 
 
 def test_without_rounding_rotations_change_nothing() -> None:
@@ -67,10 +66,10 @@ def test_sgdg_solves_the_equation_of_cayley() -> None:
 
 
 def test_the_command_for_a_gpu_runs_in_small_on_the_cpu(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.gpu.run", "--device", "cpu", "--small", "--seconds", "0.001"]
-    environment = {**os.environ, "NEARKIN_RESULTS": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[1]
-    subprocess.run([*command, "--cache", str(tmp_path)], cwd=root, env=environment, check=True, capture_output=True)
+    options = ["--device", "cpu", "--small", "--seconds", "0.001", "--cache", tmp_path]
+    program = Program("benchmarks.gpu.run", *options, env=os.environ | {"NEARKIN_RESULTS": str(tmp_path)})
+    errors = program.communicate(timeout=300)[1]
+    assert program.returncode == 0, errors
     found = Results(tmp_path).read("gpu")
     assert set(found) == {"device", "steps", "all pairs", "language model"}
     assert all(value > 0 for row in found["steps"].values() for value in row.values())

@@ -32,6 +32,8 @@ def test_example(
 ) -> None:
     if path.stem in EXTRAS:
         pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}, which nearkin[rl] installs")
+    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4, 8))
+    monkeypatch.setattr("nearkin.quantization.order._STEPS", 60)
     out = tmp_path / "figure.png" if path.stem in SMALL else tmp_path
     monkeypatch.setattr("sys.argv", [path.name, *SMALL.get(path.stem, []), "--out", str(out)])
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)

@@ -127,15 +127,18 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
         if exclude:
             for e in range(indptr[row], indptr[row + 1]):
                 total[indices[e]] = 0
-        found = -total[met[:count]] * scale[met[:count]]
-        few = np.argpartition(found, k)[:k] if count > k + 1 else np.arange(count)
-        place = 0
-        for t in few[np.argsort(found[few])]:
-            if found[t] < 0:
-                scores[row, place], numbers[row, place] = -found[t], met[t]
-                place += 1
-        total[met[:count]] = 0
-        is_met[met[:count]] = False
+        full = 0  # places of the row; inserting compiles in a fifth of the time of NumPy's partition and sort
+        for t in range(count):
+            j = met[t]
+            score = total[j] * scale[j]
+            total[j], is_met[j] = 0, False
+            if score > 0 and (full < k or score > scores[row, k - 1]):
+                full = min(full + 1, k)
+                place = full - 1
+                while place > 0 and score > scores[row, place - 1]:
+                    scores[row, place], numbers[row, place] = scores[row, place - 1], numbers[row, place - 1]
+                    place -= 1
+                scores[row, place], numbers[row, place] = score, j
 
 
 @cached_njit(nogil=True)
@@ -147,7 +150,8 @@ def _regress(starts, others, gram_starts, gram_columns, gram, ridge, weights):
         near = others[starts[j] : starts[j + 1]]
         if len(near) == 0:
             continue
-        place[near] = np.arange(len(near))
+        for s in range(len(near)):
+            place[near[s]] = s
         A, b = np.zeros((len(near), len(near))), np.zeros(len(near))
         for s in range(len(near)):
             for e in range(gram_starts[near[s]], gram_starts[near[s] + 1]):
@@ -158,7 +162,8 @@ def _regress(starts, others, gram_starts, gram_columns, gram, ridge, weights):
                     b[s] = gram[e]
             A[s, s] += ridge
         weights[starts[j] : starts[j + 1]] = np.linalg.solve(A, b)
-        place[near] = -1
+        for s in range(len(near)):
+            place[near[s]] = -1
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:
