@@ -44,6 +44,7 @@ SUITES = {
     "signed": _of("folders_signed", "saved folders, re-signed", 30_000, 1_000),
     "commands": _of("commands", "command line", 2_000, 50),
     "sequences": _of("sequences", "sequences of 30 operations", 20_000, 100),
+    "learners": _of("learners", "sequences of learning", 2_400, 120),
     "api": _of("api", "Python names, 20 calls each", 7_000, 100),
     "writers": _of("writers", "several at once", 30, 3),
     "kills": Suite("kill points", KillWorker, len(PARTS), 1),

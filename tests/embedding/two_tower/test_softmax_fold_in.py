@@ -138,3 +138,10 @@ def test_no_label_is_imputed_again_for_a_new_row(side: str, monkeypatch: pytest.
     row = embed([3, 17, 40])
     monkeypatch.setattr("nearkin.embedding.two_tower.cosine_softmax.sparse_ease", None)
     np.testing.assert_array_equal(embed([3, 17, 40]), row)
+
+
+def test_a_new_row_alone_is_where_it_is_among_others(fitted: nk.TwoTower) -> None:
+    """Before, all rows went on until the last stood still, so that a row alone ended up to 8e-4 elsewhere."""
+    histories = [[3], [3, 17, 40], list(range(30)), [5, 6]]
+    alone = np.concatenate([fitted.embed_left([history]) for history in histories])
+    np.testing.assert_allclose(fitted.embed_left(histories), alone, atol=2e-6)

@@ -286,13 +286,17 @@ def _push_of_rights(loss: SoftmaxLoss, P: Tensor, Q: Tensor, scale: Tensor) -> C
 
 
 def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
-    """The rows of length 1 whose tangent of push - pull is 0; a row that reverses halves its rate."""
+    """The rows of length 1 whose tangent of push - pull is 0; a row that reverses halves its rate.
+
+    A row that moves by less than `STILL` stays there, so that it ends where it would alone.
+    """
     X = normalize(pull)
     rate, before = torch.ones_like(X[:, :1]), torch.zeros_like(X)
     for _ in range(STEPS):
         step = tangent_step(X, push(X).sub_(pull))
         rate = torch.where((step * before).sum(1, keepdim=True) < 0, rate / 2, rate)
         X, before = normalize(X - rate * step), step
-        if len(X) == 0 or float((rate * step).norm(dim=1).max()) < STILL:
+        rate = torch.where((rate * step).norm(dim=1, keepdim=True) < STILL, 0, rate)
+        if not rate.any():
             break
     return X
