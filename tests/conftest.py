@@ -14,5 +14,12 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is learned for the order of near rows takes few steps: for tests of what is done with it."""
+    monkeypatch.setattr("nearkin.quantization.order._STEPS", 60)
+    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)
+
+
+@pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

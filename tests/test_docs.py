@@ -26,11 +26,9 @@ def blocks(page: str) -> list[str]:
 
 
 @pytest.fixture
-def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def names(tmp_path: Path, few_steps: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A folder with the files that pages read, and the arrays that they call X, Q, y, ..."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)  # a page shall run, not learn
-    monkeypatch.setattr("nearkin.quantization.order._STEPS", 60)
     matplotlib.use("Agg")
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 600)

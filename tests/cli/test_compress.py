@@ -10,6 +10,8 @@ import pytest
 import nearkin as nk
 from tests.cli.conftest import load, run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 def test_the_record_says_what_was_made(files: Path, tmp_path: Path) -> None:
     out = tmp_path / "idx"

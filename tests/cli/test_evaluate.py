@@ -15,6 +15,8 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.pipeline.evaluate import exact_neighbors, rows_as_queries
 from tests.cli.conftest import load, run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 def test_recall_against_given_truth(files: Path, compressed: Callable[..., Path]) -> None:
     folder = compressed()

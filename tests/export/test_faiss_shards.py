@@ -11,6 +11,7 @@ from nearkin.export import export_index
 from nearkin.export.faiss_shards import FaissShards, open_shards, shard_file
 from nearkin.index import Index
 from nearkin.quantization import ResidualQuantizer
+from tests.covering import covering
 from tests.storage.versions import as_version_1
 
 
@@ -107,13 +108,13 @@ def test_the_index_itself_is_not_overwritten(bits, tmp_path: Path) -> None:
         FaissShards(tmp_path / "idx")
 
 
-@pytest.mark.parametrize("fast_scan", [None, False])
-@pytest.mark.parametrize("n_lists", [0, 6])
-@pytest.mark.parametrize(
-    ("kind", "metric"), [("product", "l2"), ("product", "ip"), ("residual", "l2"), ("residual", "ip")]
-)
-def test_codes_of_a_fast_scan_are_cut_too(kind, metric, n_lists, fast_scan, X, Q, tmp_path: Path) -> None:
+CODES = [("product", "l2"), ("product", "ip"), ("residual", "l2"), ("residual", "ip")]
+
+
+@pytest.mark.parametrize(("codes", "n_lists", "fast_scan"), covering(CODES, [0, 6], [None, False]))
+def test_codes_of_a_fast_scan_are_cut_too(codes, n_lists, fast_scan, X, Q, tmp_path: Path) -> None:
     """Blocks of 32 rows are cut anywhere; by distance the scores of residual codes have the query's length."""
+    kind, metric = codes
     quantizer = nk.ProductQuantizer(8, 16, n_lists=n_lists, random_state=0, max_iter=2)
     if kind == "residual":
         norms = 8 if metric == "l2" and fast_scan is None else 4 * (metric == "l2")

@@ -11,6 +11,8 @@ import pytest
 import nearkin as nk
 from tests.cli.conftest import run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 @pytest.fixture(autouse=True)
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

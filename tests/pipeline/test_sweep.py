@@ -16,6 +16,8 @@ from nearkin.pipeline.sweep_race import Race, lists_for
 from nearkin.pipeline.sweep_trials import Bench, Code, Trial, choose, frontier, kept, lower_bound
 from tests.cli.conftest import run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_steps")
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory):

@@ -24,11 +24,7 @@ from nearkin.quantization.best import (
 )
 from nearkin.quantization.residual import ResidualQuantizer
 
-
-@pytest.fixture(autouse=True)
-def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The race is what is tested here; what all steps give, `test_order.py` does."""
-    monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)
+pytestmark = pytest.mark.usefixtures("few_steps")  # what all steps give, `test_order.py` tests
 
 
 def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:
@@ -125,7 +121,7 @@ def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
     found = best(vectors[0][:800], 4, fast_search=True, random_state=0)
     made = {record["name"]: record for record in found.table}
     assert made["residual"]["bytes"] == made["product"]["bytes"] == 4
-    assert all(record["search_seconds"] > 0 for record in found.table)
+    assert all(record["search_seconds"] >= 0 for record in found.table)  # 0 where the clock is coarse
     assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
 
 

@@ -60,9 +60,9 @@ def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solve
 @pytest.mark.parametrize(
     "way",
     [
-        {"solver": Auto(max_iter=30)},
-        {"solver": SubBlocks(max_iter=30)},
-        {"loss": "in-batch-softmax", "solver": Adam(max_iter=30, batch_size=256)},
+        {"solver": Auto(max_iter=12)},
+        {"solver": SubBlocks(max_iter=12)},
+        {"loss": "in-batch-softmax", "solver": Adam(max_iter=12, batch_size=256)},
     ],
 )
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:

@@ -11,6 +11,7 @@ import pytest
 from nearkin.web.ask import model
 from nearkin.web.ask.model import Job, Learner, fit
 from nearkin.web.ask.questions import FORMS, Question
+from tests.processes import FORKSERVER
 from tests.web.browser import wait_until
 
 
@@ -82,6 +83,7 @@ def learner():
 
 
 def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch, learner):
+    monkeypatch.setattr(model, "get_context", lambda _: FORKSERVER)  # starts sooner than by "spawn"
     made = job("triplet", learnt("triplet", count=40), 1)
     with monkeypatch.context() as patched:
         patched.setattr(model, "fit", ends)
