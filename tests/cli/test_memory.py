@@ -8,7 +8,7 @@ import pytest
 HELD = """
 import os, sys
 import numpy as np
-from nearkin.cli.train import give_back_large_arrays
+from nearkin.cli.embed import give_back_large_arrays
 
 def resident():
     with open("/proc/self/statm") as file:

@@ -14,19 +14,16 @@ import nearkin
 from nearkin import pipeline
 from nearkin._distributed import PeerError, current, join_processes, leave
 from nearkin._guard import interrupts_in_finalizers
-from nearkin.cli.ask import ask
 from nearkin.cli.change import add, check, remove, update
 from nearkin.cli.compress import compress, encode
 from nearkin.cli.doctor import doctor
-from nearkin.cli.embed import embed
+from nearkin.cli.embed import embed, train
 from nearkin.cli.evaluate import evaluate, sweep
-from nearkin.cli.explore import explore
-from nearkin.cli.export import export, rotate
-from nearkin.cli.names import bridge, ids
-from nearkin.cli.report import demo, report
+from nearkin.cli.export import bridge, export, ids, rotate
+from nearkin.cli.options import described
+from nearkin.cli.pages import ask, demo, explore, report
 from nearkin.cli.screen import LOG, Log, printable
 from nearkin.cli.search import recommend, search, similar
-from nearkin.cli.train import train
 
 COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
@@ -198,7 +195,7 @@ def root(
 
 
 for command in COMMANDS:
-    app.command(cls=Command)(command)
+    app.command(cls=Command)(described(command))
 
 
 def main() -> None:

@@ -17,9 +17,7 @@ def add(
     index: Index,
     vectors: Vectors,
     ids: Ids = None,
-    upsert: Annotated[
-        bool, typer.Option("--upsert", help="Replace the rows whose ids the index has, add the others.")
-    ] = False,
+    upsert: Annotated[bool, typer.Option("--upsert")] = False,
     side: Side = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -33,6 +31,10 @@ def add(
     - nearkin add idx new.npy
     - nearkin add idx new.parquet --ids new_ids.txt
     - nearkin add idx today.npy --ids today_ids.txt --upsert
+
+    Options:
+
+    - upsert: Replace the rows whose ids the index has, add the others.
     """
     del threads  # set by its callback
     screen = Screen(as_json)
@@ -50,8 +52,8 @@ def add(
 
 def remove(
     index: Index,
-    ids: Annotated[list[str] | None, typer.Argument(help="Ids of the rows to remove.", metavar="ID")] = None,
-    ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE", help="A file of ids, one a row.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
+    ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
     as_json: Json = False,
 ) -> None:
     """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes.
@@ -62,6 +64,11 @@ def remove(
 
     - nearkin remove idx 17 42
     - nearkin remove idx --ids gone.txt
+
+    Options:
+
+    - ids: Ids of the rows to remove.
+    - ids_file: A file of ids, one a row.
     """
     screen = Screen(as_json)
     if bool(ids) == (ids_file is not None):
@@ -96,10 +103,7 @@ def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))
 
 
-def check(
-    folder: Annotated[str, typer.Argument(help="A folder that nearkin saved: of any kind.", metavar="FOLDER")],
-    as_json: Json = False,
-) -> None:
+def check(folder: Annotated[str, typer.Argument(metavar="FOLDER")], as_json: Json = False) -> None:
     """Print the kind of a saved folder, and whether it is complete and unchanged.
 
     Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 2 for a
@@ -109,6 +113,10 @@ def check(
     Example:
 
     - nearkin check idx
+
+    Options:
+
+    - folder: A folder that nearkin saved: of any kind.
     """
     screen = Screen(as_json)
     with pipeline.run.Steps(screen.watch).step("check") as callback:

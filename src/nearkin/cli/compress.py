@@ -8,66 +8,26 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import Ids, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
+from nearkin.cli.options import File, Ids, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show
 
 
 def compress(
     vectors: Vectors,
     out: OutFolder,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help="none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley, "
-            "residual, product-residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); "
-            "or bits by hashing: lsh, itq, one, oge, ...",
-        ),
-    ] = "procrustes",
-    n_bytes: Annotated[
-        int | None, typer.Option("--bytes", "-b", help="Bytes of a code.  [default: 16]", min=1, show_default=False)
-    ] = None,
-    bits: Annotated[int | None, typer.Option(help="Bits of a code, for hashing methods.", min=1)] = None,
-    centroids: Annotated[
-        int, typer.Option(help="Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).")
-    ] = 256,
-    coarse: Annotated[
-        int | None,
-        typer.Option(
-            help="Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square "
-            "root of the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.",
-            min=1,
-        ),
-    ] = None,
-    train: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Other vectors to learn from, so that the indexed ones are unseen."),
-    ] = None,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Queries, if they are unlike the vectors: the rotation, or with --method best the code, is chosen by "
-            "the neighbours that it keeps for them. Without them, rows are held out as queries; --method best of "
-            "pairs of `nearkin embed` uses their left rows.",
-        ),
-    ] = None,
-    train_rows: Annotated[
-        int | None,
-        typer.Option(help="Rows to learn from, drawn at random.  [default: 65536]", min=1, show_default=False),
-    ] = None,
+    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME")] = "procrustes",
+    n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
+    bits: Annotated[int | None, typer.Option(min=1)] = None,
+    centroids: int = 256,
+    coarse: Annotated[int | None, typer.Option(min=1)] = None,
+    train: File = None,
+    queries: File = None,
+    train_rows: Annotated[int | None, typer.Option(min=1)] = None,
     metric: Metric = None,
     ids: Ids = None,
     side: Side = None,
-    keep_vectors: Annotated[
-        bool, typer.Option("--keep-vectors", help="Keep exact vectors next to the codes, for search --oversample.")
-    ] = False,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Folder from which an interrupted run resumes; removed at the end."),
-    ] = None,
+    keep_vectors: Annotated[bool, typer.Option("--keep-vectors")] = False,
+    checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -88,6 +48,24 @@ def compress(
     - nearkin compress X.parquet --method itq --bits 64 --out idx
     - nearkin compress X.fvecs --metric ip --coarse 1024 --keep-vectors --out idx
     - torchrun --nproc-per-node 2 -m nearkin compress "parts/*.npy" --checkpoint work --out idx
+
+    Options:
+
+    - method: none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley,
+      residual, product-residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); or
+      bits by hashing: lsh, itq, one, oge, ...
+    - n_bytes: Bytes of a code. [default: 16]
+    - bits: Bits of a code, for hashing methods.
+    - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).
+    - coarse: Coarse cells of an inverted file, of which a search looks into a few. About 4 times the square root of
+      the rows is usual: 1,000 for 60,000 rows, 4,000 for a million; below 20,000 rows leave it out.
+    - train: Other vectors to learn from, so that the indexed ones are unseen.
+    - queries: Queries, if they are unlike the vectors: the rotation, or with --method best the code, is chosen by
+      the neighbours that it keeps for them. Without them, rows are held out as queries; --method best of pairs of
+      `nearkin embed` uses their left rows.
+    - train_rows: Rows to learn from, drawn at random. [default: 65536]
+    - keep_vectors: Keep exact vectors next to the codes, for search --oversample.
+    - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
     screen = Screen(as_json)
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
@@ -138,15 +116,11 @@ def _for_people(record: Fields) -> dict[str, object]:
 
 
 def encode(
-    shards: Annotated[
-        list[str], typer.Argument(help='Files or patterns, .npy or .parquet: "parts/*.parquet".', metavar="SHARDS...")
-    ],
-    model: Annotated[
-        str, typer.Option("--model", "-m", metavar="FOLDER", help="The index, or saved quantizer, that encodes.")
-    ],
+    shards: Annotated[list[str], typer.Argument(metavar="SHARDS...")],
+    model: Annotated[str, typer.Option("--model", "-m", metavar="FOLDER")],
     out: OutFolder,
-    workers: Annotated[int, typer.Option(help="Processes, of one thread each; 0 works in this one.", min=0)] = 1,
-    replace: Annotated[bool, typer.Option("--replace", help="Encode again if `out` holds other codes.")] = False,
+    workers: Annotated[int, typer.Option(min=0)] = 1,
+    replace: Annotated[bool, typer.Option("--replace")] = False,
     as_json: Json = False,
 ) -> None:
     """Encode files of vectors, in any number, with a quantizer that is already learned.
@@ -157,6 +131,13 @@ def encode(
 
     - nearkin encode "parts/*.parquet" --model idx --out codes --workers 8
     - nearkin encode part-0.npy part-1.npy --model idx --out codes
+
+    Options:
+
+    - shards: Files or patterns, .npy or .parquet: "parts/*.parquet".
+    - model: The index, or saved quantizer, that encodes.
+    - workers: Processes, of one thread each; 0 works in this one.
+    - replace: Encode again if `out` holds other codes.
     """
     screen = Screen(as_json)
     steps = pipeline.run.Steps(screen.watch)

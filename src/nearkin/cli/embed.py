@@ -1,5 +1,7 @@
-"""`nearkin embed`: vectors from a table of pairs or of comparisons."""
+"""`nearkin embed` and `nearkin train`: vectors from pairs or comparisons, and an index learned with them."""
 
+import ctypes
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,7 @@ from nearkin import pipeline
 from nearkin._fields import Fields, Record
 from nearkin.cli.options import (
     Delimiter,
+    File,
     Header,
     Json,
     Left,
@@ -21,7 +24,7 @@ from nearkin.cli.options import (
     Timestamp,
     Weight,
 )
-from nearkin.cli.screen import Screen, pairs, read_line, table
+from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 KINDS = ("pairs", "comparisons", "auto")
 FOR_PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start")
@@ -29,83 +32,30 @@ FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 
 
 def embed(
-    signals: Annotated[
-        str,
-        typer.Argument(
-            help="A table, .csv, .tsv, .parquet or .npz: pairs (user, item[, weight][, timestamp]), or comparisons "
-            "(i, j, k): i is more like j than like k.",
-            metavar="SIGNALS",
-        ),
-    ],
+    signals: Annotated[str, typer.Argument(metavar="SIGNALS")],
     out: OutFolder,
     left: Left = None,
     right: Right = None,
     weight: Weight = None,
     timestamp: Timestamp = None,
     split: Split = None,
-    anchor: Annotated[
-        str | None, typer.Option(help='Comparisons: the column of the object compared; "0" is the first.')
-    ] = None,
-    near: Annotated[str | None, typer.Option(help="Comparisons: the column of the nearer object.")] = None,
-    far: Annotated[str | None, typer.Option(help="Comparisons: the column of the farther object.")] = None,
-    response: Annotated[
-        str | None,
-        typer.Option(help="Comparisons: the column that says which was chosen; COLUMN=VALUE: VALUE chooses the first."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(help="Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity."),
-    ] = None,
-    raters: Annotated[
-        str | None,
-        typer.Option(
-            help="Comparisons: equal, or estimated: weigh each rater's answers by their reliability.  [default: equal]",
-            show_default=False,
-        ),
-    ] = None,
+    anchor: str | None = None,
+    near: str | None = None,
+    far: str | None = None,
+    response: str | None = None,
+    form: str | None = None,
+    raters: str | None = None,
     header: Header = None,
     delimiter: Delimiter = None,
-    left_features: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Pairs: a table with an id of the left side first, then its features."),
-    ] = None,
-    right_features: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Pairs: the same for the right side; its ids may lack pairs."),
-    ] = None,
-    dim: Annotated[
-        str | None,
-        typer.Option(
-            help="Dimensions of the vectors; auto, for comparisons, chooses by cross-validation.  "
-            "[default: 64 for pairs, 2 for comparisons]",
-            show_default=False,
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            help="Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce.  "
-            "Comparisons: ste, t-ste, gnmds, ckl, soe.  [default: auto, ste]",
-            show_default=False,
-        ),
-    ] = None,
-    solver: Annotated[str, typer.Option(help="The optimizer; auto is the fastest that is safe.")] = "auto",
-    kind: Annotated[str, typer.Option(help="pairs, comparisons, or auto: decided by the columns.")] = "auto",
-    next_queries: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Comparisons: write the N questions worth asking next to questions.csv."),
-    ] = 0,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="EMB",
-            help="Pairs: train this folder's model further with SIGNALS as new pairs, in a fraction of the time; --out "
-            "may be the same folder.",
-        ),
-    ] = None,
-    tables: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Write the vectors as tables too: csv or parquet.")
-    ] = None,
+    left_features: File = None,
+    right_features: File = None,
+    dim: str | None = None,
+    loss: str | None = None,
+    solver: str = "auto",
+    kind: str = "auto",
+    next_queries: Annotated[int, typer.Option(min=0, metavar="N")] = 0,
+    start: Annotated[str | None, typer.Option(metavar="EMB")] = None,
+    tables: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -123,6 +73,29 @@ def embed(
     - nearkin embed today.csv --start emb --out emb
     - nearkin embed answers.csv --dim 2 --loss t-ste --out map
     - nearkin embed answers.csv --next-queries 20 --out map
+
+    Options:
+
+    - signals: A table, .csv, .tsv, .parquet or .npz: pairs (user, item[, weight][, timestamp]), or comparisons (i,
+      j, k): i is more like j than like k.
+    - anchor: Comparisons: the column of the object compared; "0" is the first.
+    - near: Comparisons: the column of the nearer object.
+    - far: Comparisons: the column of the farther object.
+    - response: Comparisons: the column that says which was chosen; COLUMN=VALUE: VALUE chooses the first.
+    - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
+    - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
+    - left_features: Pairs: a table with an id of the left side first, then its features.
+    - right_features: Pairs: the same for the right side; its ids may lack pairs.
+    - dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
+      for comparisons]
+    - loss: Pairs: auto (by held-out pairs), all-pairs, cosine-softmax, in-batch-softmax, sampled-bce. Comparisons:
+      ste, t-ste, gnmds, ckl, soe. [default: auto, ste]
+    - solver: The optimizer; auto is the fastest that is safe.
+    - kind: pairs, comparisons, or auto: decided by the columns.
+    - next_queries: Comparisons: write the N questions worth asking next to questions.csv.
+    - start: Pairs: train this folder's model further with SIGNALS as new pairs, in a fraction of the time; --out
+      may be the same folder.
+    - tables: Write the vectors as tables too: csv or parquet.
     """
     del threads  # set by its callback
     screen, size = Screen(as_json), _size(dim)
@@ -209,3 +182,90 @@ def _size(dim: str | None) -> int | str | None:
     if not dim.isdecimal() or int(dim) < 1:
         raise ValueError(f"--dim is {dim!r}; it must be a number of at least 1, or auto (for comparisons)")
     return int(dim)
+
+
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
+LARGE = 2**21  # bytes from which an array has its own pages, which go back to the system when it is freed
+
+
+def train(
+    interactions: Annotated[str, typer.Argument(metavar="PAIRS")],
+    out: OutFolder,
+    n_bytes: Annotated[int, typer.Option("--bytes", "-b", min=1)] = 16,
+    dim: Annotated[int, typer.Option(min=1)] = 64,
+    left: Left = None,
+    right: Right = None,
+    weight: Weight = None,
+    split: Split = None,
+    timestamp: Timestamp = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    loss: str = "auto",
+    holdout: Annotated[float, typer.Option(min=0, max=0.5)] = 0.1,
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Learn vectors of both sides and a compact index of the right side, together.
+
+    Pairs held out of training measure how well the index answers, next to exact search and codes made after training.
+    The folder holds the index (its index.faiss opens in plain FAISS), the left side's vectors and a report.
+
+    Examples:
+
+    - nearkin train pairs.csv --bytes 16 --out idx
+    - nearkin recommend idx --all --out recs.csv
+    - nearkin search idx --left-id 42 -k 10
+
+    Options:
+
+    - interactions: A table of pairs, .csv, .tsv, .parquet or .npz: left, right[, weight][, timestamp][, split].
+    - n_bytes: Bytes of a code; must divide --dim.
+    - dim: Dimensions of the vectors.
+    - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.
+    - holdout: Share of the pairs held out, for tables without a split; 0 for none.
+    """
+    give_back_large_arrays()
+    screen = Screen(as_json)
+    steps, by_rule = pipeline.run.Steps(screen.watch), split in pipeline.holdout.SPLITS
+    with steps.step("read"):
+        record = nk.read_interactions(
+            interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
+            delimiter=delimiter, split=None if by_rule else split,
+        )  # fmt: skip
+    made = pipeline.train.train_index(
+        record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
+        split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
+        about={"data": interactions, "seed": seed, "threads": threads},
+    )  # fmt: skip
+    report = Path(out) / "report.html"
+    try:
+        pipeline.pages.folder_page(out).write(report)
+    except OSError as error:
+        text = f"{out} is complete, but its report is not written ({error.strerror or error}); write it by: nearkin "
+        raise OSError(error.errno, f"{text}report {out}") from error
+    left_name, right_name = pipeline.inputs.side_names(out)
+    shown = {
+        f"{left_name} × {right_name}, pairs": f"{made['left']:,} × {made['vectors']:,}, {made['pairs']:,}",
+        "bytes of a code": f"{made['bytes_per_vector']:g}, {made['compression']:.3g} times fewer than as float32",
+        "seconds": seconds_in_words(made["seconds"]),
+    }
+    chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
+    measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
+    rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
+    title = pipeline.holdout.held_out_in_words(made["held_out"], left_name) if rows else ""
+    judged = [table(f"Held out of training: {title}", ["search", *measures], rows)] if rows else []
+    following = f"Next: nearkin recommend {out} --all --out recs.csv"
+    screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), f"Report: {report}", following)
+
+
+def give_back_large_arrays() -> bool:
+    """Make glibc return freed arrays of 2 MiB and more to the system; False for another C library.
+
+    glibc maps such arrays until one is freed. From then on it takes all up to that size, 32 MiB at most, from one heap,
+    and keeps its holes. Training allocates and frees many tables of that size, and then held a third more memory.
+    """
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, LARGE))
+    except (AttributeError, OSError, TypeError):
+        return False

@@ -6,48 +6,33 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.cli.options import Index, Json, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Threads, Vectors
+from nearkin.cli.options import (
+    File,
+    Index,
+    Json,
+    Metric,
+    Neighbours,
+    OutPage,
+    Oversample,
+    Queries,
+    Seed,
+    Threads,
+    Vectors,
+)
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
 def evaluate(
     index: Index,
     queries: Queries = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).",
-        ),
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The vectors that were indexed: the exact neighbours are searched in them."),
-    ] = None,
-    labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A label for every indexed row, in order (file.csv:column).")
-    ] = None,
-    query_labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A label for every query (with --labels).")
-    ] = None,
+    truth: File = None,
+    base: File = None,
+    labels: File = None,
+    query_labels: File = None,
     k: Neighbours = 100,
     oversample: Oversample = None,
-    n_probe: Annotated[
-        str | None,
-        typer.Option(
-            "--n-probe",
-            metavar="COUNTS",
-            help="Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.",
-        ),
-    ] = None,
-    study: Annotated[
-        bool,
-        typer.Option(
-            "--study",
-            help="For bits, with --base: also judge every hashing method, shorter and longer codes, and other scales "
-            "of OnE and OgE, on a sample of 5,500 rows (a minute or two).",
-        ),
-    ] = False,
+    n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
+    study: Annotated[bool, typer.Option("--study")] = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -67,6 +52,16 @@ def evaluate(
     - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
     - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy --study
+
+    Options:
+
+    - truth: Ids of each query's exact neighbours, nearest first (.npy, .npz:key, .ivecs, .csv, .parquet).
+    - base: The vectors that were indexed: the exact neighbours are searched in them.
+    - labels: A label for every indexed row, in order (file.csv:column).
+    - query_labels: A label for every query (with --labels).
+    - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
+    - study: For bits, with --base: also judge every hashing method, shorter and longer codes, and other scales of
+      OnE and OgE, on a sample of 5,500 rows (a minute or two).
     """
     screen = Screen(as_json)
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
@@ -109,35 +104,14 @@ def _counts(text: str | None) -> list[int]:
 
 def sweep(
     vectors: Vectors,
-    queries: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Real queries.  [default: the left rows of pairs, else rows held out]"),
-    ] = None,
-    recall: Annotated[
-        float, typer.Option(help="Share of each query's k nearest neighbours to keep.", min=0.01, max=0.999)
-    ] = 0.95,
+    queries: File = None,
+    recall: Annotated[float, typer.Option(min=0.01, max=0.999)] = 0.95,
     k: Neighbours = 10,
     metric: Metric = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Methods to try, separated by commas, of those of compress.  [default: procrustes, residual, "
-            "product-residual, int4, int6, int8, float16]",
-            show_default=False,
-        ),
-    ] = None,
-    per_second: Annotated[
-        float,
-        typer.Option(
-            help="Queries per second that an answer must reach on this machine; also tries inverted lists below 20,000 "
-            "rows.  [default: any]",
-            min=0,
-            show_default=False,
-        ),
-    ] = 0.0,
-    minutes: Annotated[float, typer.Option(help="Time limit.", min=0.01)] = 5.0,
-    seconds: Annotated[float | None, typer.Option(help="The same in seconds.", min=0.1, hidden=True)] = None,
+    methods: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
+    per_second: Annotated[float, typer.Option(min=0)] = 0.0,
+    minutes: Annotated[float, typer.Option(min=0.01)] = 5.0,
+    seconds: Annotated[float | None, typer.Option(min=0.1, hidden=True)] = None,
     out: OutPage = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -161,6 +135,17 @@ def sweep(
     - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
     - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
     - nearkin sweep X.parquet --metric cosine --methods procrustes,int8 --minutes 1
+
+    Options:
+
+    - queries: Real queries. [default: the left rows of pairs, else rows held out]
+    - recall: Share of each query's k nearest neighbours to keep.
+    - methods: Methods to try, separated by commas, of those of compress. [default: procrustes, residual,
+      product-residual, int4, int6, int8, float16]
+    - per_second: Queries per second that an answer must reach on this machine; also tries inverted lists below
+      20,000 rows. [default: any]
+    - minutes: Time limit.
+    - seconds: The same in seconds.
     """
     screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors)

@@ -1,4 +1,4 @@
-"""`nearkin export` and `nearkin rotate`: an index, or vectors, for other engines."""
+"""`nearkin export`, `rotate`, `ids` and `bridge`: an index, vectors or ids for other engines, and between encoders."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.cli.options import Index, Json, Neighbours, Seed, Threads, Vectors
+from nearkin.cli.options import File, Ids, Index, Json, Neighbours, OutFolder, Seed, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
@@ -14,53 +14,17 @@ _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
 def export(
     index: Index,
-    to: Annotated[
-        str,
-        typer.Option(metavar="TARGET", help="faiss-shards, lance, pgvector or qdrant."),
-    ],
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder to write (faiss-shards, lance).")
-    ] = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Files to cut into (faiss-shards).  [default: 2]", min=1, show_default=False)
-    ] = None,
-    dsn: Annotated[
-        str | None,
-        typer.Option(
-            help="postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass.  "
-            "[default: the PG... variables]",
-            show_default=False,
-        ),
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="Address of the server (qdrant).", show_default=False)] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(help="Table, collection or index to write.  [default: nearkin]", show_default=False),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            metavar="TYPE",
-            help="Column type of a table (pgvector): bit, vector or halfvec.  [default: bit for bits, else vector]",
-            show_default=False,
-        ),
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite another index under that name.")] = False,
-    queries: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Queries of the self-check.  [default: 100 near the rows]"),
-    ] = None,
+    to: Annotated[str, typer.Option(metavar="TARGET")],
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FOLDER")] = None,
+    shards: Annotated[int | None, typer.Option(min=1)] = None,
+    dsn: str | None = None,
+    url: str | None = None,
+    name: str | None = None,
+    form: Annotated[str | None, typer.Option("--as", metavar="TYPE")] = None,
+    replace: Annotated[bool, typer.Option("--replace")] = False,
+    queries: File = None,
     k: Neighbours = 10,
-    recall_target: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of `nearkin search`'s neighbours that the engine must find.  [default: 0.95; exact ones 0.99]",
-            min=0,
-            max=1,
-            show_default=False,
-        ),
-    ] = None,
+    recall_target: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     as_json: Json = False,
 ) -> None:
     """Move a finished index into an engine that shards and replicates.
@@ -75,6 +39,21 @@ def export(
     - nearkin export idx --to lance --out idx.lance
     - nearkin export idx --to faiss-shards --shards 8 --out shards
     - nearkin export idx --to qdrant --url http://localhost:6333
+
+    Options:
+
+    - to: faiss-shards, lance, pgvector or qdrant.
+    - out: Folder to write (faiss-shards, lance).
+    - shards: Files to cut into (faiss-shards). [default: 2]
+    - dsn: postgresql://user@host:5432/database (pgvector); the password by PGPASSWORD or ~/.pgpass. [default: the
+      PG... variables]
+    - url: Address of the server (qdrant).
+    - name: Table, collection or index to write. [default: nearkin]
+    - form: Column type of a table (pgvector): bit, vector or halfvec. [default: bit for bits, else vector]
+    - replace: Overwrite another index under that name.
+    - queries: Queries of the self-check. [default: 100 near the rows]
+    - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95; exact ones
+      0.99]
     """
     screen = Screen(as_json)
     target = nk.export.make_target(
@@ -100,38 +79,11 @@ def export(
 
 def rotate(
     vectors: Vectors,
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="FILE", help="File for the rotated vectors: .npy or .parquet.")
-    ],
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="ENGINE",
-            help="pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4, "
-            "or faiss:FACTORY, such as faiss:SQ4.",
-        ),
-    ] = None,
-    folder: Annotated[
-        str | None,
-        typer.Option("--with", metavar="FOLDER", help="Rotate queries by the rotation kept in this folder."),
-    ] = None,
-    queries: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="At least 20 queries, if they are unlike the vectors: the rotation is chosen by the neighbours that "
-            "it keeps for them. Without them, rows are held out as queries.",
-        ),
-    ] = None,
-    center: Annotated[
-        bool,
-        typer.Option(
-            "--center",
-            help="Subtract the mean of the vectors first, from queries too. Distances do not change; inner products "
-            "and angles do. Sign bits gain most by it.",
-        ),
-    ] = False,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
+    engine: Annotated[str | None, typer.Option("--for", metavar="ENGINE")] = None,
+    folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
+    queries: File = None,
+    center: Annotated[bool, typer.Option("--center")] = False,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,
@@ -148,6 +100,17 @@ def rotate(
     - nearkin rotate X.npy --for pgvector-bit --center --queries Q.npy --out X_rot.parquet
     - nearkin rotate Q.npy --with X_rot.rotation --out Q_rot.npy
     - nearkin rotate X.npy --for faiss:SQ4 --out X_rot.npy
+
+    Options:
+
+    - out: File for the rotated vectors: .npy or .parquet.
+    - engine: pgvector-bit, qdrant-scalar, qdrant-binary, lance-ivf-pq, elasticsearch-bbq, lucene-int8, zvec-int4,
+      or faiss:FACTORY, such as faiss:SQ4.
+    - folder: Rotate queries by the rotation kept in this folder.
+    - queries: At least 20 queries, if they are unlike the vectors: the rotation is chosen by the neighbours that it
+      keeps for them. Without them, rows are held out as queries.
+    - center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and
+      angles do. Sign bits gain most by it.
     """
     screen = Screen(as_json)
     if (engine is None) == (folder is None):
@@ -181,3 +144,92 @@ def in_words(name: str) -> str:
     known = {"none": "no rotation", "pca": "principal axes", "random": "a random one", "hadamard": "Hadamard's"}
     start = name.removeprefix("learned from ")
     return name.removesuffix(start) + known.get(start, start)
+
+
+def ids(
+    vectors: Vectors,
+    out: OutFolder,
+    levels: Annotated[int, typer.Option(min=1)] = 3,
+    codes: Annotated[int, typer.Option(min=2)] = 256,
+    balance: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
+    ids: Ids = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Give every item a semantic id: a few codes, unique, and alike for items that are alike.
+
+    The folder holds ids.jsonl, a line for each item with its codes and tokens such as <a_12><b_240><c_3>, and what
+    `nk.SemanticIds.load` needs to give new items free ids.
+
+    Examples:
+
+    - nearkin ids items.npy --out ids
+    - nearkin ids items.parquet --levels 4 --codes 256 --balance 0.5 --out ids
+
+    Options:
+
+    - levels: Codes of an id.
+    - codes: Values of each code, a power of two.
+    - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
+    """
+    del threads  # set by its callback
+    screen = Screen(as_json)
+    given = pipeline.inputs.open_given(vectors)
+    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
+    steps = pipeline.run.Steps(screen.watch)
+    made = pipeline.names.make_ids(
+        given.file, out, names, levels=levels, codes=codes, balance=balance, random_state=seed, steps=steps
+    )
+    shown = {
+        "items": f"{made['items']:,}",
+        "shared their nearest id": f"{made['shared_before']:.1%}, now each has its own",
+        "distortion added by that": f"{made['distortion_added']:.2%}",
+        "codes used, by level": " ".join(f"{used}" for used in made["used"]),
+    }
+    screen.finish(made, pairs(f"{out}/{pipeline.names.IDS}", shown))
+
+
+def bridge(
+    vectors: Vectors,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")],
+    new: File = None,
+    folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
+    metric: Annotated[str, typer.Option(metavar="NAME")] = "cosine",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Search an old index with a new encoder: learn the map from its vectors to the old ones.
+
+    VECTORS are the old encoder's vectors of a few thousand texts, --new the new encoder's of the same texts. Pairs held
+    out choose the kind of map. Queries are then mapped by --with.
+
+    Examples:
+
+    - nearkin bridge old.npy --new new.npy --out bridge
+    - nearkin bridge new_queries.npy --with bridge --out queries.npy
+
+    Options:
+
+    - out: Folder for the map; with --with, the .npy file to write.
+    - new: The new encoder's vectors of the same texts, row by row.
+    - folder: Map vectors of the new encoder by this saved map.
+    - metric: How the index compares: cosine, ip or l2.
+    """
+    del threads  # set by its callback
+    screen = Screen(as_json)
+    if (new is None) == (folder is None):
+        raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
+    given, steps = pipeline.inputs.open_given(vectors), pipeline.run.Steps(screen.watch)
+    if folder is not None:
+        pipeline.outputs.check_output(out, [vectors, folder])
+        made = pipeline.names.map_vectors(given.file, folder, out, steps=steps)
+        screen.finish(made, f"{made['vectors']:,} vectors mapped: {out}")
+        return
+    other = pipeline.inputs.open_given(new or "").file
+    made = pipeline.names.make_bridge(given.file, other, out, metric=metric, random_state=seed, steps=steps)
+    shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()} | {
+        "chosen": made["chosen"]
+    }
+    screen.finish(made, pairs(out, shown), f"Queries: nearkin bridge Q.npy --with {out} --out Q_old.npy")

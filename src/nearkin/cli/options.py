@@ -1,9 +1,27 @@
-"""The options and arguments that commands share, each declared once."""
+"""The options and arguments that commands share, each declared once, and the help of the others."""
 
+import inspect
 import os
+import re
+from collections.abc import Callable
+from copy import copy
 from typing import Annotated
 
 import typer
+
+
+def described(command: Callable[..., None]) -> Callable[..., None]:
+    """The command whose docstring lists its own options, "- name: help" under "Options:", with these as their help."""
+    text, _, listed = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")
+    command.__doc__ = text
+    for name, words in re.findall(r"^- (\w+): (.+?)(?=\n- |\Z)", listed, re.DOTALL | re.MULTILINE):
+        given = command.__annotations__[name]
+        kind, info = (given.__origin__, given.__metadata__[0]) if hasattr(given, "__metadata__") else (given, None)
+        info = copy(info or typer.Option())
+        info.help = " ".join(words.split()).replace(" [default: ", "  [default: ")
+        info.show_default = "[default: " not in info.help
+        command.__annotations__[name] = Annotated[kind, info]
+    return command
 
 
 def limit_threads(threads: int | None) -> int | None:
@@ -34,9 +52,10 @@ Threads = Annotated[
 OutFolder = Annotated[str, _FOLDER]
 OutPage = Annotated[str | None, _PAGE]
 OutAnswers = Annotated[
-    str | None,
-    typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz."),
+    str | None, typer.Option("--out", "-o", metavar="FILE", help="File for the answers: .parquet, .csv, .tsv or .npz.")
 ]
+
+File = Annotated[str | None, typer.Option(metavar="FILE")]
 
 # Saved folders
 Index = Annotated[str, typer.Argument(help="The folder that `nearkin compress --out` wrote.", metavar="INDEX")]

@@ -10,6 +10,7 @@ from nearkin import pipeline
 from nearkin._fields import Record, counted
 from nearkin.cli.options import (
     Embedding,
+    File,
     History,
     Index,
     Json,
@@ -32,36 +33,13 @@ def search(
     index: Index,
     queries: Queries = None,
     k: Neighbours = 10,
-    left_id: Annotated[
-        list[str] | None,
-        typer.Option(help="An id of the left side of `nearkin train`, instead of QUERIES; may be repeated."),
-    ] = None,
-    with_seen: Annotated[
-        bool, typer.Option("--with-seen", help="With --left-id: pairs of the training table may be answers too.")
-    ] = False,
+    left_id: list[str] | None = None,
+    with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     side: Side = None,
-    query_ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="One id a query, for the answers.  [default: the ids that QUERIES holds, else row numbers]",
-            show_default=False,
-        ),
-    ] = None,
-    among: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Answer with these ids only (in stock, in season), one a row."),
-    ] = None,
+    query_ids: File = None,
+    among: File = None,
     oversample: Oversample = None,
-    n_probe: Annotated[
-        int | None,
-        typer.Option(
-            "--n-probe",
-            help="Coarse cells to search: more find more, and take longer.  [default: a sixteenth, at least 8]",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
+    n_probe: Annotated[int | None, typer.Option("--n-probe", min=1)] = None,
     out: OutAnswers = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -79,6 +57,14 @@ def search(
     - nearkin search idx data.npz:query -k 3 --json
     - nearkin search idx emb -k 10 --out hits.parquet
     - nearkin search idx --left-id 42 -k 10
+
+    Options:
+
+    - left_id: An id of the left side of `nearkin train`, instead of QUERIES; may be repeated.
+    - with_seen: With --left-id: pairs of the training table may be answers too.
+    - query_ids: One id a query, for the answers. [default: the ids that QUERIES holds, else row numbers]
+    - among: Answer with these ids only (in stock, in season), one a row.
+    - n_probe: Coarse cells to search: more find more, and take longer. [default: a sixteenth, at least 8]
     """
     screen = Screen(as_json)
     if (queries is None) == (not left_id):
@@ -129,23 +115,14 @@ def _finite(scores: Iterable[float]) -> list[float | None]:
 
 def recommend(
     folder: Embedding,
-    left_ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids to recommend to, as in the table of pairs.", metavar="ID")
-    ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Recommend to everybody.")] = False,
-    left_file: Annotated[
-        str | None, typer.Option("--left-ids", metavar="FILE", help="Recommend to the ids in this file, one a row.")
-    ] = None,
+    left_ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
+    everybody: Annotated[bool, typer.Option("--all")] = False,
+    left_file: Annotated[str | None, typer.Option("--left-ids", metavar="FILE")] = None,
     history: History = None,
     k: Neighbours = 10,
-    candidates: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Recommend these ids only (in stock, in season), one a row.")
-    ] = None,
-    with_seen: Annotated[bool, typer.Option("--with-seen", help="Pairs of the table may be answers too.")] = False,
-    index: Annotated[
-        str | None,
-        typer.Option(metavar="INDEX", help="Rank by an index of `nearkin compress EMB --metric ip` instead."),
-    ] = None,
+    candidates: File = None,
+    with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
+    index: Annotated[str | None, typer.Option(metavar="INDEX")] = None,
     out: OutAnswers = None,
     threads: Threads = None,
     as_json: Json = False,
@@ -161,6 +138,15 @@ def recommend(
     - nearkin recommend emb u17 u18 -k 5
     - nearkin recommend emb --left-ids vips.txt --candidates in_stock.csv --out recs.csv
     - nearkin recommend emb --history new_users.csv --out recs.csv
+
+    Options:
+
+    - left_ids: Ids to recommend to, as in the table of pairs.
+    - everybody: Recommend to everybody.
+    - left_file: Recommend to the ids in this file, one a row.
+    - candidates: Recommend these ids only (in stock, in season), one a row.
+    - with_seen: Pairs of the table may be answers too.
+    - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
     del threads  # set by its callback
     screen, read_ids = Screen(as_json), pipeline.inputs.read_ids
@@ -184,10 +170,8 @@ def recommend(
 
 def similar(
     folder: Embedding,
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids to find similar ones of, as in the table.", metavar="ID")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Find similar ones of every id.")] = False,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
+    everything: Annotated[bool, typer.Option("--all")] = False,
     k: Neighbours = 10,
     side: Side = None,
     history: History = None,
@@ -206,6 +190,11 @@ def similar(
     - nearkin similar emb --all -k 20 --out similar.parquet
     - nearkin similar emb --history new_items.csv
     - nearkin similar map lisbon
+
+    Options:
+
+    - ids: Ids to find similar ones of, as in the table.
+    - everything: Find similar ones of every id.
     """
     del threads  # set by its callback
     screen = Screen(as_json)

@@ -1,0 +1,228 @@
+"""`nearkin demo`, `report`, `explore` and `ask`: pages for people."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearkin import pipeline
+from nearkin._fields import Record
+from nearkin.cli.options import File, Index, Json, OutPage, Seed, Threads
+from nearkin.cli.screen import Screen, table
+from nearkin.web import load
+
+_COLUMNS = {
+    "bytes": str,
+    "method": str,
+    "code smaller": "{:.0f}×".format,
+    "distortion": "{:.1f}".format,
+    "recall@10": "{:.3f}".format,
+    "mAP by label": "{:.3f}".format,
+    "train s": "{:.2f}".format,
+}
+
+
+def report(
+    folders: Annotated[list[str], typer.Argument(metavar="FOLDER")], out: OutPage = None, as_json: Json = False
+) -> None:
+    """Write a self-contained HTML page about a folder: how it was made, what it costs, how well it answers.
+
+    The result of `nearkin evaluate` is part of it; several indexes that were judged stand side by side. The page needs
+    no network and can be mailed. Without --out it is FOLDER/report.html.
+
+    Examples:
+
+    - nearkin report idx --out report.html
+    - nearkin report emb
+    - nearkin report idx8 idx16 idx32 --out compared.html
+
+    Options:
+
+    - folders: A folder that nearkin wrote: an index, vectors or a map; or several indexes.
+    """
+    if len(folders) > 1 and out is None:
+        raise ValueError("several folders go into one report; say where with --out FILE")
+    path = Path(folders[0]) / "report.html" if out is None else Path(out)
+    pipeline.outputs.check_output(path, folders)
+    pages = pipeline.pages
+    page = pages.folder_page(folders[0]) if len(folders) == 1 else pages.comparison_page(folders)
+    page.write(path)
+    Screen(as_json).finish({"folder": folders[0], "folders": folders, "report": str(path)}, f"Report: {path}")
+
+
+def demo(
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")] = "demo",
+    seed: Seed = 0,
+    threads: Threads = None,
+    as_json: Json = False,
+) -> None:
+    """Search 1,500 handwritten digits exactly and through codes of 2 to 16 bytes, and write a report.
+
+    Takes a few seconds and no download: the images ship with scikit-learn.
+
+    Examples:
+
+    - nearkin demo
+    - nearkin demo --out digits --json
+
+    Options:
+
+    - out: Folder for the report.
+    """
+    screen = Screen(as_json)
+    trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch))
+    path = Path(out) / "report.html"
+    pipeline.pages.folder_page(out).write(path)
+    records = [trial.record() for trial in trials]
+    rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
+    made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)
+    record = {"seed": seed, "threads": threads, "trials": records, "report": str(path), "explore": explore}
+    screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)
+
+
+def explore(
+    index: Index,
+    vectors: File = None,
+    labels: File = None,
+    texts: File = None,
+    images: Annotated[str | None, typer.Option(metavar="WHERE")] = None,
+    ids_column: Annotated[str | None, typer.Option(metavar="NAME")] = None,
+    compare: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
+    sweep: File = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=100)] = 10,
+    out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE")] = None,
+    rows: Annotated[int, typer.Option(min=4)] = 3000,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
+    as_json: Json = False,
+) -> None:
+    """See an index: a map of its rows, and each row's neighbours before and after compression.
+
+    Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand beside
+    those that the codes find, as `nearkin search` gives them, with what was lost and gained; a slider shows what
+    rescoring brings back. The map is coloured by label, quantization error, list, or neighbours lost. Stop with Ctrl-C.
+
+    Examples:
+
+    - nearkin explore idx --labels labels.txt
+    - nearkin explore idx --vectors X.npy --images pictures/ --compare smaller
+    - nearkin explore idx --texts items.csv --ids-column id --out page.html
+
+    Options:
+
+    - vectors: The vectors it was made of, for an index without --keep-vectors.
+    - labels: A label for every indexed row, in order.
+    - texts: A text for every indexed row, in order.
+    - images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
+    - ids_column: Column of ids in the tables --labels and --texts: rows in any order.
+    - compare: Another index of the same vectors, shown beside.
+    - sweep: What `nearkin sweep ... --json` printed: shown as pictures.
+    - k: Neighbours of each row.
+    - out: Write one HTML file that needs no network, and stop.
+    - rows: Rows in that file; of more so many are drawn at random.
+    - host: Address to listen at; 0.0.0.0 for the whole network.
+    - port: Port to listen at; 0 for any free one.
+    """
+    screen, page = Screen(as_json), load("explore")
+    measured = None if sweep is None else page.read_sweep(sweep)
+    collection = page.open_collection(
+        index, vectors=vectors, labels=labels, texts=texts, images=images, ids_column=ids_column, compare=compare, k=k
+    )
+    title = Path(index).resolve().name
+    if out is not None:
+        count = page.write_page(collection, title, out, measured, most=rows)
+        text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
+        screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
+        return
+    ended = page.serve(
+        collection,
+        title,
+        measured,
+        host=host,
+        port=port,
+        announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),
+    )
+    screen.finish(ended)
+
+
+def ask(
+    items: Annotated[str, typer.Argument(metavar="ITEMS")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
+    form: Annotated[str, typer.Option(metavar="NAME")] = "triplet",
+    raters: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
+    goal: Annotated[int | None, typer.Option(min=1)] = None,
+    title: str = "",
+    instructions: File = None,
+    consent: File = None,
+    catch: File = None,
+    random_share: Annotated[float, typer.Option(min=0, max=1)] = 0.2,
+    active: Annotated[bool, typer.Option("--active/--no-active")] = True,
+    header: Annotated[bool | None, typer.Option("--header/--no-header")] = None,
+    resume: Annotated[bool, typer.Option("--resume")] = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Ask people which of two things is more like a third, on a page for phone and desk.
+
+    Prints a link for raters and one for you (map, error and raters so far). Every answer is on disk before the page
+    goes on: `--out` holds one line an answer, as `nearkin embed` reads it, and FILE.journal all that happened, also
+    questions that nobody could answer and answers that were undone. Stop with Ctrl-C; `--resume` goes on. `--json`
+    prints one record with the links when the page is there, and one with the counts at the end.
+
+    Examples:
+
+    - nearkin ask pictures/ --out answers.csv
+    - nearkin ask cities.csv --out answers.csv --raters anna,ben --goal 200
+    - nearkin embed answers.csv --out map
+
+    Options:
+
+    - items: A folder of pictures or sounds, a table of names (.csv, .tsv, .parquet; columns id, text, image, sound,
+      link), or the folder of an ordinal embedding.
+    - out: Table of the answers, a .csv.
+    - form: triplet, odd-one-out (of three) or pairs (of two pairs).
+    - raters: Names, separated by commas: a link of its own for each.
+    - goal: Answers that each rater is asked for.
+    - title: Title of the first page.
+    - instructions: Text of instructions.
+    - consent: Text that raters must agree to before they begin.
+    - catch: Questions with a known answer: columns anchor, near, far (names of items).
+    - random_share: Questions at random that the model never learns from: its honest test.
+    - active: Let a model choose the questions that teach most.
+    - header: Whether the table's first line names its columns.
+    - resume: Go on with the answers that are in --out already.
+    - host: Address to listen at; 0.0.0.0 for the whole network.
+    - port: Port to listen at; 0 for any free one.
+    """
+    screen, page = Screen(as_json), load("ask")
+    things = page.read_items(items, header=header)
+    questions = () if catch is None else page.read_catch(catch, things)
+    said = {
+        name: "" if file is None else page.read_text(file)
+        for name, file in (("instructions", instructions), ("consent", consent))
+    }
+    ended = page.collect(
+        things,
+        out,
+        page.Plan(form=form, random_share=random_share, active=active, seed=seed, catch=questions),
+        texts=page.Texts(title=title, goal=goal, **said),
+        raters=[name.strip() for name in raters.split(",")] if raters else (),
+        resume=resume,
+        host=host,
+        port=port,
+        announce=lambda record: screen.finish(record, *_lines(record)),
+    )
+    screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")
+
+
+def _lines(record: Record) -> list[str]:
+    links = record["links"]
+    return [
+        f"{record['items']} items, {record['answers']} answers so far, kept in {record['out']}",
+        f"For raters:  {links['raters']}",
+        *(f"For {name}:  {link}" for name, link in links["named"].items()),
+        f"For you:     {links['results']}",
+        "Ctrl-C stops; --resume goes on.",
+    ]
