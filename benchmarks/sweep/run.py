@@ -22,8 +22,7 @@ from benchmarks.harness import limit_threads, save
 from benchmarks.options import parser
 from benchmarks.sweep.problems import DRAWS, NEIGHBOURS, SEEN, SETS, TARGET, load
 from nearkin.pipeline.methods import SCALARS, find_method
-from nearkin.pipeline.sweep_race import METHODS, Race
-from nearkin.pipeline.sweep_trials import Bench, Choice, Code, Trial, choose
+from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Code, Race, Trial, choose
 
 CACHE = Path(__file__).parents[1] / ".cache"
 DEPTHS = {False: (1,), True: (2, 4, 8, 16)}  # oversampling by which a code may meet the target

@@ -42,7 +42,7 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     assert [sorted(hit["ids"]) for hit in hits] == [["", "c", "d"]] * 3
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600
     assert not {"a", "b", "c"} & set(nearest())
-    assert pipeline.check.check_folder(folder, lambda *_: None)["verified"]
+    assert pipeline.change.check_folder(folder, lambda *_: None)["verified"]
 
 
 def _two(folder: Path, new: np.ndarray) -> Path:
@@ -63,7 +63,7 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
 def test_the_left_side_follows(tmp_path: Path) -> None:
     """Rows that move take the seen pairs with them: nobody is offered what they have."""
     pairs = nk.data.planted_interactions(50, 120, random_state=0).interactions
-    pipeline.train.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, holdout=0)
+    pipeline.pairs.train_index(pairs, tmp_path / "idx", n_bytes=4, dim=8, holdout=0)
     index = nk.Index.load(tmp_path / "idx")
     own = index.ids if index.ids is not None else np.arange(len(index))
     np.save(tmp_path / "row.npy", pipeline.inputs.open_given(tmp_path / "idx").file.read()[:2])

@@ -10,7 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.index.saved import SavedQuantizer, read_quantizer
-from nearkin.pipeline.check import check_folder
+from nearkin.pipeline.change import check_folder
 from nearkin.quantization import ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
 

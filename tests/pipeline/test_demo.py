@@ -8,7 +8,7 @@ from shutil import copytree
 import numpy as np
 import pytest
 
-from nearkin.pipeline.check import check_folder
+from nearkin.pipeline.change import check_folder
 from nearkin.pipeline.demo import METHODS, DemoTrial, read_demo, save_demo
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.embed_pairs import embed_pairs
+from nearkin.pipeline.pairs import embed_pairs
 from tests.cli.conftest import run, run_json
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.evaluate import evaluate_folder
-from nearkin.pipeline.hash_study import study_hashing
+from nearkin.pipeline.evaluate import evaluate_folder, study_hashing
 from nearkin.pipeline.pages import folder_page
 
 

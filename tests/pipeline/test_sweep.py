@@ -10,10 +10,9 @@ import pytest
 import nearkin as nk
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import CodeSize, find_method
+from nearkin.pipeline.pages import html_command, sweep_page
 from nearkin.pipeline.sweep import Diagnosis, Sweep, sweep
-from nearkin.pipeline.sweep_page import html_command, sweep_page
-from nearkin.pipeline.sweep_race import Race, lists_for
-from nearkin.pipeline.sweep_trials import Bench, Code, Trial, choose, frontier, kept, lower_bound
+from nearkin.pipeline.sweep_race import Bench, Code, Race, Trial, choose, frontier, kept, lists_for, lower_bound
 from tests.cli.conftest import run, run_json
 
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -301,7 +300,7 @@ def test_a_slow_search_is_not_timed_again_and_again(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nk.Index, "search", lambda *a, **kw: timed.append(1) or searched(*a, **kw))
     counts = []
     for enough in (1e-9, 9.0):
-        monkeypatch.setattr("nearkin.pipeline.sweep_trials._LONG", enough)
+        monkeypatch.setattr("nearkin.pipeline.sweep_race._LONG", enough)
         timed.clear()
         depths = bench.measure(Code("int8", 8)).rates
         counts.append(len(timed))

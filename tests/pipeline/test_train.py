@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.pipeline.train import train_index
+from nearkin.pipeline.pairs import train_index
 
 
 def shop(n_rights: int) -> nk.Interactions:

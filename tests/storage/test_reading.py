@@ -15,7 +15,7 @@ from nearkin.data import comparisons_from_names
 from nearkin.embedding.ordinal import storage as ordinal_storage
 from nearkin.embedding.two_tower import storage as tower_storage
 from nearkin.pipeline import recommend as sides
-from nearkin.pipeline.train import train_index
+from nearkin.pipeline.pairs import train_index
 
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 

@@ -120,7 +120,7 @@ def check(folder: Annotated[str, typer.Argument(metavar="FOLDER")], as_json: Jso
     """
     screen = Screen(as_json)
     with pipeline.run.Steps(screen.watch).step("check") as callback:
-        found = pipeline.check.check_folder(folder, callback)
+        found = pipeline.change.check_folder(folder, callback)
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}
     verdict = "whole" if found["verified"] else "no manifest: not verified"
     shown["state"] = f"damaged, {len(found['damaged'])} files" if found["damaged"] else verdict

@@ -110,7 +110,7 @@ def embed(
     with screen.watch("embed") as callback:
         given |= {"out": out, "dim": size, "loss": loss, "solver": solver, "seed": seed, "tables": tables}
         if of_pairs:
-            record = pipeline.embed_pairs.embed_pairs(signals, callback=callback, **given)
+            record = pipeline.pairs.embed_pairs(signals, callback=callback, **given)
         else:
             record = pipeline.embed_comparisons.embed_comparisons(
                 signals, next_queries=next_queries, callback=callback, **given
@@ -159,7 +159,7 @@ def _pairs_for_people(record: Record) -> tuple[Record, list[Table]]:
         return shown, []
     measures = list(next(iter(quality.values())))
     rows = [[name, *(values[measure] for measure in measures)] for name, values in quality.items()]
-    judged = pipeline.holdout.held_out_in_words(record["held_out"], names["left"])
+    judged = pipeline.pairs.held_out_in_words(record["held_out"], names["left"])
     return shown, [table(f"Held out of training, split {record['split']}: {judged}", ["", *measures], rows)]
 
 
@@ -227,13 +227,13 @@ def train(
     """
     give_back_large_arrays()
     screen = Screen(as_json)
-    steps, by_rule = pipeline.run.Steps(screen.watch), split in pipeline.holdout.SPLITS
+    steps, by_rule = pipeline.run.Steps(screen.watch), split in pipeline.pairs.SPLITS
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
             delimiter=delimiter, split=None if by_rule else split,
         )  # fmt: skip
-    made = pipeline.train.train_index(
+    made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
         split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": threads},
@@ -253,7 +253,7 @@ def train(
     chosen = [trial["why"] for trial in made["trials"] if "why" in trial]
     measures = ("recall@20", "ndcg@20", "recall@100", "ndcg@100")
     rows = [[name, *(values[key] for key in measures)] for name, values in made["quality"].items()]
-    title = pipeline.holdout.held_out_in_words(made["held_out"], left_name) if rows else ""
+    title = pipeline.pairs.held_out_in_words(made["held_out"], left_name) if rows else ""
     judged = [table(f"Held out of training: {title}", ["search", *measures], rows)] if rows else []
     following = f"Next: nearkin recommend {out} --all --out recs.csv"
     screen.finish(made, pairs(out, shown), *judged, *chosen, read_line(record.source), f"Report: {report}", following)

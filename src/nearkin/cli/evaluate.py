@@ -165,7 +165,7 @@ def sweep(
     )
     record = found.record(vectors, queries) | {"threads": threads, "seed": seed}
     if out is not None:
-        pipeline.sweep_page.sweep_page(found, vectors, queries).write(out)
+        pipeline.pages.sweep_page(found, vectors, queries).write(out)
     for sentence in found.diagnosis.sentences():
         screen.say(sentence)
     lines = [

@@ -178,7 +178,7 @@ def ids(
     given = pipeline.inputs.open_given(vectors)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     steps = pipeline.run.Steps(screen.watch)
-    made = pipeline.names.make_ids(
+    made = pipeline.rotate.make_ids(
         given.file, out, names, levels=levels, codes=codes, balance=balance, random_state=seed, steps=steps
     )
     shown = {
@@ -187,7 +187,7 @@ def ids(
         "distortion added by that": f"{made['distortion_added']:.2%}",
         "codes used, by level": " ".join(f"{used}" for used in made["used"]),
     }
-    screen.finish(made, pairs(f"{out}/{pipeline.names.IDS}", shown))
+    screen.finish(made, pairs(f"{out}/{pipeline.rotate.IDS}", shown))
 
 
 def bridge(
@@ -224,11 +224,11 @@ def bridge(
     given, steps = pipeline.inputs.open_given(vectors), pipeline.run.Steps(screen.watch)
     if folder is not None:
         pipeline.outputs.check_output(out, [vectors, folder])
-        made = pipeline.names.map_vectors(given.file, folder, out, steps=steps)
+        made = pipeline.rotate.map_vectors(given.file, folder, out, steps=steps)
         screen.finish(made, f"{made['vectors']:,} vectors mapped: {out}")
         return
     other = pipeline.inputs.open_given(new or "").file
-    made = pipeline.names.make_bridge(given.file, other, out, metric=metric, random_state=seed, steps=steps)
+    made = pipeline.rotate.make_bridge(given.file, other, out, metric=metric, random_state=seed, steps=steps)
     shown = {f"10 nearest kept, {kind}": f"{share:.3f}" for kind, share in made["kept"].items()} | {
         "chosen": made["chosen"]
     }

@@ -83,7 +83,7 @@ def search(
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
-            scores, ids = pipeline.train.search_left(index, names, k, with_seen=with_seen, index=opened)
+            scores, ids = pipeline.pairs.search_left(index, names, k, with_seen=with_seen, index=opened)
         else:
             names, about = given.ids.tolist(), read_line(given.about)
             scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)

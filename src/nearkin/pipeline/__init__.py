@@ -6,23 +6,19 @@ from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
     from nearkin.pipeline import change as change
-    from nearkin.pipeline import check as check
     from nearkin.pipeline import compress as compress
     from nearkin.pipeline import demo as demo
     from nearkin.pipeline import embed_comparisons as embed_comparisons
-    from nearkin.pipeline import embed_pairs as embed_pairs
     from nearkin.pipeline import encode as encode
     from nearkin.pipeline import evaluate as evaluate
-    from nearkin.pipeline import holdout as holdout
     from nearkin.pipeline import inputs as inputs
     from nearkin.pipeline import methods as methods
-    from nearkin.pipeline import names as names
     from nearkin.pipeline import outputs as outputs
     from nearkin.pipeline import pages as pages
+    from nearkin.pipeline import pairs as pairs
     from nearkin.pipeline import recommend as recommend
     from nearkin.pipeline import rotate as rotate
     from nearkin.pipeline import run as run
     from nearkin.pipeline import sweep as sweep
-    from nearkin.pipeline import train as train
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import faiss
 import numpy as np
@@ -12,15 +13,18 @@ from nearkin._check import check_instance
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
 from nearkin._storage import read_config
-from nearkin._types import Fields, Record
+from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.hashing.scale_search import Split, split_rows
+from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
+from nearkin.linalg.signs import row_blocks
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
-from nearkin.pipeline.hash_study import STUDIED_ROWS, study_hashing
 from nearkin.pipeline.inputs import ids_of
+from nearkin.pipeline.methods import CodeSize, methods
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 
 CUTS = (1, 10, 100)
@@ -353,3 +357,67 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
     record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
     record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
     return record | {"mAP": float(ranks.average_precision().mean())}
+
+
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale
+LEARNED_AT_ONCE = ("one", "oge")  # the methods whose scale matters
+Candidate = tuple[Any, Record]  # an unfitted hasher, and the settings in its entry
+_SAMPLES, _QUERIES, _NEIGHBOURS = 5000, 500, 100
+STUDIED_ROWS = _SAMPLES + _QUERIES
+
+
+def study_hashing(
+    X: np.ndarray, n_bits: int, labels: np.ndarray | None = None, *, random_state: Seed = 0, callback: Callback = ignore
+) -> Record:
+    """Judge every hashing method at several lengths around `n_bits`, and OnE and OgE at several scales.
+
+    Learns from at most 5,000 of the rows X (n, d) and judges by at most 500 others; the queries of an evaluation are
+    not used. Each entry has "neighbour map", the mean average precision of the 100 exact neighbours by cosine, and with
+    `labels` (n,) "label map". Returns {"rows", "queries", "bits": [entry], "scales": [entry]}, without entries for
+    methods that cannot make codes of that length from these rows.
+    """
+    split = split_rows(X, labels, _QUERIES, _SAMPLES, _NEIGHBOURS, "cosine", np.random.default_rng(random_state))
+    candidates = [*_lengths(X.shape[1], n_bits, random_state), *_scales(split.train, n_bits, random_state)]
+    entries = []
+    for done, (hasher, about) in enumerate(candidates, 1):
+        entries.append(_entry(split, hasher, about))
+        callback(done, {"total": len(candidates)})
+    found = [entry for entry in entries if entry is not None]
+    return {
+        "rows": len(split.train),
+        "queries": len(split.queries),
+        "bits": [entry for entry in found if "bits" in entry],
+        "scales": [entry for entry in found if "multiple" in entry],
+    }
+
+
+def _lengths(width: int, n_bits: int, random_state: Seed) -> Iterator[Candidate]:
+    """Every hashing method at half, once and twice the bits, up to the width of the rows."""
+    for length in sorted({max(8, n_bits // 2), n_bits, 2 * n_bits}):
+        for method in methods().values():
+            if method.metrics == ("hamming",) and length <= width:
+                yield method.make(CodeSize(n_bits=length), random_state), {"method": method.name, "bits": length}
+
+
+def _scales(train: np.ndarray, n_bits: int, random_state: Seed) -> Iterator[Candidate]:
+    """OnE and OgE at multiples of the scale of SCQ's eq. 25."""
+    eq25 = scale_of("eq25", principal_axes(lambda: row_blocks(train), n_bits).variances, n_bits)
+    for name in LEARNED_AT_ONCE:
+        for multiple in MULTIPLES:
+            hasher = methods()[name].make(CodeSize(n_bits=n_bits), random_state)
+            yield hasher.set_params(scale=float(multiple * eq25)), {"method": name, "multiple": multiple}
+
+
+def _entry(split: Split, hasher: Any, about: Record) -> Record | None:
+    """The measures of a candidate; None if there are too few rows, or of too low a rank, for its codes."""
+    try:
+        by_labels, by_neighbours = split.judge(hasher)
+    except ValueError:
+        return None
+    entry = about | {"neighbour map": by_neighbours}
+    if split.train_labels is not None:
+        entry["label map"] = by_labels
+    if "multiple" in about:
+        entry["loss per bit"] = float(hasher.quantization_error(split.train))
+        entry["retained variance"] = float(hasher.retained_variance(split.train))
+    return entry

@@ -18,8 +18,7 @@ from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_neighbors
 from nearkin.pipeline.methods import SCALARS, find_method
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import METHODS, Race, lists_for
-from nearkin.pipeline.sweep_trials import Bench, Choice, Trial, choose, frontier
+from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, Trial, choose, frontier, lists_for
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth

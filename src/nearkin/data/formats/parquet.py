@@ -42,10 +42,7 @@ def open_file(path: Path) -> "ParquetFile":
     _check_footer(path, size)
     try:
         file = parquet.ParquetFile(
-            path,
-            page_checksum_verification=True,
-            thrift_string_size_limit=size,
-            thrift_container_size_limit=size,
+            path, page_checksum_verification=True, thrift_string_size_limit=size, thrift_container_size_limit=size
         )
     except (pa.ArrowException, OSError, ValueError) as error:
         raise ValueError(f"{path} is no Parquet file ({error}); write it again") from error

@@ -17,7 +17,7 @@ from nearkin.index.faiss_file import inverted_file
 from nearkin.index.searching import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import decoded, open_index
-from nearkin.pipeline.train import LeftSide, read_left
+from nearkin.pipeline.pairs import LeftSide, read_left
 from nearkin.web.explore.metadata import Metadata, read_pictures, read_values
 
 OVERSAMPLES = (2, 4, 8, 16, 32)

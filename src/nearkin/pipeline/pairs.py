@@ -1,0 +1,474 @@
+"""`nearkin embed` and `nearkin train` on a table of pairs: vectors of both sides, or an index learned with them."""
+
+import csv
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import nearkin as nk
+from nearkin import metrics
+from nearkin._check import check_choice, check_integer
+from nearkin._distributed import current
+from nearkin._storage import (
+    check_inputs,
+    check_space,
+    check_target,
+    pack_ids,
+    read_arrays,
+    replacing_folder,
+    unpack_ids,
+    write_arrays,
+)
+from nearkin._types import Fields, Record, Seed
+from nearkin.contracts import Callback
+from nearkin.data import Parts
+from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.linalg.orthonormal import unit_rows
+from nearkin.pipeline.inputs import LEFT, SideNames, find_ids, ids_of, side_names, side_names_of
+from nearkin.pipeline.run import RUN, Steps, write_record
+from nearkin.records import Interactions
+
+SPLITS = ("random", "time", "leave-last-out")
+MOST_WORK = 3e8  # products; item-kNN with more takes minutes and is left out
+EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
+
+
+def has_split(pairs: Interactions) -> bool:
+    """Whether the table itself says which pairs are for training."""
+    return pairs.split is not None and bool((pairs.split == 0).any())
+
+
+def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
+    """Hold out a `share` of the pairs at random or by time (the latest), or the last pair of each left entity.
+
+    ValueError for a split by time without timestamps.
+    """
+    if how == "random":
+        return nk.data.split_random(pairs, valid=0, test=share, random_state=seed)
+    if pairs.timestamps is None:
+        raise ValueError(f"--split {how} needs a column of times; name it with --timestamp")
+    if how == "time":
+        return nk.data.split_by_time(pairs, valid=0, test=share)
+    return nk.data.split_leave_last_out(pairs)
+
+
+def held_out(test: Interactions) -> Record:
+    """Number of test pairs and of their left entities, and the first and last time of the pairs."""
+    about: Record = {"pairs": len(test), "left": int((np.diff(test.indptr) > 0).sum())}
+    if test.timestamps is not None and len(test):
+        about |= {"from": test.timestamps.min().item(), "to": test.timestamps.max().item()}
+    return about
+
+
+def held_out_in_words(about: Fields, left: str) -> str:
+    """The record of `held_out` as text; `left` names the left side."""
+    text = f"{about['pairs']:,} pairs of {about['left']:,} {left}"
+    if "from" not in about:
+        return text
+    return f"{text}, first seen from {_time(about['from'])} to {_time(about['to'])}"
+
+
+def _time(value: float) -> str:
+    """A time as in the table, and as a date if it can be seconds since 1970 (1973 to 2096)."""
+    if not 1e8 <= value < 4e9:
+        return f"{value:g}"
+    return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
+
+
+def judge_baselines(
+    train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`."""
+    if not len(test):
+        return {}
+    baselines = {"popularity": nk.embedding.popularity}
+    if float((np.diff(train.indptr).astype(np.float64) ** 2).sum()) <= MOST_WORK:
+        baselines["item-kNN"] = nk.embedding.item_knn
+    return {
+        name: metrics.list_metrics(rank(train, max(k))[1], test, k=k, metrics=measures)
+        for name, rank in baselines.items()
+    }
+
+
+def neighbour_examples(vectors: np.ndarray, ids: np.ndarray, pairs: Interactions) -> list[list[object]]:
+    """The rights with most pairs, each with the 5 ids of largest cosine among `vectors` (n, d): for the report."""
+    counts = np.bincount(pairs.indices, minlength=len(ids))
+    popular, X = np.argsort(-counts, kind="stable")[:EXAMPLES], unit_rows(vectors)
+    cosines = X[popular] @ X.T
+    cosines[np.arange(len(popular)), popular] = -np.inf
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :5]
+    return [[ids[row].item(), *ids[near].tolist()] for row, near in zip(popular, nearest, strict=True)]
+
+
+def without_totals(history: Sequence[Fields]) -> list[Record]:
+    """The history of a training without the number of its steps in each entry."""
+    return [{name: value for name, value in entry.items() if name != "total"} for entry in history]
+
+
+RESULT = "two towers"  # the name of the model among the baselines
+TABLES = (None, "csv", "parquet")
+_SHOWN = ("recall@20", "ndcg@20", "ndcg@100", "mrr@100")
+
+
+def embed_pairs(
+    path: str | PathLike,
+    *,
+    out: str | PathLike,
+    split: str | None = None,
+    dim: int | None = None,
+    solver: str = "auto",
+    loss: str | None = None,
+    omega: float | str = "auto",
+    regularization: float | str = "auto",
+    max_steps: int | None = None,
+    holdout: float = 0.1,
+    start: str | PathLike | None = None,
+    tables: str | None = None,
+    seed: int | None = 0,
+    callback: Callback | None = None,
+    **columns: Any,
+) -> Record:
+    """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
+
+    A first fit without the share `holdout` of the pairs is judged by them, next to popularity and item-kNN; the saved
+    model is then fitted on all pairs with the settings found. `holdout=0` judges nothing. `split` chooses the pairs:
+    "random", "time" (the latest), "leave-last-out", or a column (0 train, 1 validation, 2 test). A split of the table
+    itself is always used, and the saved model is then fitted on its training pairs.
+
+    `start` is a folder of an earlier run: its model is trained further with these pairs as new ones, and none are held
+    out. `tables` ("csv" or "parquet") writes the vectors of both sides as tables too. `columns` are the other options
+    of `nearkin.read_interactions`.
+    """
+    began = time.perf_counter()
+    check_target(out)
+    check_choice(tables, "--tables", TABLES)
+    check_inputs(out, [path] if start is None else [path, start])
+    pairs = _read(path, start, split=None if split in SPLITS else split, **columns)
+    check_space(out, 4 * sum(pairs.shape) * (dim or 64))
+    names = side_names_of(pairs) if start is None else side_names(start)
+    quality: dict[str, dict[str, float]] = {}
+    judged: Record | None = None
+    trials: list[Record] = []
+    if start is not None:
+        model = _trained_further(start, pairs, dim, max_steps, callback)
+    else:
+        model = nk.TwoTower(
+            dim or 64, solver=solver, loss=loss or "auto", regularization=regularization, random_state=seed
+        )
+        if omega != "auto":
+            model.set_params(loss__omega=omega)
+        if max_steps is not None:
+            model.set_params(solver__max_iter=max_steps)
+        quality, judged, trials = _fit(model, pairs, split, holdout, seed, callback)
+    m, n = model.seen_.shape
+    chosen = [trial["why"] for trial in trials if "why" in trial]
+    record = {
+        "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
+        "learned_from": len(model.seen_),
+        "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
+        "loss": model.loss_.name, "trials": trials,
+        "omega": model.omega_, "regularization": model.regularization_,
+        "steps": len(model.history_), "start": None if start is None else str(start),
+        "split": "column" if _in_table(pairs, split) else split or "random",
+        "seconds": time.perf_counter() - began, "words": names._asdict(), "quality": quality, "held_out": judged,
+        "notes": [*chosen, *_notes(pairs, model, start)], **quality.get(RESULT, {}),
+        **({} if pairs.source is None else {"understood": str(pairs.source)}),
+    }  # fmt: skip
+    if current().rank == 0:
+        _save_towers(model, out, record, names, tables)
+    return record
+
+
+def _read(path: str | PathLike, start: str | PathLike | None, **columns: Any) -> Interactions:
+    """The table in the columns given; with `start` and none given in those of the earlier table, if it has both."""
+    known = SideNames() if start is None else side_names(start)
+    if known != SideNames() and columns.get("left") is None and columns.get("right") is None:
+        with suppress(ValueError):  # a table with other columns is read as a first one would be
+            return nk.read_interactions(path, **columns | known._asdict())
+    return nk.read_interactions(path, **columns)
+
+
+def _in_table(pairs: Interactions, split: str | None) -> bool:
+    """Whether the table itself says which pairs are held out."""
+    return split not in SPLITS and has_split(pairs)
+
+
+def _fit(
+    model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Seed, callback: Callback | None
+) -> tuple[dict[str, dict[str, float]], Record | None, list[Record]]:
+    """Fit the model; returns the measures of a fit without the held-out pairs, which pairs those are, and its trials.
+
+    The trials are the short fits that chose the loss; the second fit, on all pairs, keeps it.
+    """
+    in_table = _in_table(pairs, split)
+    if not in_table and not holdout:
+        model.fit(pairs, callback=callback)
+        return {}, None, model.trials_
+    parts = nk.data.split_given(pairs) if in_table else split_pairs(pairs, split or "random", holdout, seed)
+    model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
+    quality = {}
+    if len(parts.test):
+        quality[RESULT] = model.evaluate(parts.test, k=(20, 100))
+        quality |= judge_baselines(parts.train, parts.test, (20, 100), ("recall", "ndcg", "mrr"))
+    trials = model.trials_
+    if not in_table:
+        model.set_params(loss=model.loss_, regularization=model.regularization_)
+        model.fit(pairs, callback=callback)
+    shown = {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
+    return shown, held_out(parts.test), trials
+
+
+def _trained_further(
+    start: str | PathLike, pairs: Interactions, dim: int | None, max_steps: int | None, callback: Callback | None
+) -> "nk.TwoTower":
+    """The model of an earlier run, updated with new pairs."""
+    model = nk.TwoTower.load(start)
+    known = model.left_embeddings_.shape[1]
+    if dim is not None and dim != known:
+        raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
+    return model.partial_fit(pairs, max_iter=max_steps, callback=callback)
+
+
+def _notes(pairs: Interactions, model: "nk.TwoTower", start: str | PathLike | None) -> list[str]:
+    """Why the model was fitted on another number of pairs than the table has."""
+    learned, given = len(model.seen_), len(pairs)
+    if start is not None:
+        return [f"{given:,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
+    if learned != given:
+        return [f"{learned:,} of {given:,} pairs are learned from; the others are validation and test by the split"]
+    return []
+
+
+def _save_towers(
+    model: "nk.TwoTower", out: str | PathLike, record: Fields, names: SideNames, tables: str | None
+) -> None:
+    """Write the model, run.json and, if asked for, the tables of vectors."""
+    run = dict(record) | {
+        "examples": neighbour_examples(model.right_embeddings_, model.right_ids_, model.seen_),
+        "history": without_totals(model.history_),
+    }
+    with replacing_folder(out) as fresh:
+        model.save(fresh)
+        write_record(fresh / RUN, run)
+        if tables is not None:
+            _write_vectors(fresh / f"left.{tables}", names.left, model.left_ids_, model.left_embeddings_)
+            _write_vectors(fresh / f"right.{tables}", names.right, model.right_ids_, model.right_embeddings_)
+
+
+def _write_vectors(path: Path, name: str, ids: np.ndarray, X: np.ndarray) -> None:
+    """A table of ids, in the column `name`, and vectors (n, k), in the columns x1, ..., xk: .csv or .parquet."""
+    columns = [name if name != "x1" else "id", *(f"x{c + 1}" for c in range(X.shape[1]))]
+    if path.suffix == ".parquet":
+        pa, parquet = import_pyarrow()
+        parquet.write_table(pa.table(dict(zip(columns, [ids, *X.T], strict=True))), path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows([name, *row] for name, row in zip(ids.tolist(), X.tolist(), strict=True))
+
+
+_DEPTHS = (10, 20, 100)
+_BUFFER = 8192  # rows that a layer collects before it starts, IndexingLayer's own default
+_MEASURES = ("recall", "precision", "ndcg")
+
+
+def train_index(
+    pairs: Interactions,
+    out: str | os.PathLike,
+    *,
+    n_bytes: int = 16,
+    dim: int = 64,
+    loss: str = "auto",
+    holdout: float = 0.1,
+    split: str = "random",
+    random_state: Seed = 0,
+    steps: Steps | None = None,
+    about: Fields | None = None,
+) -> Record:
+    """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
+
+    A first fit without the share `holdout` of the pairs ("random", "time" or "leave-last-out", by `split`) is judged by
+    them; the saved model is then fitted on all pairs. Pairs with a split of their own are fitted on its training part
+    and judged by its test part. Returns the record kept as run.json. ValueError before any work if `out` is no place
+    for an index or `n_bytes` does not divide `dim`.
+    """
+    steps = steps or Steps()
+    check_target(out)
+    check_choice(split, "split", SPLITS)
+    layer = make_layer(pairs, n_bytes, dim, random_state)
+    model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
+    quality, kept, judged, given = {}, pairs, None, has_split(pairs)
+    trials: list[Record] = []
+    if given or holdout:
+        parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split, holdout, random_state)
+        with steps.step("train") as callback:
+            model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
+        judged = held_out(parts.test)
+        with steps.step("judge"):
+            quality = judge(model, parts.test, n_bytes, random_state)
+            quality |= judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
+        if given:
+            kept = parts.train
+        else:
+            trials = model.trials_
+            model.set_params(loss=model.loss_, regularization=model.regularization_)
+    if not given:
+        with steps.step("train on all"):
+            model.fit(pairs)
+    trials = trials or model.trials_
+    record = {
+        "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
+        "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
+        "trials": trials,
+        "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
+        "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
+        "quality": quality, "held_out": judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
+    }  # fmt: skip
+    with steps.step("save"):
+        _save_index(model, kept, out, record, steps)
+    return record | {"seconds": steps.seconds}
+
+
+def make_layer(pairs: Interactions, n_bytes: int, dim: int, random_state: Seed) -> "nk.quantization.IndexingLayer":
+    """An indexing layer of `n_bytes` per row: 256 centroids a byte, or 16 for half a byte if there are few rights.
+
+    It starts after 8,192 rows; for a small table after three rounds of its pairs. ValueError for fewer than 16 rights
+    and for bytes that do not divide `dim`.
+    """
+    n_rights = pairs.shape[1]
+    if n_rights < 16:
+        raise ValueError(
+            f"the table has {n_rights} rights; an index is learned for at least 16, use nearkin embed for vectors alone"
+        )
+    parts, n_centroids = _parts(n_bytes, n_rights)
+    fitting = [str(size) for size in range(1, dim + 1) if dim % (parts // n_bytes * size) == 0]
+    if str(n_bytes) not in fitting:
+        why = f", of two parts each, since {n_rights} rights are too few for 256 centroids" if n_centroids == 16 else ""
+        raise ValueError(
+            f"bytes is {n_bytes}{why}: {parts} parts do not divide dim={dim}; "
+            + (f"give one of {', '.join(fitting)}" if fitting else "give an even dim")
+        )
+    return nk.quantization.IndexingLayer(
+        dim, parts, n_centroids, buffer_size=min(_BUFFER, 3 * len(pairs)), random_state=random_state
+    )
+
+
+def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
+    """Number of subspaces, and of centroids in each."""
+    return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
+
+
+def judge(
+    model: "nk.TwoTower", test: Interactions, n_bytes: int, random_state: Seed = 0
+) -> dict[str, dict[str, float]]:
+    """Measures of the test pairs for three searches: exact, by OPQ after training, by the learned index."""
+    if not len(test):
+        return {}
+    P, Q = model.exact_embeddings_
+    after = nk.ProductQuantizer(*_parts(n_bytes, len(Q)), random_state=random_state).fit(Q)
+    T, layer = model.right_embeddings_, cast("nk.quantization.IndexingLayer", model.index_)
+    searches = {
+        "exact, float32": (P, Q),
+        "compressed after training (OPQ)": (P, after.decode(after.encode(Q))),
+        "learned with the towers": (model.left_embeddings_, layer.to_quantizer().decode(layer.codes(T))),
+    }
+    return {
+        name: metrics.ranking_metrics(left, right, test, seen=model.seen_, k=_DEPTHS, metrics=_MEASURES)
+        for name, (left, right) in searches.items()
+    }
+
+
+def _save_index(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike, record: Record, steps: Steps) -> None:
+    right = model.right_embeddings_
+    index = cast("nk.quantization.IndexingLayer", model.index_).export(right, ids=model.right_ids_)
+    run = record | {
+        "seconds": steps.seconds,
+        "history": without_totals(model.history_),
+        "examples": neighbour_examples(right, model.right_ids_, kept),
+    }
+    with replacing_folder(out) as fresh:
+        index.save(fresh)
+        save_left(fresh, model.left_embeddings_, kept)
+        write_record(fresh / RUN, run)
+
+
+@dataclass(frozen=True)
+class LeftSide:
+    """Ids (m,) and vectors (m, d) of the left entities, and the known pairs: `seen(i)` are positions in the index."""
+
+    ids: np.ndarray
+    vectors: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    def seen(self, row: int) -> np.ndarray:
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+
+def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
+    """Write the left vectors (m, d) with their ids, and the seen pairs with their weights."""
+    arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
+    write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
+
+
+def read_left(folder: str | os.PathLike) -> LeftSide | None:
+    """The left side in a folder; None if it has none."""
+    file = Path(folder) / LEFT
+    if not file.is_file():
+        return None
+    arrays = read_arrays(file)
+    return LeftSide(unpack_ids("left", arrays), arrays["vectors"], arrays["indptr"], arrays["indices"])
+
+
+def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
+    """Copy the left side of an index whose rows have moved: row i to positions[i], -1 if it was removed."""
+    arrays = read_arrays(old / LEFT)
+    indptr, moved = arrays["indptr"], positions[arrays["indices"]]
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    stays = moved >= 0
+    rows, moved = rows[stays], moved[stays]
+    order = np.lexsort((moved, rows))
+    counts = np.bincount(rows, minlength=len(indptr) - 1)
+    changed = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
+    if "weights" in arrays:  # folders of earlier versions have none
+        changed["weights"] = arrays["weights"][stays][order]
+    write_arrays(new / LEFT, arrays | changed)
+
+
+def search_left(
+    folder: str | os.PathLike,
+    left_ids: list[str],
+    k: int = 10,
+    *,
+    with_seen: bool = False,
+    index: nk.Index | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and right ids, both (b, k), for left ids given as text; without seen pairs unless `with_seen`.
+
+    `index` is the folder's index if it is open already. ValueError for a folder without a left side and for an unknown
+    id.
+    """
+    k = check_integer(k, "k", low=1)
+    index = nk.Index.load(folder) if index is None else index
+    left = read_left(folder)
+    if left is None:
+        raise ValueError(f"{folder} holds no left vectors; make it with `nearkin train`, or give query vectors")
+    rows = find_ids(left_ids, left.ids, "left id")
+    most = 0 if with_seen else int(np.diff(left.indptr)[rows].max(initial=0))
+    scores, found = index.search(left.vectors[rows], k + most)
+    if with_seen:
+        return scores, found
+    known = ids_of(index)
+    seen = np.stack([np.isin(ids, known[left.seen(row)]) for ids, row in zip(found, rows, strict=True)])
+    order = np.argsort(seen, axis=1, kind="stable")[:, :k]
+    scores = np.where(seen, -np.inf, scores)
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(found, order, 1)
