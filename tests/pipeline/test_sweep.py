@@ -41,26 +41,29 @@ def in_lists(data) -> Sweep:
 
 
 def test_the_choice_is_the_shortest_of_the_trials_that_keep_enough(found: Sweep) -> None:
-    assert found.choice is not None
-    assert found.choice.trial.low() >= 0.6
-    shorter = [trial for trial in found.trials if trial.n_bytes < found.choice.trial.n_bytes]
+    assert found.chosen() is not None
+    assert found.chosen().trial.low() >= 0.6
+    shorter = [trial for trial in found.trials if trial.n_bytes < found.chosen().trial.n_bytes]
     assert all(trial.low() < 0.6 for trial in shorter)
-    assert found.choice.trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
-    assert found.with_vectors is not None
-    assert found.with_vectors.trial.n_bytes <= found.choice.trial.n_bytes
+    assert found.chosen().trial.n_bytes - 1 in [trial.n_bytes for trial in shorter]  # to a byte
+    assert found.chosen(rescored=True) is not None
+    assert found.chosen(rescored=True).trial.n_bytes <= found.chosen().trial.n_bytes
 
 
-@pytest.mark.parametrize("which", ["choice", "with_vectors", "fastest", "fastest_with_vectors"])
-def test_what_evaluate_prints_is_the_recall_that_the_answer_named(in_lists: Sweep, data, which: str, tmp_path) -> None:
+@pytest.mark.parametrize("fastest", [False, True])
+@pytest.mark.parametrize("rescored", [False, True])
+def test_what_evaluate_prints_is_the_recall_that_the_answer_named(
+    in_lists: Sweep, data, rescored: bool, fastest: bool, tmp_path
+) -> None:
     """The commands under an answer, typed as they stand, seed and lists and oversampling included."""
     path, _ = data
-    choice = getattr(in_lists, which)
+    choice = in_lists.chosen(rescored=rescored, fastest=fastest)
     answers = in_lists.answers(str(path), str(path.with_name("Q.npy")))
     said = f"recall {choice.trial.mean(choice.oversample):.4f}"
-    answer = next((a for a in answers if said in a.text and f" {choice.trial.n_bytes} bytes" in a.text), None)
-    if answer is None:
+    commands = next((made for text, made in answers if said in text and f" {choice.trial.n_bytes} bytes" in text), None)
+    if commands is None:
         pytest.skip("the fastest choice is not clearly faster than the cheapest, which is judged above")
-    make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in answer.commands)
+    make, judge = (shlex.split(command.replace(" idx", f" {tmp_path / 'idx'}"))[1:] for command in commands)
     assert run(*make).exit_code == 0
     assert run_json(*judge)["10-recall@10"] == pytest.approx(choice.trial.mean(choice.oversample), abs=1e-12)
 

@@ -378,7 +378,7 @@ def _by_bytes(sweep: Sweep) -> Axes:
     """Recall against bytes: by codes alone, of the cheapest answer with vectors, and of the scouts."""
     flat = [trial for trial in sweep.trials if not trial.code.n_lists]
     curves = {name: _by_size(flat, name) for name in dict.fromkeys(trial.method for trial in flat)}
-    if (found := sweep.with_vectors) is not None and found.trial.method in curves:
+    if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
         o, name = found.oversample, found.trial.method
         curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(flat, name, o)
     label = f"recall {sweep.k}@{sweep.k}"

@@ -4,7 +4,6 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +25,6 @@ LISTS_FROM = 20_000  # rows from which inverted lists are tried
 CENTROIDS = 256  # of a learned code; each needs a row at least
 _FASTER = 1.2  # times the cheapest choice's speed, from which the fastest is printed too
 _DIAGNOSED = 20_000  # rows; the facts are averages
-
-
-class Answer(NamedTuple):
-    """A sentence about a choice, and the commands that make and judge its index."""
-
-    text: str
-    commands: list[str]
 
 
 @dataclass(frozen=True)
@@ -114,25 +106,10 @@ class Sweep:
     random_state: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def choice(self) -> Choice | None:
-        """The cheapest by codes alone; None if no trained code keeps enough."""
-        return choose(self.trials, self.target, rate=self.rate)
-
-    @property
-    def with_vectors(self) -> Choice | None:
-        """The cheapest with exact vectors kept."""
-        return choose(self.trials, self.target, rescored=True, rate=self.rate)
-
-    @property
-    def fastest(self) -> Choice | None:
-        """Most queries per second by codes alone."""
-        return choose(self.trials, self.target, fastest=True)
-
-    @property
-    def fastest_with_vectors(self) -> Choice | None:
-        """Most queries per second with exact vectors kept."""
-        return choose(self.trials, self.target, rescored=True, fastest=True)
+    def chosen(self, *, rescored: bool = False, fastest: bool = False) -> Choice | None:
+        """The cheapest or fastest code that keeps enough, alone or `rescored` by exact vectors; None if none does."""
+        rate = 0.0 if fastest else self.rate
+        return choose(self.trials, self.target, rescored=rescored, rate=rate, fastest=fastest)
 
     def codes(self, *, scouts: bool = False) -> set[tuple[str, int]]:
         """Methods and bytes of the trained codes, and of the scouts."""
@@ -167,25 +144,23 @@ class Sweep:
             for t in ordered
         ]  # fmt: skip
 
-    def answers(self, vectors: str, queries: str | None = None) -> list[Answer]:
-        """The choices in words, each with its commands; `vectors` and `queries` are names of files."""
-        made = []
-        for how, cheapest, fastest in (
-            ("by codes alone", self.choice, self.fastest),
-            ("with exact vectors kept on disk", self.with_vectors, self.fastest_with_vectors),
-        ):
+    def answers(self, vectors: str, queries: str | None = None) -> list[tuple[str, list[str]]]:
+        """The choices in words, each with the commands that make and judge its index; `vectors`, `queries`: files."""
+        made: list[tuple[str, list[str]]] = []
+        for rescored, how in ((False, "by codes alone"), (True, "with exact vectors kept on disk")):
+            cheapest, fastest = self.chosen(rescored=rescored), self.chosen(rescored=rescored, fastest=True)
+            found = []
             if cheapest is None:
                 needed = f" at {self.rate:,.0f} queries per second" if self.rate else ""
-                made.append(Answer(f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
+                made.append((f"No code that was tried keeps {self.target:g} {how}{needed}.", []))
             else:
-                word = "Cheapest" if len(self.codes()) > 1 else "The only code that was tried,"
-                made.append(
-                    Answer(self._sentence(f"{word} {how}", cheapest), self._commands(cheapest, vectors, queries))
-                )
+                found.append(("Cheapest" if len(self.codes()) > 1 else "The only code that was tried,", cheapest))
             if fastest is not None and (cheapest is None or fastest.rate > _FASTER * cheapest.rate):
-                made.append(
-                    Answer(self._sentence(f"Fastest {how}", fastest), self._commands(fastest, vectors, queries))
-                )
+                found.append(("Fastest", fastest))
+            made += [
+                (self._sentence(f"{word} {how}", choice), self._commands(choice, vectors, queries))
+                for word, choice in found
+            ]
         return made
 
     def _sentence(self, which: str, choice: Choice) -> str:
@@ -233,10 +208,9 @@ class Sweep:
         """Everything for JSON."""
         d = self.diagnosis.dimensions
         choices = {
-            "choice": self.choice,
-            "choice_with_vectors": self.with_vectors,
-            "fastest": self.fastest,
-            "fastest_with_vectors": self.fastest_with_vectors,
+            f"{what}{'_with_vectors' if rescored else ''}": self.chosen(rescored=rescored, fastest=what == "fastest")
+            for what in ("choice", "fastest")
+            for rescored in (False, True)
         }
         return {
             "data": vectors,

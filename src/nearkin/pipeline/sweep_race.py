@@ -57,7 +57,6 @@ class Trial:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of a row's code."""
         return self.code.n_bytes
 
     @property
@@ -147,18 +146,15 @@ def choose(
     `rescored`: by kept vectors, each trial with the least oversampling that suffices. `rate`: queries per second that a
     choice must reach. The faster of two equally short codes is chosen; `fastest`: the fastest of all.
     """
-    found = [choice for trial in trials for choice in _sufficient(trial, target, rescored) if choice.rate >= rate]
+    found = []
+    for trial in trials:
+        depths = [o for o in trial.recall if (o > 1 or not rescored) and o <= trial.depth(rescored)]
+        least = next((o for o in depths if trial.low(o) >= target), None)
+        if least is not None and (choice := Choice(trial, least)).rate >= rate:
+            found.append(choice)
     if fastest:
         return max(found, key=lambda c: c.rate, default=None)
     return min(found, key=lambda c: (c.trial.stored, c.oversample, -c.rate), default=None)
-
-
-def _sufficient(trial: Trial, target: float, rescored: bool) -> Iterator[Choice]:
-    """The trial with the least oversampling that suffices."""
-    for o in trial.recall:
-        if (o > 1 or not rescored) and o <= trial.depth(rescored) and trial.low(o) >= target:
-            yield Choice(trial, o)
-            return
 
 
 def frontier(trials: Sequence[Trial], *, by: str = "bytes") -> list[Trial]:
@@ -297,8 +293,13 @@ class Race:
             if method in SCALARS and self._best(_ALONE) is None:
                 self._try(Code(method, self._most(method)), 1.0)
         learned = [method for method in methods if method not in SCALARS]
-        self._scout_sizes(learned[:1])
-        for method in learned[:1]:  # a good answer by codes alone even in little time
+        for method in learned[:1]:
+            size = 1  # doubled until few rows suffice
+            while size <= self._longest(method) and self._scout(Code(method, size)):
+                if self.scouts[-1].low() >= self._target:
+                    break
+                size *= 2
+            # a good answer by codes alone even in little time
             expected = self._next(method, _ALONE)
             if expected is not None:
                 self._try(Code(method, expected), _SHARES[_RESCORED])
@@ -310,18 +311,13 @@ class Race:
     def race_lists(self, n_lists: int) -> None:
         """Try inverted lists: the shortest sufficient product codes, with more and more lists searched."""
         for rescored in (_ALONE, _RESCORED):
-            shortest = self._shortest_in_lists(rescored)
+            flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
+            best = choose(flat, self._target, rescored=rescored)  # what suffices without lists, measured or expected
+            shortest = self._expected(_IN_LISTS, rescored, 0, self._most(_IN_LISTS) + 1)
+            shortest = shortest if best is None else best.trial.n_bytes
             for size in [] if shortest is None else [math.ceil(factor * shortest) for factor in _LONGER]:
                 if size <= self._d and (self._probe(Code(_IN_LISTS, size, n_lists), rescored) or self.out_of_time):
                     break
-
-    def _shortest_in_lists(self, rescored: bool) -> int | None:
-        """Bytes of the shortest product code that suffices without lists: measured, else forecast."""
-        flat = [trial for trial in self.trials if trial.method == _IN_LISTS and not trial.code.n_lists]
-        best = choose(flat, self._target, rescored=rescored)
-        if best is not None:
-            return best.trial.n_bytes
-        return self._expected(_IN_LISTS, rescored, 0, self._most(_IN_LISTS) + 1)
 
     def _probe(self, code: Code, rescored: bool) -> bool:
         """Judge a code with 1, 2, 3, 4, 6, 8, ... searched lists until it suffices."""
@@ -342,15 +338,6 @@ class Race:
         """Most bytes with which a code of the first learned method can still be the shortest."""
         best = self._best(_ALONE)
         return self._most(first) if best is None else min(best.trial.n_bytes, self._most(first))
-
-    def _scout_sizes(self, first: Sequence[str]) -> None:
-        """Codes of the first method at doubling sizes, learned from few rows."""
-        for method in first:
-            size = 1
-            while size <= self._longest(method) and self._scout(Code(method, size)):
-                if self.scouts[-1].low() >= self._target:
-                    break
-                size *= 2
 
     def _try_others(self, methods: Sequence[str]) -> None:
         """The other methods at the sizes that the first one is expected to need; light fits would hardly be faster."""
