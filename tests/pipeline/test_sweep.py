@@ -106,14 +106,14 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
     assert made.diagnosis.rows + made.n_queries == 1200
     assert "rows held out of the file" in made.judged_by()
     assert "which the command's index holds too" in made.notes()[0]
-    assert len(made.answers("X.npy")[0].commands) == 1
+    assert len(made.answers("X.npy")[0][1]) == 1
 
 
 def test_time_over_is_said(data) -> None:
     made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("procrustes",), seconds=1e-9)
     assert made.trials == []
     assert "Time was over" in made.notes()[-1]
-    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0].text
+    assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0][0]
 
 
 def test_fewer_rows_than_centroids_are_swept_by_scalar_codes(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from nearkin import _check
-from nearkin._fields import FileOrFrame
+from nearkin._fields import FileOrFrame, StrPath
 from nearkin._storage import regular_file
 from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names, understood
+from nearkin.data.comparisons.reading import chosen_first
 from nearkin.data.comparisons.roles import Roles
 from nearkin.data.tables import Table, read_table
 from nearkin.records import Comparisons
@@ -90,8 +91,10 @@ def read_jspsych(
     if not answered.any():
         raise ValueError(f"{table.name}: no trial has items in {', '.join(items)} and an answer in {response!r}")
     place = np.array([codes.index(text) for text in responses[answered].tolist()])
-    orders = [[0, 1, 2], [0, 2, 1]] if form == "triplet" else [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
-    rows = _as_ids(np.take_along_axis(shown[answered], np.array(orders)[place], axis=1))
+    rows = shown[answered]
+    if form == "triplet":
+        rows = np.where(place[:, None] == 1, rows[:, [0, 2, 1]], rows)
+    rows = _as_ids(rows if form == "triplet" else chosen_first(rows, place))
     who = None if rater is None else table.column(rater, "rater")
     annotators = None if who is None else _as_ids(_texts(who)[answered])
     shape = "ordered" if form == "triplet" else form
@@ -124,8 +127,7 @@ def comparisons_from_cblearn(X: ArrayLike, y: object = None, *, form: str | None
     if chosen.shape != (len(rows),) or chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < options)).all():
         raise ValueError(f"y must be ({len(rows)},) integers from 0 to {options - 1}, the columns chosen")
     if form != "pivot":
-        places = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[chosen]
-        return comparisons_from_array(np.take_along_axis(rows, places, axis=1), form=form)
+        return comparisons_from_array(chosen_first(rows, chosen), form=form)
     near = np.take_along_axis(rows, chosen[:, None] + 1, axis=1)
     rest = rows[:, 1:][np.arange(options) != chosen[:, None]].reshape(len(rows), -1)
     triplets = np.stack([np.repeat(rows[:, 0], options - 1), np.repeat(near[:, 0], options - 1), rest.ravel()], axis=1)
@@ -151,7 +153,13 @@ def write_for_r(comparisons: Comparisons, path: FileOrFrame, *, package: str = "
         header, table = ["i", "j", "k", "l"], np.repeat(rows + 1, weights.astype(np.int64), axis=0).tolist()
     else:
         names = [str(name) for name in comparisons.objects.tolist()]
-        shares = _far_shares(rows, weights, len(names))
+        counts = np.zeros((2, len(names), len(names)))  # of each pair's comparisons: it is near, it is far
+        for far, (a, b) in enumerate((rows[:, :2].T, rows[:, 2:].T)):
+            np.add.at(counts[far], (a, b), weights)
+            np.add.at(counts[far], (b, a), weights)
+        total = counts.sum(axis=0)
+        shares = np.divide(counts[1], total, out=np.full(total.shape, np.nan), where=total > 0)
+        np.fill_diagonal(shares, 0.0)
         header = ["", *names]
         table = [
             [name, *("NA" if np.isnan(share) else f"{share:.6g}" for share in line)]
@@ -161,44 +169,30 @@ def write_for_r(comparisons: Comparisons, path: FileOrFrame, *, package: str = "
         csv.writer(file).writerows([header, *table])
 
 
-def _far_shares(rows: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
-    """(n, n) the share of each pair's comparisons in which it is the far one, 0 on the diagonal, NaN for none."""
-    counts = np.zeros((2, n, n))
-    for far, (a, b) in enumerate((rows[:, :2].T, rows[:, 2:].T)):
-        np.add.at(counts[far], (a, b), weights)
-        np.add.at(counts[far], (b, a), weights)
-    total = counts.sum(axis=0)
-    shares = np.divide(counts[1], total, out=np.full((n, n), np.nan), where=total > 0)
-    np.fill_diagonal(shares, 0.0)
-    return shares
-
-
 def _read_records(path: FileOrFrame) -> Table:
     """A table from .csv and all that `read_table` reads, or from .json: an array of objects, or such arrays by line."""
     if not isinstance(path, str | Path) or Path(path).suffix.lower() not in (".json", ".jsonl"):
         return read_table(path, header=True)
     try:
         text = regular_file(path).read_text(encoding="utf-8-sig")
-        records = _flat([json.loads(text)] if text.lstrip()[:1] == "[" and _is_one(text) else _by_line(text))
+        try:
+            parts = [json.loads(text)]
+        except ValueError:
+            parts = [json.loads(line) for line in text.splitlines() if line.strip()]
+        records = _flat(parts)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON in UTF-8 ({error}); export it again") from error
     if not records:
         raise ValueError(f"{path} holds no trials: an array of objects is needed")
     keys = list(dict.fromkeys(key for record in records for key in record))
-    cells = {key: [_cell(record.get(key)) for record in records] for key in keys}
-    return Table(str(path), {key: Column(key, _typed(cells[key]), source=str(path)) for key in keys})
+    return Table(str(path), {key: _column(key, [record.get(key) for record in records], path) for key in keys})
 
 
-def _is_one(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _by_line(text: str) -> list:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+def _column(name: str, values: list, path: StrPath) -> Column:
+    """Integers if every value is one, else text; null is empty."""
+    whole = exact_integers(values) if all(type(value) is int for value in values) else None
+    texts = as_text(["" if value is None else str(value) for value in values])
+    return Column(name, texts if whole is None else whole, source=str(path))
 
 
 def _flat(parts: list) -> list[Record]:
@@ -212,17 +206,6 @@ def _flat(parts: list) -> list[Record]:
         else:
             raise ValueError(f"{str(part)[:40]!r} is no object")
     return found
-
-
-def _cell(value: object) -> object:
-    if value is None:
-        return ""
-    return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _typed(values: list) -> np.ndarray:
-    whole = exact_integers(values) if all(isinstance(value, int) for value in values) else None
-    return as_text([str(value) for value in values]) if whole is None else whole
 
 
 def _texts(column: Column) -> np.ndarray:

@@ -3,14 +3,14 @@
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from nearkin._fields import FileOrFrame, StrPath
+from nearkin._fields import FileOrFrame
 from nearkin.data.column import (
     COMPARISONS,
     DISSIMILARITY,
@@ -81,24 +81,25 @@ def read_table(
         raise ValueError(f"header is {header!r}; it must be True, False or None (look)")
     if is_frame(source):
         return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
-    where = _locate(source)
-    with reading(where):
-        if where.suffix in (".csv", ".tsv", ".txt"):
-            wanted = None if header == "auto" or header is None else bool(header)
-            return _read_text(where, wanted, delimiter, {name for name in named if name and not name.isdigit()})
-        return _READERS[where.suffix](where)
-
-
-def _locate(source: StrPath) -> Locator:
-    endings = (".csv", ".tsv", ".txt", *_READERS)
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
     ending = Path(source).suffix.lower()
     if ending in PACKED and os.path.exists(source):
         raise ValueError(unpack_first(Path(source)))
-    if ending not in endings and os.path.exists(source):
-        raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(endings)}")
-    return locate(source)
+    if ending not in _ENDINGS and os.path.exists(source):
+        raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(_ENDINGS)}")
+    where = locate(source)
+    with reading(where):
+        if where.suffix in _TEXT:
+            wanted = None if header == "auto" or header is None else bool(header)
+            return _read_text(where, wanted, delimiter, {name for name in named if name and not name.isdigit()})
+        if where.suffix == ".parquet":
+            with open_file(where.path) as file:
+                return Table(str(where), _named(frame_columns(file.read()), str(where)))
+        arrays = {name: read_npz(where, name) for name in archive_keys(where)}
+        flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
+        others = {name: array for name, array in arrays.items() if array.ndim != 1}
+        return Table(str(where), _named(flat, str(where)) if flat else {}, matrices=others, archive=True)
 
 
 def _read_text(where: Locator, header: bool | None, delimiter: str | None, named: set[str]) -> Table:
@@ -131,19 +132,6 @@ def _named(columns: list[Column], source: str) -> dict[str, Column]:
     return named
 
 
-def _read_parquet(where: Locator) -> Table:
-    with open_file(where.path) as file:
-        table = file.read()
-    return Table(str(where), _named(frame_columns(table), str(where)))
-
-
-def _read_npz(where: Locator) -> Table:
-    arrays = {name: read_npz(where, name) for name in archive_keys(where)}
-    flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
-    others = {name: array for name, array in arrays.items() if array.ndim != 1}
-    return Table(str(where), _named(flat, str(where)) if flat else {}, matrices=others, archive=True)
-
-
 def _plain(array: np.ndarray) -> np.ndarray:
     """An array of a file as a column holds it: text as objects, integers as 64 bits."""
     if array.dtype.kind == "S":
@@ -155,7 +143,8 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-_READERS: dict[str, Callable[[Locator], Table]] = {".parquet": _read_parquet, ".npz": _read_npz}
+_TEXT = (".csv", ".tsv", ".txt")
+_ENDINGS = (*_TEXT, ".parquet", ".npz")
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines that the delimiter is read off
@@ -344,7 +333,8 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
     """
     if not len(body[0]):
         return any(known(cell) for cell in first) and not any(_is_number(cell) for cell in first)
-    above = [(_is_number(cell), _are_numbers(column)) for cell, column in zip(first, body, strict=True)]
+    numeric = [not column.is_text or as_decimals(column.values) is not None for column in body]
+    above = list(zip(map(_is_number, first), numeric, strict=True))
     says_data = any(cell and column for cell, column in above)
     says_header = any(not cell and column for cell, column in above)
     recurs = any(_stands_in(cell, column) for cell, column in zip(first, body, strict=True))
@@ -366,10 +356,6 @@ def is_header(first: list[str], body: list[Column], source: str) -> bool:
 
 def _is_number(cell: str) -> bool:
     return as_decimals(np.array([cell], dtype=object)) is not None
-
-
-def _are_numbers(column: Column) -> bool:
-    return not column.is_text or as_decimals(column.values) is not None
 
 
 def _stands_in(cell: str, column: Column) -> bool:
@@ -406,8 +392,10 @@ def kind_of(source: FileOrFrame, *, header: bool | None = None, delimiter: str |
     if table.header is not False and len(table.columns) == 2:
         return "pairs"
     objects = [column for column in table.columns.values() if column.is_text or column.values.dtype.kind in "iu"]
-    if len(objects) == len(table.columns) and len(objects) in (3, 4) and _one_vocabulary(table):
-        return "comparisons"
+    if len(objects) == len(table.columns) and len(objects) in (3, 4):
+        values = [set(map(str, column.values.tolist())) for column in objects]
+        if all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2)):  # each two share a third of theirs
+            return "comparisons"
     if len(table.columns) == 2:
         return "pairs"
     names = list(table.columns)
@@ -452,15 +440,9 @@ def asks_comparisons(table: Table) -> bool:
     if not has_pairs(table) and names & {*SIMILARITY, *DISSIMILARITY}:
         return True
     options = any(first in names and second in names for first, second in OPTIONS)
-    answered = (response - {"label"}) or (anchor - {"i"}) or (names & set(COMPARISONS["rating"]) and not _sides(names))
+    answered = (
+        (response - {"label"})
+        or (anchor - {"i"})
+        or (names & set(COMPARISONS["rating"]) and not {"left", "right"} <= names)
+    )
     return bool(options and answered and len(names) > 2)
-
-
-def _sides(names: set[str]) -> bool:
-    return {"left", "right"} <= names
-
-
-def _one_vocabulary(table: Table) -> bool:
-    """Whether all columns draw from the same values: each two of them share a third of theirs."""
-    values = [set(map(str, column.values.tolist())) for column in table.columns.values()]
-    return all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2))

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.data.column import frame_vectors, is_frame
-from nearkin.data.files import Locator, locate_all
+from nearkin.data.files import locate_all
 from nearkin.data.formats import FileRows, open_rows
 from nearkin.data.formats.file_rows import array_rows, check_layout, joined_rows
 
@@ -188,23 +189,21 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     if is_frame(path):
         X, names, about = frame_vectors(path)
         check_layout("the table", X.shape, X.dtype)
-        return VectorFile("the table", array_rows(X).described(about, None if names is None else lambda: names))
+        return VectorFile(
+            "the table", replace(array_rows(X), about=about, ids=None if names is None else lambda: names)
+        )
     found = locate_all(path)
     files = [str(where) for where in found]
-    parts = [_open(where) for where in found]
+    parts = [open_rows(where) for where in found]
+    for where, part in zip(files, parts, strict=True):
+        if part.dtype.kind not in "fiub":
+            raise ValueError(f"{where} has dtype {part.dtype}; it must hold numbers")
     rows = parts[0] if len(parts) == 1 else joined_rows(files, parts)
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else f"{files[0]} and {len(files) - 1} more"
     name = files[0] if len(files) == 1 else name
     if not rows.shape[0]:
         raise ValueError(f"{name} has shape {rows.shape}; it needs at least one row")
     return VectorFile(name, rows, files)
-
-
-def _open(where: Locator) -> FileRows:
-    rows = open_rows(where)
-    if rows.dtype.kind not in "fiub":
-        raise ValueError(f"{where} has dtype {rows.dtype}; it must hold numbers")
-    return rows
 
 
 def read_vectors(path: Paths | Extra) -> np.ndarray:

@@ -228,14 +228,18 @@ def comparisons_from_array(
     bad = invalid_rows(rows)
     if bad.any() and on_invalid == "raise":
         raise ValueError(describe_invalid(bad, rows))
+    columns = {}
+    for name, column in (("weights", weights), ("annotators", annotators)):
+        columns[name] = None if column is None else np.asarray(column)
+        if columns[name] is not None and columns[name].shape != (n_rows,):
+            raise ValueError(f"{name} has shape {columns[name].shape}; it must be {(n_rows,)}, a value for each row")
     keep = source[~bad]
     if len(keep) == 0:
         raise ValueError(f"all {len(rows)} comparisons repeat an index; none is left")
     return Comparisons(
         rows[~bad],
         names,
-        weights=None if weights is None else _of_rows(weights, "weights", n_rows)[keep],
-        annotators=None if annotators is None else _of_rows(annotators, "annotators", n_rows)[keep],
+        **{name: None if column is None else column[keep] for name, column in columns.items()},
         n_dropped=int(bad.sum()),
         events=keep if form == "odd-one-out" else None,
     )
@@ -264,14 +268,6 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     return replace(comparisons, indices=orient(comparisons.indices, signs))
 
 
-def _of_rows(column: ArrayLike, name: str, n: int) -> np.ndarray:
-    """(n,) values, one for each row as it was given."""
-    values = np.asarray(column)
-    if values.shape != (n,):
-        raise ValueError(f"{name} has shape {values.shape}; it must be {(n,)}, a value for each row")
-    return values
-
-
 _NAMES = (("left", "right"), ("l", "r"), ("a", "b"), ("first", "second"))
 
 
@@ -285,7 +281,7 @@ def answered(roles: Roles, rows: np.ndarray, response: str | None, source: str) 
     if column is None:
         return rows
     if roles.form in ("odd-one-out", "most-central"):
-        return _first_of_three(_chosen(column, rows, [c.name for c in roles.objects], source), rows)
+        return chosen_first(rows, _chosen(column, rows, [c.name for c in roles.objects], source))
     value = None if response is None or "=" not in response else response.partition("=")[2]
     signs = signs_of(column, rows, [c.name for c in roles.objects], value, options=roles.options, source=source)
     return orient(rows, signs)
@@ -371,9 +367,9 @@ def _chosen(column: Column, rows: np.ndarray, names: list[str], source: str) -> 
     return next(iter(distinct.values()))
 
 
-def _first_of_three(places: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    order = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places]
-    return np.take_along_axis(rows, order, axis=1)
+def chosen_first(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Rows (m, 3) with the object at place (m,) moved to the front."""
+    return np.take_along_axis(rows, np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]])[places], axis=1)
 
 
 def _unclear(name: str, kinds: set[str], readings: list[str], source: str, texts: np.ndarray) -> ValueError:

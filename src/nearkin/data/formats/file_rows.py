@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
@@ -24,10 +23,6 @@ class FileRows:
     take: Callable[[np.ndarray], np.ndarray] | None = None  # rows by increasing number; None: only a pass finds them
     about: str = ""
     ids: Callable[[], np.ndarray] | None = None
-
-    def described(self, about: str, ids: Callable[[], np.ndarray] | None) -> Self:
-        """The same rows, with what they were taken for and what they are called."""
-        return replace(self, about=about, ids=ids)
 
 
 def check_dtype(name: str, dtype: np.dtype) -> None:
@@ -125,7 +120,7 @@ def guarded_rows(rows: FileRows, guard: Callable[[], AbstractContextManager[None
             return rows.ids()  # pyright: ignore[reportOptionalCall]
 
     guarded = FileRows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
-    return guarded.described(rows.about, None if rows.ids is None else ids)
+    return replace(guarded, about=rows.about, ids=None if rows.ids is None else ids)
 
 
 def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
@@ -160,7 +155,7 @@ def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
 
     mapped = all(part.take is not None for part in parts)
     whole = FileRows((int(starts[-1]), parts[first].shape[1]), parts[first].dtype, blocks, take if mapped else None)
-    return whole.described("; ".join(part.about for part in parts[:1] if part.about), _joined_ids(parts))
+    return replace(whole, about=parts[0].about, ids=_joined_ids(parts))
 
 
 def _joined_ids(parts: list[FileRows]) -> Callable[[], np.ndarray] | None:

@@ -107,14 +107,13 @@ def open_parquet(where: Locator) -> FileRows:
     aside = [name for name in schema.names if name not in names and name != ids]
     about = understood(str(where), n, shape[1], ids, aside)
     rows = streamed_rows(shape, block.dtype, blocks)
-    return rows.described(about, None if ids is None else lambda: _names(where, ids))
 
+    def names_of_rows() -> np.ndarray:
+        with open_file(where.path) as file:
+            (found,) = frame_columns(file.read(columns=[ids]))
+        return replace(found, source=str(where.path)).ids()
 
-def _names(where: Locator, column: str) -> np.ndarray:
-    """The ids in a column; ValueError for missing ones."""
-    with open_file(where.path) as file:
-        (found,) = frame_columns(file.read(columns=[column]))
-    return replace(found, source=str(where.path)).ids()
+    return replace(rows, about=about, ids=None if ids is None else names_of_rows)
 
 
 def _is_list(pa: ModuleType, kind: Extra) -> bool:

@@ -3,9 +3,8 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +18,7 @@ DELIMITER = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 _DECIMAL = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _QUOTED = re.compile(r'\s*"((?:[^"]|"")*)"\s*')
-_WHOLE = re.compile(r"0|[1-9]\d{0,17}")
-
-
-class Line(NamedTuple):
-    """A line's id, "" without ids, and the text of its numbers."""
-
-    id: str
-    numbers: str
+_WHOLE = re.compile(r"0|[1-9]\d{0,17}")  # 0 or more, in canonical decimal
 
 
 @dataclass(frozen=True)
@@ -47,25 +39,16 @@ class Layout:
         """Numbers in a row."""
         return len(self.names) - (self.ids is not None)
 
-    def cut(self, line: str) -> Line:
-        """A line's id and its numbers, the decimal commas made points."""
-        name, rest = ("", line) if self.ids is None else self._cut(line)
-        return Line(name, rest.replace(",", ".") if self.commas else rest)
-
-    def cells(self, line: str) -> list[str]:
-        """The cells of a line, unchanged."""
-        return cells_of(line, self.delimiter)
-
-    def is_number(self, cell: str) -> bool:
-        """Whether a cell is a number as this table writes them."""
-        return is_number(cell, self.commas)
-
-    def _cut(self, line: str) -> tuple[str, str]:
-        quoted = _QUOTED.match(line)
-        if quoted is not None:
-            return quoted[1].replace('""', '"'), line[quoted.end() + 1 :]
-        parts = line.split(self.delimiter, 1)
-        return parts[0].strip(), parts[1] if len(parts) > 1 else ""
+    def cut(self, line: str) -> tuple[str, str]:
+        """A line's id, "" without ids, and the text of its numbers, their decimal commas made points."""
+        name, rest = "", line
+        if self.ids is not None:
+            if (quoted := _QUOTED.match(line)) is not None:
+                name, rest = quoted[1].replace('""', '"'), line[quoted.end() + 1 :]
+            else:
+                first, *others = line.split(self.delimiter, 1)
+                name, rest = first.strip(), "".join(others)
+        return name, rest.replace(",", ".") if self.commas else rest
 
 
 def cells_of(line: str, delimiter: str | None) -> list[str]:
@@ -101,20 +84,15 @@ def layout_of(where: Locator, lines: list[str]) -> Layout:
 def looks_counted(layout: Layout, lines: list[str]) -> bool:
     """Whether the first column may hold ids without a name: other whole numbers in every row, where the other columns
     have fractions or the numbers simply count."""
-    table = [layout.cells(line) for line in lines[layout.header :]]
+    table = [cells_of(line, layout.delimiter) for line in lines[layout.header :]]
     rows = [row for row in table if len(row) == len(layout.names)]
     if layout.ids is not None or len(layout.names) < 3 or len(rows) < 10:
         return False
     whole, *others = zip(*rows, strict=True)
-    if len(set(whole)) < len(rows) or not all(map(is_whole, whole)):
+    if len(set(whole)) < len(rows) or not all(map(_WHOLE.fullmatch, whole)):
         return False
     counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
-    return counts or not any(all(map(is_whole, column)) for column in others)
-
-
-def is_whole(cell: str) -> bool:
-    """Whether a cell is a whole number, 0 or more, as one writes it."""
-    return bool(_WHOLE.fullmatch(cell))
+    return counts or not any(all(map(_WHOLE.fullmatch, column)) for column in others)
 
 
 def _delimiter(where: Locator, lines: list[str]) -> str | None:
@@ -159,7 +137,7 @@ def _ids(first: list[str], row: list[str] | None, header: bool, commas: bool) ->
     if len(row) < 2 or not any(is_number(cell, commas) for cell in row[1:]):
         return None
     text = bool(row[0]) and not is_number(row[0], commas)
-    if text or (header and names_rows(first[0]) and is_whole(row[0])):
+    if text or (header and names_rows(first[0]) and _WHOLE.fullmatch(row[0])):
         return first[0] if header else ""
     return None
 
@@ -184,21 +162,21 @@ def open_text(where: Locator) -> FileRows:
             yield _parse(block, layout, where)
 
     def ids() -> np.ndarray:
-        names = [layout.cut(line).id for _, line in _lines(where, layout.header)]
+        names = [layout.cut(line)[0] for _, line in _lines(where, layout.header)]
         return text_column("", names).values if all(names) else as_text(names)
 
     notes = ", written with decimal commas" if layout.commas else ""
     about = understood(str(where), n, layout.d, layout.ids, [], notes)
     rows = streamed_rows(shape, np.dtype(np.float64), blocks)
-    return rows.described(about, None if layout.ids is None else ids)
+    return replace(rows, about=about, ids=None if layout.ids is None else ids)
 
 
 def _count(where: Locator, layout: Layout, perhaps_ids: bool) -> int:
     """The number of rows; ValueError if `perhaps_ids`, and the first column is another whole number in every row."""
     if not perhaps_ids:
         return sum(1 for _ in _lines(where, layout.header))
-    first = [layout.cells(line)[:1] for _, line in _lines(where, layout.header)]
-    whole = {cells[0] for cells in first if cells and is_whole(cells[0])}
+    first = [cells_of(line, layout.delimiter)[:1] for _, line in _lines(where, layout.header)]
+    whole = {cells[0] for cells in first if cells and _WHOLE.fullmatch(cells[0])}
     if len(whole) == len(first):
         how = f"call column {layout.names[0]!r}" if layout.header else "begin the file with a line of names and call it"
         raise ValueError(
@@ -232,7 +210,7 @@ def _parse(block: list[tuple[int, str]], layout: Layout, where: Locator) -> np.n
     if open_cell is not None:
         raise ValueError(f"{where}, line {open_cell}: a quoted cell does not end on its line; give numbers only")
     try:
-        numbers = [layout.cut(line).numbers for _, line in block]
+        numbers = [layout.cut(line)[1] for _, line in block]
         X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
     except ValueError as error:
         raise ValueError(_complaint(block, layout, where, error)) from error
@@ -243,14 +221,14 @@ def _parse(block: list[tuple[int, str]], layout: Layout, where: Locator) -> np.n
 
 def _complaint(block: Iterable[tuple[int, str]], layout: Layout, where: Locator, error: Exception | None) -> str:
     for number, line in block:
-        cells = layout.cells(line)
+        cells = cells_of(line, layout.delimiter)
         if len(cells) != len(layout.names):
             wanted = len(layout.names)
             return (
                 f"{where}, line {number}: {len(cells)} cells where the first line has {wanted}; every row needs as many"
             )
         for column, cell in enumerate(cells, 1):
-            if not layout.is_number(cell) and (column > 1 or layout.ids is None):
+            if not is_number(cell, layout.commas) and (column > 1 or layout.ids is None):
                 what = f"{cell[:40]!r} is no number" if cell else "the cell is empty"
                 return f"{where}, line {number}, column {column}: {what}; give numbers (ids only in the first column)"
     return f"{where} cannot be read ({error or 'its rows and its lines differ in number'})"
