@@ -117,11 +117,10 @@ def _check(folder: Path, callback: Callback) -> Record:
         if not (folder / MANIFEST).is_file():
             raise
         damaged.append(str(error))
-    manifest = read_manifest(folder)
+    manifest, version = read_manifest(folder), config.get("format_version")
     if manifest is None:
         sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-        version = config.get("format_version")
-        return _record(folder, config.get("kind"), version, len(sizes), sum(sizes), damaged, verified=False)
+        return _record(folder, config.get("kind"), version, sizes, damaged) | {"verified": False}
     found = []
     for done, name in enumerate(manifest.files, 1):
         try:
@@ -134,10 +133,9 @@ def _check(folder: Path, callback: Callback) -> Record:
             read_parts(folder)
         except ValueError as error:
             found.append(str(error))
-    size = sum(entry.bytes for entry in manifest.files.values())
-    version = config.get("format_version")
     others = [] if manifest.growing else manifest.strangers()
-    return _record(folder, manifest.kind, version, len(manifest.files), size, found or damaged, others)
+    sizes = [entry.bytes for entry in manifest.files.values()]
+    return _record(folder, manifest.kind, version, sizes, found or damaged) | {"others": others}
 
 
 def _check_codes(folder: Path, callback: Callback) -> Record:
@@ -150,21 +148,11 @@ def _check_codes(folder: Path, callback: Callback) -> Record:
             how = f"has other bytes than {MANIFEST} says" if path.is_file() else "is missing"
             damaged.append(f"{path} {how}; run `nearkin encode` again")
         callback(done, {"total": len(entries)})
-    return _record(folder, "codes", 1, len(entries), sum(entry["bytes"] for entry in entries), damaged)
+    return _record(folder, "codes", 1, [entry["bytes"] for entry in entries], damaged)
 
 
-def _record(
-    folder: Path,
-    kind: str | None,
-    version: int | None,
-    files: int,
-    size: int,
-    damaged: list[str],
-    others: list[str] | None = None,
-    *,
-    verified: bool = True,
-) -> Record:
+def _record(folder: Path, kind: str | None, version: int | None, sizes: list[int], damaged: list[str]) -> Record:
     return {
-        "folder": str(folder), "kind": kind, "format_version": version, "files": files, "bytes": size,
-        "verified": verified, "damaged": damaged, "others": others or [],
+        "folder": str(folder), "kind": kind, "format_version": version, "files": len(sizes), "bytes": sum(sizes),
+        "verified": True, "damaged": damaged, "others": [],
     }  # fmt: skip

@@ -94,7 +94,15 @@ def compress_file(
     choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train
-    _check_places(file, source, out, checkpoint, keep_vectors)
+    check_target(out)
+    check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
+    check_inputs(out, [*file.files, *source.files])
+    if checkpoint is not None:
+        check_apart(checkpoint, out)
+    if source.shape[1] != file.shape[1]:
+        raise ValueError(
+            f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
+        )
     if queries is not None:
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
@@ -127,28 +135,12 @@ def compress_file(
             other = None if source is file else source.name
             run = {"trained_on": min(rows, len(source)), "seed": random_state, "train": other, **(about or {})}
             record = _record(file, index, fitted, run, queries if judged_by is None else judged_by, steps)
-            _save(index, out, record, fitted, file if keep_vectors else None, steps)
+            with steps.step("save") as callback:
+                history = fitted.history_ if isinstance(fitted, Remembering) else []
+                run = {**record, "seconds": steps.seconds, "history": history}
+                save_index(index, out, run, file if keep_vectors else None, callback)
             record["bytes_on_disk"] = bytes_on_disk(out)
         return group.exchange(record | {"seconds": steps.seconds})[0]
-
-
-def _check_places(
-    file: VectorFile,
-    source: VectorFile,
-    out: str | os.PathLike,
-    checkpoint: str | os.PathLike | None,
-    keep_vectors: bool,
-) -> None:
-    """ValueError or OSError if the output cannot be written, or the two files differ in width."""
-    check_target(out)
-    check_space(out, len(file) * (4 * file.shape[1] if keep_vectors else 1))  # a code has at least one byte
-    check_inputs(out, [*file.files, *source.files])
-    if checkpoint is not None:
-        check_apart(checkpoint, out)
-    if source.shape[1] != file.shape[1]:
-        raise ValueError(
-            f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
-        )
 
 
 def _agreed_job(
@@ -243,19 +235,16 @@ def _encode(
         if work is not None:
             work.encode(file, empty, callback)
             if group.rank == 0:
-                work.join(index, _row_length(file, quantizer, metric), callback)
+                length = 1.0 if takes_length(quantizer) else None  # as the index itself learns it from added rows
+                if length and metric != "cosine":
+                    unit = isinstance(quantizer, VectorCodes) and bool(quantizer.normalized_)
+                    length = length_of_chunks(file.chunks(), unit)
+                work.join(index, length, callback)
             return index
         for chunk in file.chunks():
             index.add(chunk)
             callback(len(index), {"total": len(file)})
     return index
-
-
-def _row_length(file: VectorFile, quantizer: Quantizer, metric: str) -> float | None:
-    """The length of all rows of the file, as an index knows it that they are added to."""
-    if not takes_length(quantizer) or metric == "cosine":
-        return 1.0 if takes_length(quantizer) else None
-    return length_of_chunks(file.chunks(), isinstance(quantizer, VectorCodes) and bool(quantizer.normalized_))
 
 
 def _record(
@@ -282,14 +271,6 @@ def _record(
             record["variance_kept"] = 1.0 - record["distortion"] / variance if variance else None
         record |= judge_codes(index, file, run, queries, callback=callback)
     return record | dict(run) | ({} if isinstance(run["seed"], int) else {"seed": None})
-
-
-def _save(
-    index: Index, out: str | os.PathLike, record: Fields, fitted: object, kept: VectorFile | None, steps: Steps
-) -> None:
-    with steps.step("save") as callback:
-        history = fitted.history_ if isinstance(fitted, Remembering) else []
-        save_index(index, out, {**record, "seconds": steps.seconds, "history": history}, kept, callback)
 
 
 @contextmanager
@@ -402,7 +383,6 @@ class WorkFolder:
 
 
 def _sums(file: Path) -> Path:
-    """The file with the checksums of a block."""
     return file.with_name(f"{file.name}.crc32")
 
 

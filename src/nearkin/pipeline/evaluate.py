@@ -70,7 +70,10 @@ def evaluate_folder(
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
     if Q is None:
-        rows, Q = _base_rows_as_queries(index, base, run, truth, labels)
+        if base is None or truth is not None or labels is not None or len(index) < 2:
+            raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
+        rows = rows_as_queries(_whole_base(index, base), run)
+        Q = base.take(rows)
     _check_lengths(index, Q, truth, base, labels, query_labels)
     if study and (index.metric != "hamming" or base is None):
         raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
@@ -100,28 +103,21 @@ def evaluate_folder(
             record |= judge_by_label(index, Q, labels, query_labels, callback)
     if study and base is not None:
         with steps.step("study") as callback:
-            record["study"] = _study(index, base, labels, callback)
+            drawn = base.draw(STUDIED_ROWS, 0)
+            n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
+            given = None if labels is None else labels[drawn]
+            record["study"] = study_hashing(base.take(drawn), n_bits, given, callback=callback)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, judged)
     return record
 
 
-def _base_rows_as_queries(
-    index: Index, base: VectorFile | None, run: Fields, truth: np.ndarray | None, labels: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of rows of the base, and the rows."""
-    if base is None or truth is not None or labels is not None or len(index) < 2:
-        raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
-    _check_base(index, base)
-    numbers = rows_as_queries(base, run)
-    return numbers, base.take(numbers)
-
-
-def _check_base(index: Index, base: VectorFile) -> None:
+def _whole_base(index: Index, base: VectorFile) -> VectorFile:
     if len(base) != len(index):
         raise ValueError(
             f"{base.name} has {counted(len(base), 'row')} and the index {len(index):,}; give the vectors it was made of"
         )
+    return base
 
 
 def _check_lengths(
@@ -137,7 +133,7 @@ def _check_lengths(
             f"truth has {counted(len(truth), 'row')} and there are {len(Q):,} queries; give one row a query"
         )
     if base is not None:
-        _check_base(index, base)
+        _whole_base(index, base)
     if (labels is None) != (query_labels is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
     if labels is not None and len(labels) != len(index):
@@ -146,13 +142,6 @@ def _check_lengths(
         raise ValueError(
             f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
         )
-
-
-def _study(index: Index, base: VectorFile, labels: np.ndarray | None, callback: Callback) -> Record:
-    """The study on a sample of the base rows, drawn with a fixed seed."""
-    rows = base.draw(STUDIED_ROWS, 0)
-    n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
-    return study_hashing(base.take(rows), n_bits, None if labels is None else labels[rows], callback=callback)
 
 
 def _probing(

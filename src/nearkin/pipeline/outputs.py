@@ -44,58 +44,39 @@ def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (
     out = Path(out)
     if not out.is_file():
         return out
-    for name in inputs:
-        if any(os.path.exists(file) and os.path.samefile(file, out) for file in _files(os.fspath(name))):
+    for name in [os.fspath(given) for given in inputs]:
+        matched = glob.glob(name, recursive=True) if glob.has_magic(name) else []
+        files = (name, name.rpartition(":")[0] or name, *matched)
+        if any(os.path.exists(file) and os.path.samefile(file, out) for file in files):
             raise ValueError(f"{out} is an input of this command and would be replaced; give another --out")
     if not foreign and out.stat().st_size and not written_by_nearkin(out):
         raise ValueError(f"{out} was not written by nearkin and would be replaced; give another --out, or remove it")
     return out
 
 
-def _files(name: str) -> list[str]:
-    """The files that an argument may name."""
-    return [name, name.rpartition(":")[0] or name, *(glob.glob(name, recursive=True) if glob.has_magic(name) else [])]
-
-
 def written_by_nearkin(file: Path) -> bool:
     """Whether a file has the content that a command writes under a name with this ending."""
-    is_ours = _IS_OURS.get(file.suffix.lower())
     try:
-        return is_ours is not None and is_ours(file)
+        return _is_ours(file, file.suffix.lower())
     except (OSError, ValueError, csv.Error, zipfile.BadZipFile):
         return False
 
 
-def _is_page(file: Path) -> bool:
-    content = file.read_bytes()
-    return any(mark in content for mark in _PAGES)
-
-
-def _is_table(file: Path) -> bool:
-    with file.open(encoding="utf-8", newline="") as lines:
-        columns = next(csv.reader(lines, delimiter="\t" if file.suffix.lower() == ".tsv" else ","), [])
-    return len(columns) == 4 and columns[1] == "rank" and columns[3] in _SCORES
-
-
-def _is_archive(file: Path) -> bool:
-    with zipfile.ZipFile(file) as archive:
-        return set(archive.namelist()) == _ARRAYS
-
-
-def _is_array(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(len(_NPY)) == _NPY
-
-
-def _is_parquet(file: Path) -> bool:
-    _, parquet = import_pyarrow()
-    return MARK in (parquet.read_schema(file).metadata or {})
-
-
-_IS_OURS: dict[str, Callable[[Path], bool]] = {
-    **dict.fromkeys((".html", ".htm"), _is_page), **dict.fromkeys((".csv", ".tsv"), _is_table),
-    ".npz": _is_archive, ".npy": _is_array, ".parquet": _is_parquet,
-}  # fmt: skip
+def _is_ours(file: Path, ending: str) -> bool:
+    if ending in (".html", ".htm"):
+        content = file.read_bytes()
+        return any(mark in content for mark in _PAGES)
+    if ending in (".csv", ".tsv"):
+        with file.open(encoding="utf-8", newline="") as lines:
+            columns = next(csv.reader(lines, delimiter="\t" if ending == ".tsv" else ","), [])
+        return len(columns) == 4 and columns[1] == "rank" and columns[3] in _SCORES
+    if ending == ".npz":
+        with zipfile.ZipFile(file) as archive:
+            return set(archive.namelist()) == _ARRAYS
+    if ending == ".npy":
+        with file.open("rb") as stream:
+            return stream.read(len(_NPY)) == _NPY
+    return ending == ".parquet" and MARK in (import_pyarrow()[1].read_schema(file).metadata or {})
 
 
 def array_header(shape: tuple[int, int]) -> bytes:

@@ -154,11 +154,16 @@ def embed_pairs(
     pairs = _read(path, start, split=None if split in SPLITS else split, **columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else side_names(start)
+    in_table = split not in SPLITS and has_split(pairs)  # the table itself says which pairs are held out
     quality: dict[str, dict[str, float]] = {}
     judged: Record | None = None
     trials: list[Record] = []
     if start is not None:
-        model = _trained_further(start, pairs, dim, max_steps, callback)
+        model = nk.TwoTower.load(start)
+        known = model.left_embeddings_.shape[1]
+        if dim is not None and dim != known:
+            raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
+        model.partial_fit(pairs, max_iter=max_steps, callback=callback)
     else:
         model = nk.TwoTower(
             dim or 64, solver=solver, loss=loss or "auto", regularization=regularization, random_state=seed
@@ -167,19 +172,27 @@ def embed_pairs(
             model.set_params(loss__omega=omega)
         if max_steps is not None:
             model.set_params(solver__max_iter=max_steps)
-        quality, judged, trials = _fit(model, pairs, split, holdout, seed, callback)
+        parts = _held_out_parts(pairs, in_table, split or "random", holdout, seed)
+        quality, judged, trials = _fit(model, pairs, parts, in_table, callback)
     m, n = model.seen_.shape
     chosen = [trial["why"] for trial in trials if "why" in trial]
+    learned, notes = len(model.seen_), []
+    if start is not None:
+        notes = [f"{len(pairs):,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
+    elif learned != len(pairs):
+        notes = [
+            f"{learned:,} of {len(pairs):,} pairs are learned from; the others are validation and test by the split"
+        ]
     record = {
         "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
-        "learned_from": len(model.seen_),
+        "learned_from": learned,
         "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
         "loss": model.loss_.name, "trials": trials,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
-        "split": "column" if _in_table(pairs, split) else split or "random",
+        "split": "column" if in_table else split or "random",
         "seconds": time.perf_counter() - began, "words": names._asdict(), "quality": quality, "held_out": judged,
-        "notes": [*chosen, *_notes(pairs, model, start)], **quality.get(RESULT, {}),
+        "notes": [*chosen, *notes], **quality.get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
     if current().rank == 0:
@@ -196,23 +209,23 @@ def _read(path: str | PathLike, start: str | PathLike | None, **columns: Any) ->
     return nk.read_interactions(path, **columns)
 
 
-def _in_table(pairs: Interactions, split: str | None) -> bool:
-    """Whether the table itself says which pairs are held out."""
-    return split not in SPLITS and has_split(pairs)
+def _held_out_parts(pairs: Interactions, in_table: bool, how: str, share: float, seed: Seed) -> Parts | None:
+    """The pairs to learn from and those held out; None if none are."""
+    if in_table:
+        return nk.data.split_given(pairs)
+    return split_pairs(pairs, how, share, seed) if share else None
 
 
 def _fit(
-    model: "nk.TwoTower", pairs: Interactions, split: str | None, holdout: float, seed: Seed, callback: Callback | None
+    model: "nk.TwoTower", pairs: Interactions, parts: Parts | None, in_table: bool, callback: Callback | None
 ) -> tuple[dict[str, dict[str, float]], Record | None, list[Record]]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which pairs those are, and its trials.
 
     The trials are the short fits that chose the loss; the second fit, on all pairs, keeps it.
     """
-    in_table = _in_table(pairs, split)
-    if not in_table and not holdout:
+    if parts is None:
         model.fit(pairs, callback=callback)
         return {}, None, model.trials_
-    parts = nk.data.split_given(pairs) if in_table else split_pairs(pairs, split or "random", holdout, seed)
     model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
     quality = {}
     if len(parts.test):
@@ -224,27 +237,6 @@ def _fit(
         model.fit(pairs, callback=callback)
     shown = {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
     return shown, held_out(parts.test), trials
-
-
-def _trained_further(
-    start: str | PathLike, pairs: Interactions, dim: int | None, max_steps: int | None, callback: Callback | None
-) -> "nk.TwoTower":
-    """The model of an earlier run, updated with new pairs."""
-    model = nk.TwoTower.load(start)
-    known = model.left_embeddings_.shape[1]
-    if dim is not None and dim != known:
-        raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
-    return model.partial_fit(pairs, max_iter=max_steps, callback=callback)
-
-
-def _notes(pairs: Interactions, model: "nk.TwoTower", start: str | PathLike | None) -> list[str]:
-    """Why the model was fitted on another number of pairs than the table has."""
-    learned, given = len(model.seen_), len(pairs)
-    if start is not None:
-        return [f"{given:,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
-    if learned != given:
-        return [f"{learned:,} of {given:,} pairs are learned from; the others are validation and test by the split"]
-    return []
 
 
 def _save_towers(
@@ -308,8 +300,8 @@ def train_index(
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
     quality, kept, judged, given = {}, pairs, None, has_split(pairs)
     trials: list[Record] = []
-    if given or holdout:
-        parts = nk.data.split_given(pairs) if given else split_pairs(pairs, split, holdout, random_state)
+    parts = _held_out_parts(pairs, given, split, holdout, random_state)
+    if parts is not None:
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         judged = held_out(parts.test)

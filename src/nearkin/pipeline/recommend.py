@@ -88,11 +88,13 @@ def recommend_folder(
     columns = answer_columns(*sides.names)
     with steps.step("recommend") as callback:
         answers = _answer_in_blocks(rows, answer, out, columns, callback)
-    record = _record(folder, out, columns, len(rows), k, steps, "recommend") | {
+    record: Record = {
+        "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
+        "k": k, "seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["recommend"], 1e-9),
         "with_seen": with_seen,
         "candidates": None if allowed is None else len(allowed),
         "index": None if index is None else str(index),
-    }
+    }  # fmt: skip
     return record, answers
 
 
@@ -136,7 +138,10 @@ def similar_folder(
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
     with steps.step("similar") as callback:
         answers = _answer_in_blocks(rows, answer, out, columns, callback)
-    return _record(folder, out, columns, len(rows), k, steps, "similar"), answers
+    return {
+        "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
+        "k": k, "seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["similar"], 1e-9),
+    }, answers  # fmt: skip
 
 
 def _answer_in_blocks(
@@ -160,26 +165,6 @@ def _answer_in_blocks(
         for block in blocks():
             write(*block)
     return None
-
-
-def _record(
-    folder: str | os.PathLike,
-    out: str | os.PathLike | None,
-    columns: Sequence[str],
-    n: int,
-    k: int,
-    steps: Steps,
-    step: str,
-) -> Record:
-    return {
-        "folder": str(folder),
-        "out": None if out is None else str(out),
-        "columns": list(columns),
-        "queries": n,
-        "k": k,
-        "seconds": steps.seconds,
-        "per_second": n / max(steps.seconds[step], 1e-9),
-    }
 
 
 def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:
