@@ -76,7 +76,7 @@ class CommandGroup(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 1
         except Exception as error:
-            if os.environ.get("NEARKIN_DEBUG") or os.environ.get("NEARKIN_TRACEBACK"):
+            if os.environ.get("NEARKIN_DEBUG"):
                 raise
             code = _explain(_cause(error))
         if code == INTERRUPTED:

@@ -225,7 +225,11 @@ def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
     ValueError for anything else.
     """
     columns = frame_columns(source)
-    lists = [column for column in columns if column.is_text and isinstance(_first(column), list | tuple | np.ndarray)]
+    lists = [
+        column
+        for column in columns
+        if column.is_text and isinstance(next(iter(column.values), None), list | tuple | np.ndarray)
+    ]
     if len(lists) > 1:
         raise ValueError(f"the table has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
     others = [column for column in columns if column not in lists]
@@ -255,10 +259,6 @@ def _stacked(column: Column) -> np.ndarray:
     if X.ndim != 2 or X.dtype.kind not in "iuf":
         raise ValueError(f"the lists of {column.name!r} hold {X.dtype} of shape {X.shape}; they must hold numbers")
     return X
-
-
-def _first(column: Column) -> Any:
-    return column.values[0] if len(column) else None
 
 
 def _column(name: str, series: Extra, nw: Extra) -> Column:

@@ -140,12 +140,9 @@ def _usual(table: Table, role: str, names: list[str]) -> Column | None:
         with suppress(ValueError):
             column.times()
             return column
-        return None if column.maybe_numbers() is None and not _any_date(column) else column
+        looks = column.values.dtype.kind == "M" or any(str(v)[:4].isdigit() for v in column.values[:10].tolist())
+        return column if looks or column.maybe_numbers() is not None else None
     return column
-
-
-def _any_date(column: Column) -> bool:
-    return column.values.dtype.kind == "M" or any(str(value)[:4].isdigit() for value in column.values[:10].tolist())
 
 
 def _by_position(table: Table, role: str, column: Column) -> Column:
@@ -262,8 +259,10 @@ def split_by_time(interactions: Interactions, *, valid: float = 0.1, test: float
     """
     check_instance(interactions, "interactions", Interactions)
     _check_shares(valid, test)
+    if interactions.timestamps is None:
+        raise ValueError("interactions has no timestamps; read it with timestamp='column', or call split_random")
     ranks = np.empty(len(interactions))
-    ranks[np.argsort(_timestamps(interactions), kind="stable")] = np.arange(len(interactions), dtype=np.float64)
+    ranks[np.argsort(interactions.timestamps, kind="stable")] = np.arange(len(interactions), dtype=np.float64)
     ranks /= len(interactions)
     return _split_parts(interactions, (ranks >= 1 - valid - test).astype(np.int8) + (ranks >= 1 - test))
 
@@ -322,12 +321,6 @@ def _check_shares(valid: float, test: float) -> None:
     check_real(test, "test", low=0)
     if valid + test >= 1:
         raise ValueError(f"valid + test is {valid + test}; it must be below 1, so that pairs remain for training")
-
-
-def _timestamps(interactions: Interactions) -> np.ndarray:
-    if interactions.timestamps is None:
-        raise ValueError("interactions has no timestamps; read it with timestamp='column', or call split_random")
-    return interactions.timestamps
 
 
 def _split_parts(interactions: Interactions, part: np.ndarray) -> Parts:

@@ -14,7 +14,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
 from nearkin.index.identifiers import positions
 from nearkin.index.saved import read_parts
-from nearkin.pipeline.encode import MANIFEST, EncodedShards, is_whole
+from nearkin.pipeline.encode import MANIFEST, is_whole, read_codes
 from nearkin.pipeline.inputs import LEFT, ids_of
 from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
@@ -140,7 +140,7 @@ def _check(folder: Path, callback: Callback) -> Record:
 
 def _check_codes(folder: Path, callback: Callback) -> Record:
     """The record of a folder of `nearkin encode`."""
-    entries = list(EncodedShards.read(folder).entries.values())
+    entries = list(read_codes(folder)[1].values())
     damaged = []
     for done, entry in enumerate(entries, 1):
         if not is_whole(folder, entry):

@@ -169,10 +169,14 @@ def demo_page(folder: Path) -> Page:
         ),
         made_by="nearkin demo",
     )
-    sections = (_summary(trials, best), _pictures(trials[0], best), _table(trials), _curves(trials), _limits())
-    for section in sections:
-        page.add(section)
-    return page
+    page.add(_summary(trials, best)).add(_pictures(trials[0], best)).add(_table(trials)).add(_curves(trials))
+    limits = (
+        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
+        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
+        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
+        "nearkin compress and nearkin evaluate."
+    )
+    return page.add(Section("Limits of this demo", paragraph(limits)))
 
 
 def _summary(trials: list[DemoTrial], best: DemoTrial) -> Section:
@@ -254,17 +258,5 @@ def _curves(trials: list[DemoTrial]) -> Section:
             (to_svg(distortion, "distortion"), "Distortion of images that the codebooks have not learned from."),
             (to_svg(recall, "recall"), "More bytes, more of the exact neighbours."),
             (to_svg(by_label, "map"), "The same digit, ranked high: two bytes do it as well as exact search."),
-        ),
-    )
-
-
-def _limits() -> Section:
-    return Section(
-        "Limits of this demo",
-        paragraph(
-            "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
-            "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
-            "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
-            "nearkin compress and nearkin evaluate."
         ),
     )

@@ -68,7 +68,13 @@ def embed_comparisons(
         train, test = split_comparisons(answers, test_size, by="questions", random_state=seed)
         trial = nk.OrdinalEmbedding(dim, **options).fit(train, raters=raters, callback=_half(callback, 0))
         dim, curve = trial.n_components_, trial.dimension_curve_
-        judged = _judge(trial, test) | {"curves": _curves(train, test, trial, options)}
+        judged = {
+            "held_out_answers": len(test),
+            "held_out_error": 1.0 - trial.score(test),
+            "held_out_interval": list(error_interval(trial.embedding_, test)),
+            "noise_floor": noise_floor(test),
+            "curves": _curves(train, test, trial, options),
+        }
     model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
     record = _describe(path, out, answers, model) | judged
@@ -84,16 +90,6 @@ def embed_comparisons(
     if current().rank == 0:
         _write(out, model, answers, record, {"csv", tables or "csv"})
     return record
-
-
-def _judge(trial: nk.OrdinalEmbedding, test: Comparisons) -> Record:
-    """The error of an embedding on answers that it was not fitted on."""
-    return {
-        "held_out_answers": len(test),
-        "held_out_error": 1.0 - trial.score(test),
-        "held_out_interval": list(error_interval(trial.embedding_, test)),
-        "noise_floor": noise_floor(test),
-    }
 
 
 def _in_words(judged: Fields) -> list[str]:
@@ -140,7 +136,13 @@ def _write(
         map_of_all = plot_map(model.embedding_, model.objects_.tolist(), answers, draws=draws)
         _save(map_of_all.get_figure(), folder / "map")
         if record["curves"]:
-            _draw_curves(record["curves"], folder / "error")
+            figure = Figure(figsize=(8.4, 3.2), layout="constrained")
+            for ax, (name, curve) in zip(figure.subplots(1, 2), record["curves"].items(), strict=True):
+                points = {float(x): error for x, error in curve.items()}
+                plot_error({"error": points}, name, dress(ax))
+                if name == "dimension":
+                    ax.set_ylabel("")
+            _save(figure, folder / "error")
 
 
 def _half(callback: Callback | None, part: int) -> Callback | None:
@@ -175,15 +177,6 @@ def _curves(
     by_dimension = {p: error(train, p) for p in DIMENSIONS if p <= limit and p != dim} | {dim: known}
     named = {"answers": by_answers, "dimension": dict(sorted(by_dimension.items()))}
     return {name: {str(float(x)): error for x, error in curve.items()} for name, curve in named.items()}
-
-
-def _draw_curves(curves: dict[str, dict[str, float]], stem: Path) -> None:
-    figure = Figure(figsize=(8.4, 3.2), layout="constrained")
-    left, right = (dress(ax) for ax in figure.subplots(1, 2))
-    answers, dimension = ({float(x): error for x, error in curves[name].items()} for name in ("answers", "dimension"))
-    plot_error({"error": answers}, "answers", left)
-    plot_error({"error": dimension}, "dimension", right, ylabel="")
-    _save(figure, stem)
 
 
 def _save(figure: Any, stem: Path) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import chain
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -82,57 +81,39 @@ def encode_shards(
     }
 
 
-@dataclass
-class EncodedShards:
-    """The content of manifest.json: the model, and an entry per finished shard by the path of its source."""
+def read_codes(folder: Path) -> tuple[str, dict[str, Record]]:
+    """The model in manifest.json, and an entry per finished shard by the path of its source.
 
-    model: str
-    entries: dict[str, Record] = field(default_factory=dict)
+    ValueError if the manifest is damaged or of another program.
+    """
+    file = folder / MANIFEST
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        kind, version, model = record["kind"], int(record["format_version"]), str(record["model"])
+        entries = {str(name): {**entry, "file": str(entry["file"])} for name, entry in record["shards"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{file} is damaged or of another program ({error!r}); give another --out, or remove the folder"
+        ) from error
+    if kind != "codes":
+        raise ValueError(f"{file} is of the kind {kind!r}, not nearkin's codes; give another --out")
+    if version > _VERSION:
+        raise ValueError(f"{file} has format version {version}, this nearkin reads up to {_VERSION}")
+    return model, entries
 
-    @classmethod
-    def load(cls, folder: Path, model: str) -> "EncodedShards":
-        """The manifest in `folder`, or an empty one; ValueError if it is damaged or of another model."""
-        if not (folder / MANIFEST).is_file():
-            return cls(model)
-        found = cls.read(folder)
-        if found.model != model:
-            raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start again")
-        return found
 
-    @classmethod
-    def read(cls, folder: Path) -> "EncodedShards":
-        """The manifest in `folder`, of any model; ValueError if it is damaged or of another program."""
-        file = folder / MANIFEST
-        try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            kind, version = record["kind"], int(record["format_version"])
-            found = cls(str(record["model"]), {str(name): dict(entry) for name, entry in record["shards"].items()})
-            found.files()
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ValueError(
-                f"{file} is damaged or of another program ({error!r}); give another --out, or remove the folder"
-            ) from error
-        if kind != "codes":
-            raise ValueError(f"{file} is of the kind {kind!r}, not nearkin's codes; give another --out")
-        if version > _VERSION:
-            raise ValueError(f"{file} has format version {version}, this nearkin reads up to {_VERSION}")
-        return found
+def _write_codes(folder: Path, model: str, entries: dict[str, Record]) -> None:
+    record = {"kind": "codes", "format_version": _VERSION, "model": model, "shards": entries}
+    with replacing(folder / MANIFEST) as fresh:
+        fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
-    def files(self) -> set[str]:
-        """Names of the files of codes."""
-        return {str(entry["file"]) for entry in self.entries.values()}
 
-    def has(self, folder: Path, source: Path) -> bool:
-        """Whether `source` is finished: it has not changed since, and its codes are complete."""
-        entry, stat = self.entries.get(str(source.resolve())), source.stat()
-        if entry is None or (stat.st_size, stat.st_mtime_ns) != (entry["source_bytes"], entry["source_mtime_ns"]):
-            return False
-        return is_whole(folder, entry)
-
-    def save(self, folder: Path) -> None:
-        record = {"kind": "codes", "format_version": _VERSION, "model": self.model, "shards": self.entries}
-        with replacing(folder / MANIFEST) as fresh:
-            fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+def _is_finished(folder: Path, source: Path, entry: Record | None) -> bool:
+    """Whether a source has not changed since its entry was made, and its codes are complete."""
+    stat = source.stat()
+    if entry is None or (stat.st_size, stat.st_mtime_ns) != (entry["source_bytes"], entry["source_mtime_ns"]):
+        return False
+    return is_whole(folder, entry)
 
 
 def is_whole(folder: Path, entry: Record) -> bool:
@@ -196,7 +177,8 @@ def _check_folder(out: Path, sources: Iterable[Path], replace: bool) -> None:
         return
     if MANIFEST not in names:
         raise ValueError(f"{out} is a folder with other content; give a new name or an empty folder")
-    ours = {_LOCK, MANIFEST} | EncodedShards.read(out).files() | {source.name for source in sources}
+    entries = read_codes(out)[1].values()
+    ours = {_LOCK, MANIFEST} | {entry["file"] for entry in entries} | {source.name for source in sources}
     if replace and names - ours:
         raise ValueError(
             f"{out} holds {min(names - ours)}, which is not of its codes and which --replace would remove; move it away"
@@ -210,9 +192,9 @@ def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers
     with _locked(fresh_codes):
         sweep(fresh_codes)
         if (fresh_codes / MANIFEST).is_file():
-            earlier = EncodedShards.read(fresh_codes)
-            if earlier.model != model_fingerprint(encoder):  # a try with a third model
-                for name in (*sorted(earlier.files()), MANIFEST):
+            model, entries = read_codes(fresh_codes)
+            if model != model_fingerprint(encoder):  # a try with a third model
+                for name in (*sorted(entry["file"] for entry in entries.values()), MANIFEST):
                     (fresh_codes / name).unlink(missing_ok=True)
         skipped = _fill(fresh_codes, sources, encoder, workers, callback)
         with replacing(out) as fresh:
@@ -223,15 +205,19 @@ def _replace(out: Path, sources: dict[Path, int], encoder: BatchEncoder, workers
 
 def _fill(folder: Path, sources: dict[Path, int], encoder: BatchEncoder, workers: int, callback: Callback) -> int:
     """Encode the shards that are not finished in `folder`; returns how many were."""
-    manifest = EncodedShards.load(folder, model_fingerprint(encoder))
-    manifest.save(folder)
-    todo = [source for source in sources if not manifest.has(folder, source)]
+    model, entries = model_fingerprint(encoder), {}
+    if (folder / MANIFEST).is_file():
+        earlier, entries = read_codes(folder)
+        if earlier != model:
+            raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start again")
+    _write_codes(folder, model, entries)
+    todo = [source for source in sources if not _is_finished(folder, source, entries.get(str(source.resolve())))]
     total = sum(sources.values())
     done = total - sum(sources[source] for source in todo)
     callback(done, {"total": total})
     for source, entry in _encoded(todo, encoder, folder, workers):
-        manifest.entries[str(source.resolve())] = entry
-        manifest.save(folder)
+        entries[str(source.resolve())] = entry
+        _write_codes(folder, model, entries)
         done += entry["rows"]
         callback(done, {"total": total})
     return len(sources) - len(todo)

@@ -72,8 +72,9 @@ def _objects(
         raise ValueError(f"{table.name} has a column {odd.name!r}; type form='odd-one-out' (--form odd-one-out)")
     if all(column is not None for column in named.values()):
         return [column for column in named.values() if column is not None], False
-    options = _option_pair(rest)
-    if options:
+    by_name = {normal(name): column for name, column in rest.items()}
+    options = next(([by_name[a], by_name[b]] for a, b in OPTIONS if a in by_name and b in by_name), [])
+    if options and not {"a", "b", "c"} <= set(by_name):  # three letters in a row name three places, not two options
         others = [column for column in rest.values() if column not in options]
         first = named["anchor"] or (others[0] if len(others) == 1 else None)
         if first is None:
@@ -86,8 +87,7 @@ def _objects(
             )
         return [first, *options], True
     missing = [role for role, column in named.items() if column is None]
-    by_name = [role for role in ("anchor", "near", "far") if role in given]
-    if by_name:
+    if {"anchor", "near", "far"} & set(given):
         left = [c for c in rest.values() if not any(c is other for other in named.values())]
         if len(missing) == 1 and len(left) == 1:
             named[missing[0]] = left[0]
@@ -98,15 +98,16 @@ def _objects(
             + f" ({' '.join(f'--{role}' for role in missing)})"
         )
     objects = list(rest.values())
-    if len(objects) == 3 and "response" in given and table.header is not False and not _are_ijk(objects):
+    if (
+        len(objects) == 3
+        and "response" in given
+        and table.header is not False
+        and [normal(c.name) for c in objects] != ["i", "j", "k"]
+    ):
         return objects, True
     if len(objects) in (3, 4):
         _check_shared(table, objects)
     return objects, False
-
-
-def _are_ijk(objects: list[Column]) -> bool:
-    return [normal(column.name) for column in objects] == ["i", "j", "k"]
 
 
 def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column]) -> list[Column]:
@@ -121,13 +122,6 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
     if len(objects) != 3:
         raise _too_many(table, list(rest), None)
     return objects
-
-
-def _option_pair(columns: dict[str, Column]) -> list[Column]:
-    by_name = {normal(name): column for name, column in columns.items()}
-    if {"a", "b", "c"} <= set(by_name):
-        return []  # three letters in a row name three places, not two options
-    return next(([by_name[a], by_name[b]] for a, b in OPTIONS if a in by_name and b in by_name), [])
 
 
 def _check_shared(table: Table, objects: list[Column]) -> None:
