@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import Ids, Index, Json, Side, Threads, Vectors
+from nearkin.cli.options import File, Index, Json, Side, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line
 
 DAMAGED = 2
@@ -16,7 +16,7 @@ DAMAGED = 2
 def add(
     index: Index,
     vectors: Vectors,
-    ids: Ids = None,
+    ids: File = None,
     upsert: Annotated[bool, typer.Option("--upsert")] = False,
     side: Side = None,
     threads: Threads = None,
@@ -78,7 +78,7 @@ def remove(
 
 
 def update(
-    index: Index, vectors: Vectors, ids: Ids = None, side: Side = None, threads: Threads = None, as_json: Json = False
+    index: Index, vectors: Vectors, ids: File = None, side: Side = None, threads: Threads = None, as_json: Json = False
 ) -> None:
     """Replace the vectors of some ids by new ones. An unknown id is an error, and nothing changes.
 

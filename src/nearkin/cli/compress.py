@@ -8,7 +8,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import File, Ids, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
+from nearkin.cli.options import File, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show
 
 
@@ -24,7 +24,7 @@ def compress(
     queries: File = None,
     train_rows: Annotated[int | None, typer.Option(min=1)] = None,
     metric: Metric = None,
-    ids: Ids = None,
+    ids: File = None,
     side: Side = None,
     keep_vectors: Annotated[bool, typer.Option("--keep-vectors")] = False,
     checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,

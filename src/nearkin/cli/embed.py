@@ -10,20 +10,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
-from nearkin.cli.options import (
-    Delimiter,
-    File,
-    Header,
-    Json,
-    Left,
-    OutFolder,
-    Right,
-    Seed,
-    Split,
-    Threads,
-    Timestamp,
-    Weight,
-)
+from nearkin.cli.options import File, Header, Json, OutFolder, Seed, Threads
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 KINDS = ("pairs", "comparisons", "auto")
@@ -34,11 +21,11 @@ FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 def embed(
     signals: Annotated[str, typer.Argument(metavar="SIGNALS")],
     out: OutFolder,
-    left: Left = None,
-    right: Right = None,
-    weight: Weight = None,
-    timestamp: Timestamp = None,
-    split: Split = None,
+    left: str | None = None,
+    right: str | None = None,
+    weight: str | None = None,
+    timestamp: str | None = None,
+    split: str | None = None,
     anchor: str | None = None,
     near: str | None = None,
     far: str | None = None,
@@ -46,7 +33,7 @@ def embed(
     form: str | None = None,
     raters: str | None = None,
     header: Header = None,
-    delimiter: Delimiter = None,
+    delimiter: str | None = None,
     left_features: File = None,
     right_features: File = None,
     dim: str | None = None,
@@ -193,13 +180,13 @@ def train(
     out: OutFolder,
     n_bytes: Annotated[int, typer.Option("--bytes", "-b", min=1)] = 16,
     dim: Annotated[int, typer.Option(min=1)] = 64,
-    left: Left = None,
-    right: Right = None,
-    weight: Weight = None,
-    split: Split = None,
-    timestamp: Timestamp = None,
+    left: str | None = None,
+    right: str | None = None,
+    weight: str | None = None,
+    split: str | None = None,
+    timestamp: str | None = None,
     header: Header = None,
-    delimiter: Delimiter = None,
+    delimiter: str | None = None,
     loss: str = "auto",
     holdout: Annotated[float, typer.Option(min=0, max=0.5)] = 0.1,
     seed: Seed = 0,

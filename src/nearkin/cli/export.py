@@ -6,7 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.cli.options import File, Ids, Index, Json, Neighbours, OutFolder, Seed, Threads, Vectors
+from nearkin.cli.options import File, Index, Json, Neighbours, OutFolder, Seed, Threads, Vectors
 from nearkin.cli.screen import Screen, pairs
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
@@ -152,7 +152,7 @@ def ids(
     levels: Annotated[int, typer.Option(min=1)] = 3,
     codes: Annotated[int, typer.Option(min=2)] = 256,
     balance: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
-    ids: Ids = None,
+    ids: File = None,
     seed: Seed = 0,
     threads: Threads = None,
     as_json: Json = False,

@@ -8,19 +8,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted
-from nearkin.cli.options import (
-    Embedding,
-    File,
-    History,
-    Index,
-    Json,
-    Neighbours,
-    OutAnswers,
-    Oversample,
-    Queries,
-    Side,
-    Threads,
-)
+from nearkin.cli.options import Embedding, File, Index, Json, Neighbours, OutAnswers, Oversample, Queries, Side, Threads
 from nearkin.cli.screen import Screen, read_line, show, table
 
 if TYPE_CHECKING:
@@ -118,7 +106,7 @@ def recommend(
     left_ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     everybody: Annotated[bool, typer.Option("--all")] = False,
     left_file: Annotated[str | None, typer.Option("--left-ids", metavar="FILE")] = None,
-    history: History = None,
+    history: File = None,
     k: Neighbours = 10,
     candidates: File = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
@@ -174,7 +162,7 @@ def similar(
     everything: Annotated[bool, typer.Option("--all")] = False,
     k: Neighbours = 10,
     side: Side = None,
-    history: History = None,
+    history: File = None,
     out: OutAnswers = None,
     threads: Threads = None,
     as_json: Json = False,
