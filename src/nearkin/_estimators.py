@@ -3,14 +3,16 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
+import faiss
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
+from nearkin._faiss import add_codes
 from nearkin._fields import Fields, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
@@ -101,7 +103,22 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | bool | None) else None
 
 
-class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SavedEstimator(BaseEstimator):
+    """An estimator with a folder: `KIND` is its kind in `config.json`."""
+
+    KIND: ClassVar[str]
+
+    def save(self, path: StrPath) -> None:
+        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
+        save_estimator(self, path, self.KIND)
+
+    @classmethod
+    def load(cls, path: Source) -> Self:
+        """Read the folder that `save` wrote."""
+        return load_estimator(cls, path, cls.KIND)
+
+
+class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """A transformer to codes, whose columns are called by its class and counted: "itq0", "itq1", ...
 
     With it come `get_feature_names_out` and `set_output(transform="pandas" | "polars")`.
@@ -133,6 +150,14 @@ class ReconstructingTransformer(CodesTransformer):
     @abstractmethod
     def decode(self, codes: ArrayLike) -> np.ndarray:
         """Rows (n, d) that codes, as `encode` gives them, stand for."""
+
+    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
+        """Codes (n, bytes) uint8 of rows X (n, d) as an index made by `to_faiss` stores them."""
+        return self.encode(X)
+
+    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
+        """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
+        add_codes(index, self.faiss_codes(X))
 
     def inverse_transform(self, codes: ArrayLike) -> np.ndarray:
         """`decode`, under scikit-learn's name."""

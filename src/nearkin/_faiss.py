@@ -39,12 +39,8 @@ METRIC_TYPES = {"l2": faiss.METRIC_L2, "ip": faiss.METRIC_INNER_PRODUCT}
 
 @overload
 def innermost(index: faiss.Index) -> faiss.Index: ...
-
-
 @overload
 def innermost(index: FaissIndex) -> FaissIndex: ...
-
-
 def innermost(index: FaissIndex) -> FaissIndex:
     """The FAISS index behind the rotation."""
     if isinstance(index, faiss.IndexBinary):
@@ -143,12 +139,23 @@ class _Layout(NamedTuple):
     size: int
 
 
-def add_codes(index: BlockIndex, codes: np.ndarray, number: int | None = None) -> None:
+def add_codes(index: FaissIndex, codes: np.ndarray, number: int | None = None) -> None:
     """Add rows by their codes (n, bytes) uint8; in an inverted file each begins with the number of its list.
 
-    `number`: that of the first row in the lists; None for as many as are there. `index.ntotal` counts rows from the
-    start, so that what broke off can be removed again.
+    `number`: that of the first row in the lists; None for as many as are there. Of codes in blocks only.
     """
+    inner = innermost(index)
+    if isinstance(inner, faiss.IndexBinary):
+        inner.add(codes)
+    elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
+        _add_to_blocks(inner, codes, number)
+    else:
+        inner.add_sa_codes(codes)
+    index.ntotal = inner.ntotal
+
+
+def _add_to_blocks(index: BlockIndex, codes: np.ndarray, number: int | None) -> None:
+    """`index.ntotal` counts the rows from the start, so that what broke off can be removed again."""
     before, layout = index.ntotal, _layout(index.M, index.bbs)
     index.ntotal = before + len(codes)
     width, number = _list_bytes(index), before if number is None else number

@@ -4,16 +4,14 @@ Replacing an encoder otherwise means that every row is embedded and indexed agai
 embedded are enough to learn the map (Drift-Adapter, EMNLP 2025).
 """
 
-import os
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_instance, check_vectors, validate_vectors
-from nearkin._estimators import Source, load_estimator, save_estimator
+from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
@@ -27,7 +25,7 @@ _HELD_OUT, _MOST_JUDGED = 0.2, 2_000  # share of the pairs, and rows, that judge
 _SHRINKAGE = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the correction, in units of the new vectors' mean variance
 
 
-class Bridge(BaseEstimator):
+class Bridge(SavedEstimator):
     """Learn a map from new vectors to old ones from rows that both encoders embedded.
 
     "orthogonal" is Procrustes' map with centring and one scale, rectangular where the widths differ. "affine" adds a
@@ -57,6 +55,7 @@ class Bridge(BaseEstimator):
     offset_: np.ndarray
     kind_: str
     scores_: dict[str, float]
+    KIND = "bridge"
     n_features_in_: int
 
     def __init__(self, kind: str = "auto", metric: str = "cosine", random_state: int | None = None) -> None:
@@ -99,15 +98,6 @@ class Bridge(BaseEstimator):
         """Map new vectors X (n, d_new) to the old encoder's space, (n, d_old) float32."""
         check_is_fitted(self)
         return np.asarray(validate_vectors(self, X), np.float32) @ self.map_ + self.offset_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "bridge")
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "bridge")
 
     def _nearest(self, old: np.ndarray, queries: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Numbers (q, k) of the old rows nearest to each query, without its own row `own` (q,)."""

@@ -10,24 +10,11 @@ from typing import Any, NamedTuple, cast
 import faiss
 import numpy as np
 
-from nearkin import _faiss
-from nearkin._faiss import FaissIndex, clear_padding, innermost
+from nearkin._faiss import FaissIndex, clear_padding, innermost, move_to_full_blocks
 from nearkin.contracts import BitCodes, Quantizer
 from nearkin.index.faiss_file import inverted_file
 
 METRICS = ("l2", "ip", "cosine", "hamming")  # what an index compares rows by
-
-
-def add_codes(index: FaissIndex, codes: np.ndarray) -> None:
-    """Add rows by their codes (n, bytes) in FAISS's own layout, in one step."""
-    inner = innermost(index)
-    if isinstance(inner, faiss.IndexBinary):
-        inner.add(codes)
-    elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
-        _faiss.add_codes(inner, codes)
-    else:
-        inner.add_sa_codes(codes)
-    index.ntotal = inner.ntotal
 
 
 def flat_codes(index: FaissIndex) -> np.ndarray:
@@ -77,7 +64,7 @@ def move(source: FaissIndex, target: FaissIndex) -> None:
     for lists in filter(None, map(inverted_file, (target, source))):
         lists.set_direct_map_type(faiss.DirectMap.NoMap)  # FAISS merges only what has none
     if isinstance(inner, faiss.IndexIVFFastScan) and isinstance(its_inner, faiss.IndexIVFFastScan):
-        _faiss.move_to_full_blocks(its_inner, inner, shift)
+        move_to_full_blocks(its_inner, inner, shift)
     target.merge_from(cast(faiss.Index, source), shift)
     clear_padding(target)
     source.reset()  # `merge_from` leaves the count of rows in front of a rotation

@@ -15,6 +15,7 @@ import faiss
 import numpy as np
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_real, check_vectors, warn_of_vanishing
+from nearkin._faiss import add_codes
 from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
@@ -468,7 +469,7 @@ class Index:
             if self.quantizer is None:
                 self.faiss_index.add(codes)
             else:
-                faiss_rows.add_codes(self.faiss_index, codes)
+                add_codes(self.faiss_index, codes)
             self.kept = None if kept is None else kept.with_rows(X)
             self.row_length = length
         except BaseException:

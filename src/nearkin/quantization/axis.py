@@ -4,7 +4,6 @@ Several axes share a byte: with 5, 7 and 7 values they have 245 codes together. 
 codebooks are products of grids, so FAISS searches it as one; learning takes a decomposition and no k-means.
 """
 
-import os
 from functools import cache
 from typing import NamedTuple, Self
 
@@ -15,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._compile import cached_njit
-from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
-from nearkin._faiss import METRIC_TYPES, innermost, nearest_rows
+from nearkin._estimators import ReconstructingTransformer
+from nearkin._faiss import METRIC_TYPES, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
@@ -64,6 +63,7 @@ class AxisQuantizer(ReconstructingTransformer):
     (500, 4)
     """
 
+    KIND = "axis quantizer"
     n_features_in_: int
     normalized_: bool | None
 
@@ -130,25 +130,6 @@ class AxisQuantizer(ReconstructingTransformer):
         check_is_fitted(self)
         check_choice(metric, "metric", METRIC_TYPES)
         return empty_index(self.rotation_, self.codebooks_, None, metric, fast_scan=False)
-
-    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`."""
-        inner = innermost(index)
-        inner.add_sa_codes(self.encode(X))
-        index.ntotal = inner.ntotal
-
-    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
-        """The same as `encode`: FAISS stores these codes."""
-        return self.encode(X)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "axis quantizer")
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "axis quantizer")
 
     def _learn(self, axes: "_Axes", rows: np.ndarray, length: float | None, scaled: bool) -> None:
         """Codebooks for the axes; with `scaled` the last byte is kept for the scale."""

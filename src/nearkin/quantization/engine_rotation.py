@@ -1,6 +1,5 @@
 """One rotation for vectors that another engine codes: learned for its codec, never worse than none on held-out rows."""
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Self
@@ -8,11 +7,11 @@ from typing import Self
 import faiss
 import numpy as np
 from scipy.linalg import hadamard
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_integer, check_magnitude, check_queries, validate_vectors
-from nearkin._estimators import load_estimator, save_estimator
+from nearkin._estimators import SavedEstimator
 from nearkin._random import draw_seed
 from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
@@ -35,7 +34,7 @@ _RATE = 0.3
 _BATCH = 2_048
 
 
-class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):
     """Turn vectors so that an engine's own codes keep more of their neighbours; distances do not change.
 
     The rotation that suits a codec is found from its reconstructions alone: decode what it makes of X R, and turn X to
@@ -52,7 +51,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         quantiles), "int8-all" (one scale for all columns), "int8-row", "int4-row" (from a row's least to its largest;
         in these three queries are coded too), "rabitq", "rabitq2" to "rabitq8" (of 2 to 8 bits a column), "eden1" to
         "eden4", "pq8" (product codes of 8 bytes; any number that divides d), a `faiss.Index` with sa_encode, trained or
-        not, or an object with encode and decode.
+        not, or an object with encode and decode, which `save` leaves out.
     max_iter: rounds of turning from each start.
     center: take the mean of the rows off first. Sign bits keep more neighbours so (SIFT: 0.43 of ten instead of 0.42).
         Distances do not change; inner products and angles do.
@@ -75,6 +74,7 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     True
     """
 
+    KIND = "rotation"
     rotation_: np.ndarray
     mean_: np.ndarray | None = None  # None in folders from before there was one
     _cross: np.ndarray | None = None  # X^T Y (d, d) of the batches seen by partial_fit
@@ -209,15 +209,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     @property
     def _n_features_out(self) -> int:
         return self.rotation_.shape[1]
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder; a codec that is an object is not kept, and its folder loads with codec=None."""
-        save_estimator(self, path, "rotation")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "rotation")
 
 
 def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarray:

@@ -7,15 +7,13 @@ axes distances mean little; rows and queries are scaled by D^(-a/2), so that cod
 (relevant component analysis, Bar-Hillel et al. 2005, is a = 1). Ridge r and power a are judged on queries held out.
 """
 
-import os
 from typing import NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_magnitude, check_queries, check_vectors, validate_vectors
-from nearkin._estimators import load_estimator, save_estimator
+from nearkin._estimators import SavedEstimator
 from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
@@ -30,7 +28,7 @@ _ROWS, _LEARNED, _JUDGES, _NEIGHBOURS = 20_000, 8_192, 1_000, 10
 _ROUNDS = 8  # of the product codes by which powers are judged
 
 
-class PairMap(BaseEstimator):
+class PairMap(SavedEstimator):
     """Map rows and queries so that codes of the rows keep the answers of queries.
 
     Index `transform(X)` by any quantizer or engine, and search it by `transform_queries(Q)`: by squared distance.
@@ -59,6 +57,7 @@ class PairMap(BaseEstimator):
     True
     """
 
+    KIND = "pair map"
     n_features_in_: int
     rows_: np.ndarray
     queries_: np.ndarray
@@ -117,15 +116,6 @@ class PairMap(BaseEstimator):
         check_is_fitted(self)
         Q = check_vectors(Q, name="Q", n_features=self.n_features_in_)
         return Q @ self.queries_.astype(Q.dtype)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "pair map")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "pair map")
 
 
 def _numbers(pairs: ArrayLike | Interactions, n_queries: int, n_rows: int) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Residual and product residual quantization: codes that add up centroids, over all columns or over parts of them."""
 
-import os
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, cast
@@ -20,8 +19,8 @@ from nearkin._check import (
     has_unit_rows,
     validate_vectors,
 )
-from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
-from nearkin._faiss import METRIC_TYPES, add_codes, innermost
+from nearkin._estimators import ReconstructingTransformer
+from nearkin._faiss import METRIC_TYPES
 from nearkin._random import draw_seed
 from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
@@ -334,19 +333,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         plain = origin is None and not self._is_rotated()
         return inner if plain else behind_rotation(self.rotation_, inner, origin)
 
-    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
-        """The same as `encode`: FAISS stores these codes."""
-        return self.encode(X)
-
-    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
-        inner, codes = innermost(index), self.encode(X)
-        if isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
-            add_codes(inner, codes)
-        else:
-            inner.add_sa_codes(codes)
-        index.ntotal = inner.ntotal
-
     @classmethod
     def from_faiss(cls, index: faiss.Index) -> Self:
         """The quantizer inside a trained FAISS index of such codes, inverted or not, rotated only if there are splits.
@@ -381,15 +367,6 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             made.norm_tables_ = faiss.vector_to_array(inner.aq.norm_tabs).reshape(2, SCANNED)
             made.norm_bits, made.norm_scale_ = 8, int(inner.norm_scale)
         return made
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, self.KIND)
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, cls.KIND)
 
     def _shape(self, splits: int, M: int) -> tuple[int, ...]:
         """The sizes that FAISS's constructors take between the width and the bits."""

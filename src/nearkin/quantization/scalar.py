@@ -1,6 +1,5 @@
 """Scalar quantization by FAISS: every column rounded to 4, 6, 8 or 16 bits, for high recall by codes alone."""
 
-import os
 from typing import Self
 
 import faiss
@@ -8,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_choice, check_codes, has_unit_rows, validate_vectors
-from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
+from nearkin._estimators import ReconstructingTransformer
 from nearkin._faiss import METRIC_TYPES
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
@@ -49,8 +48,8 @@ class ScalarQuantizer(ReconstructingTransformer):
     (100, 3)
     """
 
+    KIND = "scalar quantizer"
     n_features_in_: int
-
     scale_: np.ndarray
     normalized_: bool | None = None  # not known for one that was not fitted here
 
@@ -123,23 +122,6 @@ class ScalarQuantizer(ReconstructingTransformer):
         faiss.copy_array_to_vector(self._trained(), index.sq.trained)
         index.is_trained = True
         return index
-
-    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`."""
-        index.add_sa_codes(self.encode(X))
-
-    def faiss_codes(self, X: ArrayLike) -> np.ndarray:
-        """The same as `encode`: FAISS stores these codes."""
-        return self.encode(X)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "scalar quantizer")
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "scalar quantizer")
 
     def _codec(self) -> faiss.ScalarQuantizer:
         codec = faiss.ScalarQuantizer(self.n_features_in_, _TYPES[self.n_bits])

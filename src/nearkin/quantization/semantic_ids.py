@@ -4,18 +4,16 @@ Generative retrieval names items so (TIGER, Rajput et al. 2023). The codes are r
 several items have the same nearest id, a minimum-cost assignment gives each its own.
 """
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, check_real, check_row_weights, validate_vectors
-from nearkin._estimators import Source, load_estimator, save_estimator
+from nearkin._estimators import SavedEstimator
 from nearkin._types import ArrayLike, Seed
 from nearkin.quantization.residual import ResidualQuantizer
 
@@ -25,7 +23,7 @@ _LONGEST = 62  # bits of an id
 
 
 @dataclass(eq=False)
-class SemanticIds(BaseEstimator):
+class SemanticIds(SavedEstimator):
     """Give each row an id of `levels` codes that no other row has, near rows sharing their first codes.
 
     Parameters
@@ -50,6 +48,8 @@ class SemanticIds(BaseEstimator):
     >>> len(np.unique(made.ids_, axis=0)), made.item_of(made.ids_[7])
     (500, array([7]))
     """
+
+    KIND = "semantic ids"
 
     levels: int = 3
     codes: int = 256
@@ -141,15 +141,6 @@ class SemanticIds(BaseEstimator):
         return [
             "".join(f"<{name}_{code}>" for name, code in zip(names, row, strict=True)) for row in self._checked(ids)
         ]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "semantic ids")
-
-    @classmethod
-    def load(cls, path: Source) -> Self:
-        """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "semantic ids")
 
     def _checked(self, ids: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
