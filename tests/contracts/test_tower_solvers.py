@@ -65,13 +65,13 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     """Forty rights lose their pairs; their embeddings come from their features alone."""
     cold = np.arange(0, 160, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
-    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(patience=8)
+    solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(max_iter=12)
     if solver.name in ("adam", "sub-blocks", "sogram"):
         solver.set_params(learning_rate=0.01)
     if solver.name == "sogram":
         solver.set_params(batch_size=64)
     if "loss" in way:
-        solver = Adam(learning_rate=0.01, batch_size=64, patience=8)
+        solver = Adam(learning_rate=0.01, batch_size=64, max_iter=12)
     fitted = nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, random_state=0).fit(train)
     found = nk.metrics.ranking_metrics(
         fitted.left_embeddings_, fitted.right_embeddings_[cold], parts.train.matrix()[:, cold], k=5

@@ -22,6 +22,13 @@ from nearkin.index import Index
 from nearkin.pipeline import encode
 from nearkin.pipeline.encode import encode_file, encode_shards
 from tests.cli.conftest import run
+from tests.processes import FORKSERVER
+
+
+@pytest.fixture(autouse=True)
+def one_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers come from the server of all tests; a command in a process of its own starts another."""
+    monkeypatch.setattr(encode, "_context", lambda: FORKSERVER)
 
 
 @pytest.fixture(scope="session")

@@ -213,6 +213,16 @@ def test_codes_that_gain_by_more_rows_are_looked_at_from_farther_behind(first, a
     assert [entry.name for entry in _near(entries)] == again
 
 
+@pytest.mark.parametrize(("length", "again"), [(3, ["a", "b"]), (2, ["a"]), (1, ["a"])])
+def test_only_longer_codes_are_looked_at_from_far_behind(length, again):
+    behind = (DEFAULTS.near + DEFAULTS.far) / 2
+    entries = [
+        _Entry({"recall": recall}, _Candidate(name, n, lambda: None))
+        for name, n, recall in (("a", 2, 0.6), ("b", length, 0.6 - behind))
+    ]
+    assert [entry.name for entry in _near(entries)] == again
+
+
 @pytest.mark.parametrize(
     ("n", "known", "name"), [(16_000, 0.0, "residual"), (9_000, 0.0, "2 x 4"), (16_000, 1.0, "2 x 4")]
 )

@@ -36,7 +36,7 @@ def tower() -> nn.Module:
 
 @pytest.mark.parametrize(
     "solver",
-    [Adam(max_iter=40, learning_rate=0.02), GaussNewton(max_iter=40), SubBlocks(max_iter=40, learning_rate=0.02)],
+    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=15), SubBlocks(max_iter=15, learning_rate=0.02)],
     ids=lambda solver: solver.name,
 )
 def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
