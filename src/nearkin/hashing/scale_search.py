@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from nearkin._check import check_choice, check_integer, check_vectors
+from nearkin._faiss import nearest_rows
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
@@ -89,14 +90,7 @@ def exact_neighbours(queries: np.ndarray, database: np.ndarray, k: int, metric: 
     k = check_integer(k, "k", low=1, high=len(database))
     if metric == "cosine":
         queries, database = unit_rows(queries), unit_rows(database)
-    found = np.empty((len(queries), k), np.int64)
-    squares = np.einsum("nd,nd->n", database, database)
-    for start in range(0, len(queries), 256):
-        distances = squares - 2 * queries[start : start + 256] @ database.T
-        nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
-        order = np.take_along_axis(distances, nearest, axis=1).argsort(axis=1, kind="stable")
-        found[start : start + 256] = np.take_along_axis(nearest, order, axis=1)
-    return found
+    return nearest_rows(database, queries, k)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 
 import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple, Self, cast
 
@@ -209,14 +209,7 @@ class Index:
 
     def update(self, ids: ArrayLike, X: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,); ValueError if the index lacks one of them."""
-        X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
-        ids = identifiers.check_ids(ids, len(X))
-        with self._guard.reading():
-            identifiers.known_positions(self.ids, len(self), ids)
-        codes = self._codes(X, callback or ignore)
-        with self._guard.writing(), uninterrupted():
-            self._replace(X, codes, ids, identifiers.known_positions(self.ids, len(self), ids))
-        return self
+        return self._put(X, ids, lambda ids: identifiers.known_positions(self.ids, len(self), ids), callback)
 
     def upsert(self, X: ArrayLike, ids: ArrayLike, *, callback: Callback | None = None) -> Self:
         """Put rows X (m, d) in the place of those of ids (m,), and add the rows whose ids the index lacks.
@@ -224,13 +217,19 @@ class Index:
         All or nothing: ValueError, and nothing changes, for an id given twice, and for a new id in an index that counts
         its rows 0, 1, 2, ...; TypeError for ids of another type than the index's.
         """
+        return self._put(X, ids, self._known_of, callback)
+
+    def _put(
+        self, X: ArrayLike, ids: ArrayLike, find: Callable[[np.ndarray], np.ndarray], callback: Callback | None
+    ) -> Self:
+        """Add rows X (m, d) of ids (m,) in the place of the rows whose positions `find` gives; it raises for others."""
         X = check_magnitude(check_vectors(X, n_features=self.n_features), metric=self.metric)
         ids = identifiers.check_ids(ids, len(X))
         with self._guard.reading():
-            self._known_of(ids)
+            find(ids)
         codes = self._codes(X, callback or ignore)
         with self._guard.writing(), uninterrupted():
-            self._replace(X, codes, ids, self._known_of(ids))
+            self._replace(X, codes, ids, find(ids))
         return self
 
     def _known_of(self, ids: np.ndarray) -> np.ndarray:
@@ -293,12 +292,16 @@ class Index:
 
     @n_probe.setter
     def n_probe(self, count: int) -> None:
+        lists = self._lists()
+        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
+
+    def _lists(self) -> faiss.IndexIVF:
         lists = inverted_file(self.faiss_index)
         if lists is None:
             raise ValueError(
                 "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
             )
-        lists.nprobe = check_integer(count, "n_probe", low=1, high=lists.nlist)
+        return lists
 
     def search(
         self,
@@ -543,13 +546,11 @@ def probing_curve(
     The index's own n_probe is the same afterwards; other threads must not search meanwhile. ValueError for an index
     without an inverted file.
     """
-    before, k = index.n_probe, check_integer(k, "k", low=1)
-    if before is None:
-        raise ValueError(
-            "n_probe is for an inverted file, and this index has none; make it with n_lists > 0 (compress --coarse)"
-        )
+    k, lists = check_integer(k, "k", low=1), index._lists()  # pyright: ignore[reportPrivateUsage]
+    before = lists.nprobe
     truth = neighbours if isinstance(neighbours, ExactNeighbours) else ExactNeighbours.given(np.asarray(neighbours))
-    counts = _doubling(index.n_lists or 1) if n_probes is None else list(n_probes)
+    doubled = [2**i for i in range(lists.nlist.bit_length()) if 2**i < lists.nlist]
+    counts = [*doubled, lists.nlist] if n_probes is None else list(n_probes)
     curve: list[Probing] = []
     try:
         for count in counts:
@@ -560,7 +561,3 @@ def probing_curve(
     finally:
         index.n_probe = before
     return curve
-
-
-def _doubling(most: int) -> list[int]:
-    return [*(2**i for i in range(most.bit_length()) if 2**i < most), most]

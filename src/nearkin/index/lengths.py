@@ -13,7 +13,7 @@ import numpy as np
 
 from nearkin._faiss import at_length, innermost
 from nearkin.contracts import OrderedCodes, ScaledCodes, VectorCodes
-from nearkin.index.searching import Kept, best_of, compared, decoded
+from nearkin.index.searching import Kept, best_of, compared, decoded, matrix
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length
 
 _MORE, _FEWEST = 2, 40  # candidates for each row wanted, and at least
@@ -55,10 +55,7 @@ class Lengths(NamedTuple):
     def rows(self, index: faiss.Index, positions: np.ndarray, kept: Kept) -> np.ndarray:
         """Rows (m, d) of the index at `positions` (m,), at their own length."""
         turned = self._turned(index, positions, kept)
-        if not isinstance(index, faiss.IndexPreTransform):
-            return turned
-        turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
-        return turned @ faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in)
+        return turned @ matrix(index).T if isinstance(index, faiss.IndexPreTransform) else turned
 
     def ranked(
         self, index: faiss.Index, Q: np.ndarray, positions: np.ndarray, k: int, kept: Kept

@@ -8,9 +8,9 @@ Of a query q and a row that is a list's centre c plus the sum r of its centroids
 in brackets is the same for all queries, and is kept: four bytes a row. A flat index has one list.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 import faiss
 import numpy as np
@@ -135,37 +135,28 @@ class Kept:
     """What searches of one index keep for those that follow; `forget` it when rows change."""
 
     def __init__(self) -> None:
-        self._tables: tuple[tuple[int, int], SumTables] | None = None
-        self._places: tuple[tuple[int, int], np.ndarray] | None = None
-        self._shift: tuple[int, np.ndarray | None] | None = None
-        self._real: tuple[int, np.ndarray, np.ndarray] | None = None
+        self._made: dict[str, tuple[tuple[int, int], Any]] = {}
+
+    def _once(self, name: str, index: faiss.Index, rows: int, make: Callable[[], Any]) -> Any:
+        """What `make` gave for this index of so many rows: who changes FAISS's index by himself gets it made again."""
+        key, known = (int(index.this), int(rows)), self._made.get(name)
+        if known is None or known[0] != key:
+            known = self._made[name] = key, make()
+        return known[1]
 
     def tables(self, inner: SumIndex) -> SumTables:
         """Those of the index, made when they are first needed."""
-        known, key = self._tables, (int(inner.this), int(inner.ntotal))
-        if known is None or known[0] != key:  # who changes FAISS's index by himself gets new ones too
-            known = self._tables = key, SumTables(inner)
-        return known[1]
+        return self._once("tables", inner, inner.ntotal, lambda: SumTables(inner))
 
     def places(self, inner: faiss.IndexIVF) -> np.ndarray:
         """List and place in the list (n, 2) of every row, made when they are first needed: 8 bytes a row."""
-        known, key = self._places, (int(inner.this), int(inner.ntotal))
-        if known is None or known[0] != key:
-            places = np.zeros((inner.ntotal, 2), np.int32)
-            for number in range(inner.nlist):
-                if size := inner.invlists.list_size(number):
-                    ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
-                    places[ids, 0], places[ids, 1] = number, np.arange(size)
-            known = self._places = key, places
-        return known[1]
+        return self._once("places", inner, inner.ntotal, lambda: _places(inner))
 
     def turned(self, index: faiss.IndexPreTransform, Q: np.ndarray) -> np.ndarray:
         """Queries (q, d) as the index behind the rotation takes them, (q, d'); without a product where the rotation is
         the identity, as that of residual codes is."""
-        transform, key = faiss.downcast_VectorTransform(index.chain.at(0)), int(index.this)
-        if self._shift is None or self._shift[0] != key:
-            self._shift = key, _shift_alone(transform)
-        shift = self._shift[1]
+        transform = faiss.downcast_VectorTransform(index.chain.at(0))
+        shift = self._once("shift", index, 0, lambda: _shift_alone(transform))
         if shift is None:
             return transform.apply(Q)
         moved = np.empty((len(Q), len(shift)), np.float32)
@@ -177,16 +168,28 @@ class Kept:
         """Decoded rows (n, d') behind the rotation, without the bias there and the columns that no query has."""
         if not isinstance(index, faiss.IndexPreTransform):
             return rows
-        key, known = int(index.this), self._real
-        if known is None or known[0] != key:
-            turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
-            A = faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in)
-            known = self._real = key, bias(index), np.asarray(A.any(axis=1))
-        return (rows - known[1]) * known[2]
+        shift, used = self._once("real", index, 0, lambda: (bias(index), matrix(index).any(axis=0)))
+        return (rows - shift) * used
 
     def forget(self) -> None:
-        """Nothing is kept."""
-        self._tables = self._places = None
+        """Nothing is kept of the rows."""
+        self._made.pop("tables", None)
+        self._made.pop("places", None)
+
+
+def _places(inner: faiss.IndexIVF) -> np.ndarray:
+    places = np.zeros((inner.ntotal, 2), np.int32)
+    for number in range(inner.nlist):
+        if size := inner.invlists.list_size(number):
+            ids = faiss.rev_swig_ptr(inner.invlists.get_ids(number), size)
+            places[ids, 0], places[ids, 1] = number, np.arange(size)
+    return places
+
+
+def matrix(index: faiss.IndexPreTransform) -> np.ndarray:
+    """The matrix (d, d') of the linear transform in front of an index: x -> x A."""
+    turn = cast(faiss.LinearTransform, faiss.downcast_VectorTransform(index.chain.at(0)))
+    return faiss.vector_to_array(turn.A).reshape(turn.d_out, turn.d_in).T
 
 
 def _shift_alone(transform: faiss.VectorTransform) -> np.ndarray | None:

@@ -26,6 +26,7 @@ from nearkin._shards import serial_products, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
+from nearkin.quantization import norms as row_norms
 from nearkin.quantization.additive import decode, fill, packed, parts_of, steady_numbers
 from nearkin.quantization.additive_learning import FIRST_BEAM, INNER, KNOWN, AdditiveFit, Settings, learn, lengths
 from nearkin.quantization.additive_learning import query_moment as moment_of
@@ -38,16 +39,6 @@ from nearkin.quantization.faiss_bridge import (
     scan_judge,
     scan_keeps_enough,
     scan_recall,
-)
-from nearkin.quantization.norms import (
-    LEARNED_NORMS,
-    NORMS,
-    ScannedIndex,
-    fill_tables,
-    fill_values,
-    learn_tables,
-    learn_values,
-    learned_scale,
 )
 from nearkin.quantization.order import ordered
 from nearkin.quantization.product import ProductQuantizer
@@ -191,15 +182,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             middles = (self.coarse_centroids_ @ self.rotation_)[CoarseQuantizer(self.coarse_centroids_).assign(X)]
         norms = np.square(decoded - middles, dtype=np.float64).sum(axis=1)
         self.norms_ = np.array([norms.min(), norms.max()], np.float32)
-        if self.norm_bits in LEARNED_NORMS:
-            self.norm_values_ = learn_values(norms, 2**self.norm_bits)
+        if self.norm_bits in row_norms.LEARNED_NORMS:
+            self.norm_values_ = row_norms.learn_values(norms, 2**self.norm_bits)
         if self.norm_bits == 8 and self.n_centroids == SCANNED:
             judge, origin = scan_judge(X, "l2"), self.norm_origin_
             exact = scan_recall(judge, self, self.to_faiss())
             self.norm_origin_ = mean
             norms = np.square(decoded - mean, dtype=np.float64).sum(axis=1)
-            self.norm_tables_ = learn_tables(norms, draw_seed(generator))
-            self.norm_scale_ = learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
+            self.norm_tables_ = row_norms.learn_tables(norms, draw_seed(generator))
+            self.norm_scale_ = row_norms.learned_scale(self._scanned("l2"), X @ self.rotation_ - mean)
             if not scan_keeps_enough(judge, exact, scan_recall(judge, self, self.to_faiss())):
                 self.norm_tables_, self.norm_origin_ = None, origin
 
@@ -215,7 +206,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         check_real(self.smoothing, "smoothing", low=0, high=1)
         check_choice(self.ranking, "ranking", (True, False, INNER, *KNOWN.values()))
         check_integer(self.max_points_per_centroid, "max_points_per_centroid", low=1)
-        check_choice(self.norm_bits, "norm_bits", NORMS)
+        check_choice(self.norm_bits, "norm_bits", row_norms.NORMS)
 
     # ---- coding ----------------------------------------------------------------------------------------------------
 
@@ -403,15 +394,15 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         fill(coder, codebooks, self.beam_size)
         coder.norm_min, coder.norm_max = map(float, self.norms_)
         if self.norm_values_ is not None and not fast:
-            fill_values(index.aq, self.norm_values_)
+            row_norms.fill_values(index.aq, self.norm_values_)
         index.is_trained = True
         return index
 
-    def _scanned(self, metric: str) -> ScannedIndex:
+    def _scanned(self, metric: str) -> row_norms.ScannedIndex:
         """The FAISS index of the rotated rows that scans 4-bit codes fast."""
-        index = cast(ScannedIndex, self._inner(metric, fast=True))
+        index = cast(row_norms.ScannedIndex, self._inner(metric, fast=True))
         if self.norm_tables_ is not None:
-            fill_tables(index.aq, self.norm_tables_)
+            row_norms.fill_tables(index.aq, self.norm_tables_)
             index.norm_scale = self.norm_scale_
         return index
 
@@ -420,7 +411,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         by_tables = metric == "ip" and not self.norm_bits
         if fast and not by_tables:
             return faiss.AdditiveQuantizer.ST_norm_rq2x4
-        norms = NORMS if self.norm_values_ is None else LEARNED_NORMS
+        norms = row_norms.NORMS if self.norm_values_ is None else row_norms.LEARNED_NORMS
         return getattr(faiss.AdditiveQuantizer, "ST_LUT_nonorm" if by_tables else norms[self.norm_bits])
 
 
