@@ -7,7 +7,7 @@ import torch
 from nearkin.linalg.givens import rotate_columns
 from nearkin.metrics import triplet_error
 from nearkin.orthogonal import GivensDescent, greedy_matching
-from nearkin.solvers.stochastic import sbb_step
+from nearkin.solvers.finite_sum import sbb_step
 from tests.solvers.problems import least_squares
 
 

@@ -16,8 +16,7 @@ from nearkin.embedding.ordinal.losses import OrdinalLoss, loss_slopes, loss_valu
 from nearkin.embedding.ordinal.objective import check_terms
 from nearkin.records import Answers
 from nearkin.solvers import SVRG, Solution
-from nearkin.solvers.finite_sum import Monitor
-from nearkin.solvers.stochastic import sbb_step
+from nearkin.solvers.finite_sum import Monitor, sbb_step
 
 LOSSES = ("gnmds", "ckl-printed", "ckl", "ste", "t-ste")  # of Table I
 SBB_0 = SVRG(epsilon=0.0, capped=False)  # without epsilon and without the cap

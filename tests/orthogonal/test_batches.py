@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow
-from nearkin.orthogonal.layout import DEFAULTS, batches_by_shape
+from nearkin.orthogonal.optimizer import DEFAULTS, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 
 SHAPES = [(5, 5), (6, 3), (3, 6), (2, 5, 5), (2, 3, 6, 3), (1, 1)]

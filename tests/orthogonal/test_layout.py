@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nearkin.orthogonal.layout import as_tall, from_tall
+from nearkin.orthogonal.optimizer import as_tall, from_tall
 
 
 @pytest.mark.parametrize("shape", [(5, 2), (2, 5), (4, 4), (2, 4, 4), (3, 5, 2), (3, 2, 5), (2, 3, 2, 5)])

@@ -12,7 +12,7 @@ from nearkin.orthogonal import (
     orthogonal_,
     orthogonal_optimizer,
 )
-from nearkin.orthogonal.layout import Defaults
+from nearkin.orthogonal.optimizer import Defaults
 
 
 def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal, orthogonality_error
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal import Adam, RiemannianDescent, retraction, riemannian_descent
-from nearkin.orthogonal.layout import DEFAULTS
-from nearkin.orthogonal.retraction import TOLERANCE
-from nearkin.orthogonal.small_matrices import (
+from nearkin.orthogonal.optimizer import DEFAULTS
+from nearkin.orthogonal.retraction import (
     FOURTH,
     THIRD,
+    TOLERANCE,
     Rates,
     descend_small,
     inverse_root,

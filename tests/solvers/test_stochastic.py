@@ -7,7 +7,7 @@ import pytest
 
 from nearkin.contracts import Run
 from nearkin.solvers import SVRG, VarianceReduced
-from nearkin.solvers.stochastic import probe_step, sbb_step
+from nearkin.solvers.finite_sum import probe_step, sbb_step
 from tests.solvers.problems import LeastSquares, least_squares
 
 
@@ -72,7 +72,7 @@ def test_linear_phase_under_the_pl_inequality():
 
 def test_a_module_begins_with_a_probed_step(monkeypatch):
     """Algorithm 2: of seven epochs with restart=3, the first, fourth and seventh forget the snapshots before."""
-    monkeypatch.setattr("nearkin.solvers.stochastic.probe_step", lambda *_: 1e-3)
+    monkeypatch.setattr("nearkin.solvers.finite_sum.probe_step", lambda *_: 1e-3)
     steps = {
         restart: SVRG(restart=restart, capped=False)
         .minimize(least_squares(noise=0.5), np.ones((4, 1)), Run(7, tol=0.0))

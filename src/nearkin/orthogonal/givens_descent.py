@@ -22,14 +22,7 @@ from nearkin.orthogonal.matching import (
     random_matchings,
     uniform_components,
 )
-from nearkin.orthogonal.optimizer import (
-    AbstractOrthogonalOptimizer,
-    Adam,
-    angles,
-    common_defaults,
-    first_moment,
-    step_length,
-)
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, angles, first_moment, step_length
 
 SIDES = ("auto", "left", "right")
 
@@ -116,9 +109,9 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        own = {"selection": selection, "n_matchings": n_matchings, "side": side, "angle": angle}
-        super().__init__(params, {**defaults, **own}, random_state, callback)
+        shared = {"lr": lr, "momentum": momentum, "maximize": maximize, "stabilize_every": stabilize_every}
+        own = {"layout": layout, "selection": selection, "n_matchings": n_matchings, "side": side, "angle": angle}
+        super().__init__(params, shared | own, random_state, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["selection"], "selection", SELECTIONS)
@@ -187,13 +180,7 @@ class GivensDescent(AbstractOrthogonalOptimizer):
                     frame.rotate(M[b], pairs, turns)
 
     def _choose(
-        self,
-        frame: _Frame,
-        X: Tensor,
-        G: Tensor,
-        M: Tensor,
-        Omega: Tensor,
-        group: Record,
+        self, frame: _Frame, X: Tensor, G: Tensor, M: Tensor, Omega: Tensor, group: Record
     ) -> tuple[list[Tensor], Tensor, Tensor]:
         """Return matchings, the angles per unit of length of all their pairs, and the raw gradient's entries there."""
         if group["selection"] == "random":

@@ -39,7 +39,8 @@ def random_matching(n: int, generator: Seed | torch.Generator = None) -> np.ndar
     n = check_integer(n, "n", low=1)
     if isinstance(generator, torch.Generator):
         order = torch.randperm(n, generator=generator, device=generator.device)[: n - n % 2]
-        return _sorted_pairs_torch(order.reshape(-1, 2))
+        pairs = order.reshape(-1, 2).sort(dim=-1).values
+        return pairs[pairs[:, 0].argsort()]
     return _sorted_pairs(numpy_generator(generator).permutation(n)[: n - n % 2].reshape(-1, 2))
 
 
@@ -50,13 +51,10 @@ def greedy_matching(W: Array, *, check_input: bool = True) -> Array:
     axes that point at each other are matched. It is the same matching, because the heaviest remaining edge is always
     dominant at both of its ends. W: (n, n), or (..., n, n) for a batch; a tensor gives a tensor on its device.
     """
-    _check_weights(W, symmetry=check_input)
-    if isinstance(W, torch.Tensor):
-        if W.device.type != "cpu":
-            return _greedy_torch(W)
-        return _through_numpy(greedy_matching, W)
-    if W.ndim > 2:
-        return _each(greedy_matching, W)
+    return _matched(_greedy, W, check_input, _greedy_torch)
+
+
+def _greedy(W: np.ndarray) -> np.ndarray:
     dtype = W.dtype if W.dtype in (np.dtype(np.float32), np.dtype(np.float64)) else np.dtype(np.float64)
     pairs = _greedy_kernel(np.ascontiguousarray(W, dtype))
     if len(pairs) < len(W) // 2:
@@ -70,12 +68,11 @@ def two_opt_matching(W: Array, *, check_input: bool = True) -> Array:
     Not from the papers: it closes most of the gap between GCD-G and GCD-S at a small multiple of the greedy time. For
     odd n the axis left out may be exchanged too. W as in `greedy_matching`.
     """
-    _check_weights(W, symmetry=check_input)
-    if isinstance(W, torch.Tensor):
-        return _through_numpy(two_opt_matching, W)
-    if W.ndim > 2:
-        return _each(two_opt_matching, W)
-    pairs = greedy_matching(W, check_input=False)
+    return _matched(_two_opt, W, check_input)
+
+
+def _two_opt(W: np.ndarray) -> np.ndarray:
+    pairs = _greedy(W)
     rest = np.setdiff1d(np.arange(len(W)), pairs)  # the axis left out by an odd n
     return _sorted_pairs(_two_opt_kernel(np.ascontiguousarray(W), pairs, rest))
 
@@ -85,11 +82,10 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
 
     The slow upper bound: about a second at n = 512. W as in `greedy_matching`.
     """
-    _check_weights(W, symmetry=check_input)
-    if isinstance(W, torch.Tensor):
-        return _through_numpy(max_weight_matching, W)
-    if W.ndim > 2:
-        return _each(max_weight_matching, W)
+    return _matched(_max_weight, W, check_input)
+
+
+def _max_weight(W: np.ndarray) -> np.ndarray:
     n = len(W)
     scale = float(np.abs(W).max(initial=0.0)) or 1.0
     weights = np.rint(np.asarray(W, np.float64) * (2.0**50 / scale)).astype(np.int64)  # rustworkx wants integers
@@ -98,14 +94,10 @@ def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     graph.add_nodes_from(range(n))
     graph.add_edges_from(list(zip(i.tolist(), j.tolist(), weights[i, j].tolist(), strict=True)))
     found = rustworkx.max_weight_matching(graph, max_cardinality=True, weight_fn=int)
-    return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))  # pyright: ignore[reportReturnType]
+    return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
 
 
-WEIGHTED: dict[str, Matching] = {
-    "greedy": greedy_matching,
-    "2opt": two_opt_matching,
-    "steepest": max_weight_matching,
-}
+WEIGHTED: dict[str, Matching] = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}
 
 
 def most_matchings(d: int) -> int:
@@ -174,14 +166,17 @@ def _cpu_dtype(W: torch.Tensor) -> torch.dtype:
     return torch.float64 if W.dtype == torch.float64 else torch.float32
 
 
-def _through_numpy(matching: Matching, W: torch.Tensor) -> torch.Tensor:
-    pairs = matching(W.detach().to(_cpu_dtype(W)).cpu().numpy(), check_input=False)
-    return torch.from_numpy(pairs).to(W.device)
-
-
-def _each(matching: Matching, W: np.ndarray) -> np.ndarray:
-    """The matching of every matrix of a batch (..., n, n)."""
-    flat = [matching(w, check_input=False) for w in W.reshape(-1, *W.shape[-2:])]
+def _matched(match: Matching, W: Any, check_input: bool, on_device: Matching | None = None) -> Any:
+    """`match` of every matrix of W (..., n, n); `on_device` takes a tensor that is not on the CPU."""
+    _check_weights(W, symmetry=check_input)
+    if isinstance(W, torch.Tensor):
+        if on_device is not None and W.device.type != "cpu":
+            return on_device(W)
+        array = W.detach().to(_cpu_dtype(W)).cpu().numpy()
+        return torch.from_numpy(_matched(match, array, False)).to(W.device)
+    if W.ndim == 2:
+        return match(W)
+    flat = [match(w) for w in W.reshape(-1, *W.shape[-2:])]
     return np.stack(flat).reshape(*W.shape[:-2], -1, 2)
 
 
@@ -211,12 +206,6 @@ def _finite(W: np.ndarray | torch.Tensor) -> bool:
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
     pairs = np.sort(pairs.astype(np.int64, copy=False), axis=-1)
     return pairs[np.argsort(pairs[:, 0])]
-
-
-def _sorted_pairs_torch(pairs: torch.Tensor) -> torch.Tensor:
-    pairs = pairs.sort(dim=-1).values
-    order = pairs[..., 0].argsort(dim=-1)
-    return pairs.take_along_dim(order.unsqueeze(-1), dim=-2)
 
 
 @cached_njit(fastmath={"nnan", "nsz", "reassoc"})

@@ -13,8 +13,7 @@ from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.layout import DEFAULTS, as_tall, check_whole
-from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer
+from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer, as_tall, check_whole
 from nearkin.orthogonal.parametrization import layout_of
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
@@ -83,7 +82,9 @@ class MixedOptimizer(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            _move_cycled(group)
+            if group.get("betas") is not None and group.get("momentum"):  # set by a scheduler that cycles momenta
+                group["betas"] = (group["momentum"], *group["betas"][1:])
+                group["momentum"] = 0.0
         for optimizer in sorted(self.optimizers, key=lambda one: not isinstance(one, AbstractOrthogonalOptimizer)):
             optimizer.step()
         return loss
@@ -153,13 +154,6 @@ class _States(MutableMapping[Tensor, Any]):
 
     def __len__(self) -> int:
         return sum(len(optimizer.state) for optimizer in self._optimizers)
-
-
-def _move_cycled(group: Record) -> None:
-    """Make a momentum that a scheduler has set in a group of an Adam the first of its betas."""
-    if group.get("betas") is not None and group.get("momentum"):
-        group["betas"] = (group["momentum"], *group["betas"][1:])
-        group["momentum"] = 0.0
 
 
 def orthogonal_optimizer(

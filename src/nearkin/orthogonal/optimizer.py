@@ -1,4 +1,4 @@
-"""What all optimizers on the manifold share: checks, the loop over parameters, moments, stabilizing, saving.
+"""What all optimizers on the manifold share: parameters as batches of tall matrices, checks, the loop, moments, saving.
 
 Momentum of a method that turns rows or columns by a known rotation has the gradient's shape and is turned with the
 point: X <- R X, M <- R M. The rotation is an isometry that maps tangent vectors at X to tangent vectors at R X. So
@@ -11,7 +11,7 @@ second moment is one number per matrix: more than one would depend on the basis,
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,18 +26,153 @@ from nearkin._types import Record, Seed
 from nearkin.contracts import Callback
 from nearkin.linalg.procrustes import nearest_orthogonal, newton_schulz, orthogonality_error
 from nearkin.orthogonal.diagnostics import is_orthogonal
-from nearkin.orthogonal.layout import (
-    LAYOUTS,
-    as_tall,
-    batches_by_shape,
-    check_layout,
-    from_tall,
-    stacked,
-    stacked_state,
-    unstacked,
-    unstacked_state,
-    working_dtype,
-)
+
+LAYOUTS = ("matrix", "convolution")
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Sizes at which one way to compute the same step overtakes the other, in entries of a matrix or its side."""
+
+    batched: int = 64 * 64  # parameters of one shape up to here move as one batch
+    compiled: int = 128 * 128  # "newton-schulz" and "taylor" up to here are one compiled call
+    large: int = 1024  # side from which `cheap_gradients` selects the flow
+
+
+DEFAULTS = Defaults()
+
+
+def as_tall(
+    p: Tensor,  # (..., d, k), or a convolution kernel (C_out, C_in, *window)
+    layout: str = "matrix",
+) -> Tensor:
+    """Return a view (b, d, k), d >= k, of p; a copy if p's memory has no such view.
+
+    A wide matrix is transposed, so that its rows are orthonormal. A convolution kernel is its flattened
+    (C_in * window, C_out) matrix (flows, section 6.2, up to the order of rows), transposed if C_out is the longer side.
+    """
+    if layout == "convolution":
+        p = p.flatten(1)
+    if p.ndim == 2:
+        return (p if p.shape[0] >= p.shape[1] else p.mT).unsqueeze(0)
+    matrices = p.reshape(-1, *p.shape[-2:])
+    return matrices if matrices.shape[-2] >= matrices.shape[-1] else matrices.mT
+
+
+def from_tall(X: Tensor, p: Tensor, layout: str) -> Tensor:
+    """Return tall matrices X (b, d, k) in the shape of p: the inverse of `as_tall`."""
+    shape = p.flatten(1).shape if layout == "convolution" else p.shape
+    return (X if shape[-2] >= shape[-1] else X.mT).reshape(p.shape)
+
+
+def working_dtype(p: Tensor) -> torch.dtype:
+    """float64 parameters are moved in float64, all others in float32."""
+    return torch.float64 if p.dtype == torch.float64 else torch.float32
+
+
+def check_whole(p: Tensor, name: str) -> None:
+    """TypeError if p is only a part of parameters, as fully sharded training makes them."""
+    flat = vars(p).get("_is_flat_param", False)  # torch's mark of a FlatParameter, which is a plain Parameter
+    if flat or type(p).__name__ == "DTensor":  # by name: torch.distributed need not be loaded
+        kind = "FlatParameter" if flat else "DTensor"
+        raise TypeError(
+            f"{name} is a {kind} of fully sharded training (FSDP): flat or cut into parts, so that nothing in it can "
+            "be held orthonormal. Leave the modules of orthonormal matrices out of the sharding "
+            "(ignored_modules= of FSDP, ignored_params= of fully_shard), or train with DistributedDataParallel"
+        )
+
+
+def check_layout(p: Tensor, name: str, layout: str) -> None:
+    """TypeError or ValueError if p cannot hold an orthonormal matrix."""
+    check_whole(p, name)
+    if p.layout != torch.strided:
+        raise TypeError(f"{name} is sparse ({p.layout}); it must be dense, pass {name}.to_dense()")
+    if p.is_complex():
+        raise TypeError(f"{name} has the complex dtype {p.dtype}; it must be real")
+    if not p.is_floating_point():
+        raise TypeError(f"{name} has dtype {p.dtype}; it must be floating, pass {name}.float()")
+    if p.dtype not in DTYPES:
+        raise TypeError(f"{name} has dtype {p.dtype}; it must be float16, bfloat16, float32 or float64")
+    if p.is_meta:
+        raise ValueError(
+            f"{name} is on the meta device and has no values; type module.to_empty(device='cpu') and then "
+            "nearkin.orthogonal.orthogonal_(module, name)"
+        )
+    least = 3 if layout == "convolution" else 2
+    if p.ndim < least or p.numel() == 0:
+        need = "a kernel (C_out, C_in, ...)" if least == 3 else "a matrix or a batch of matrices (..., d, k)"
+        raise ValueError(
+            f"{name} has shape {tuple(p.shape)}; with layout={layout!r} it must be {need}. "
+            "Give other parameters, such as biases, to another optimizer"
+        )
+
+
+def batches_by_shape(
+    active: Sequence[tuple[Record, Tensor]],  # (group, parameter)
+    states: Mapping[Tensor, Record],
+) -> list[tuple[Record, list[Tensor]]]:
+    """Lists of parameters that move as one batch: same group, shape, dtype, device, number of steps and kind of state.
+
+    Large parameters, and 16-bit ones with a float32 copy in their state, move alone.
+    """
+    if len(active) == 1:
+        return [(active[0][0], [active[0][1]])]
+    lists: dict[tuple[object, ...], tuple[Record, list[Tensor]]] = {}
+    for group, p in active:
+        small = p.dtype in (torch.float32, torch.float64) and p.shape[-1] * p.shape[-2] <= DEFAULTS.batched
+        state = states.get(p, {})
+        whole = (id(group), p.shape, p.dtype, p.device, state.get("step", 0), *state)
+        key = whole if small and group.get("foreach") else (id(p),)
+        lists.setdefault(key, (group, []))[1].append(p)
+    return list(lists.values())
+
+
+def stacked(tensors: Sequence[Tensor], layout: str) -> Tensor:
+    """The tensors of one shape as one contiguous batch of tall matrices (b, d, k)."""
+    whole = torch.stack([T.detach() for T in tensors])
+    return as_tall(whole.flatten(2) if layout == "convolution" else whole).contiguous()
+
+
+def unstacked(params: Sequence[Tensor], X: Tensor, layout: str) -> None:
+    """Copy the batch X (b, d, k), in the order of `stacked`, into the parameters."""
+    shape = params[0].flatten(1).shape if layout == "convolution" else params[0].shape
+    matrices = X if shape[-2] >= shape[-1] else X.mT
+    _copy(params, matrices.reshape(len(params), *params[0].shape).unbind())
+
+
+def stacked_state(states: Sequence[Record]) -> Record:
+    """One state for the batch: tensors of matrices (b, d, k) or of numbers (b,) concatenated, the rest once."""
+    joint = dict(states[0])
+    for name, value in states[0].items():
+        if isinstance(value, Tensor):
+            whole = torch.stack([state[name] for state in states])
+            joint[name] = whole.flatten(0, max(whole.ndim - 3, 1 if whole.ndim == 2 else 0))
+    return joint
+
+
+def unstacked_state(joint: Record, states: Sequence[Record], b: int, *, squeezed: bool) -> None:
+    """Copy into each state its part of the batch's state, for a parameter of b matrices.
+
+    `squeezed`: whether the state of a single matrix has no batch axis.
+    """
+    for name, value in joint.items():
+        if not isinstance(value, Tensor):
+            for state in states:
+                state[name] = value
+            continue
+        shape = value.shape[1:] if squeezed and b == 1 and value.ndim == 3 else (b, *value.shape[1:])
+        parts = value.reshape(len(states), *shape).unbind()
+        if name in states[0]:
+            _copy([state[name] for state in states], parts)
+            continue
+        for state, part in zip(states, parts, strict=True):
+            state[name] = part.clone()  # each saves its own memory and not that of the batch
+
+
+def _copy(targets: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    """Copy each value into its target, in one call."""
+    torch._foreach_copy_(list(targets), list(values))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
 
 @runtime_checkable
@@ -78,7 +213,9 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         self.generator = torch_generator(random_state)
         self.callback = callback
         self._steps = 0
-        super().__init__(params, _flat(defaults))
+        # "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down
+        # where they find the name, and the momentum where they do not.
+        super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
 
     def add_param_group(self, param_group: Record) -> None:
         """Add parameters with options of their own; each is checked to be orthogonal now."""
@@ -111,42 +248,34 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             _check_scheduled(group)
         check_gradients(active, self._steps + 1)
         for group, params in batches_by_shape(active, self.state):
-            if len(params) == 1:
-                self._step_parameter(params[0], group)
-            else:
-                self._step_batch(params, group)
+            self._step_batch(params, group)
         self._steps += 1
         if self.callback is not None:
             self.callback(self._steps, _record(active, loss))
         return loss
 
-    def _step_parameter(self, p: Tensor, group: Record) -> None:
-        state = self.state[p]
-        X = _working_copy(p, state, group["layout"])
-        G = as_tall(p.grad, group["layout"]).to(X.dtype).contiguous()  # type: ignore[arg-type]
-        if group["maximize"]:
-            G = -G
+    def _step_batch(self, params: list[Tensor], group: Record) -> None:
+        """Move parameters of one shape at once; a single one in its own memory where that is possible."""
+        p, layout, states = params[0], group["layout"], [self.state[p] for p in params]
+        if len(params) == 1:
+            state = states[0]
+            X = _working_copy(p, state, layout)
+            G = as_tall(p.grad, layout).to(X.dtype).contiguous()  # type: ignore[arg-type]
+        else:
+            state, X = stacked_state(states), stacked(params, layout)
+            G = stacked([p.grad for p in params if p.grad is not None], layout)
         state["step"] = state.get("step", 0) + 1
-        moved = self._move(X, G, group, state)
+        moved = self._move(X, -G if group["maximize"] else G, group, state)
         if group["stabilize_every"] and state["step"] % group["stabilize_every"] == 0:
             moved = newton_schulz(moved)
+        if len(params) > 1:
+            unstacked_state(state, states, len(X) // len(params), squeezed=self._squeezed)
+            unstacked(params, moved, layout)
+            return
         if "master" in state:
             state["master"].copy_(moved)
         if moved.data_ptr() != p.data_ptr():
-            p.copy_(from_tall(moved, p, group["layout"]))
-
-    def _step_batch(self, params: list[Tensor], group: Record) -> None:
-        """`_step_parameter` for several parameters of one shape at once."""
-        states = [self.state[p] for p in params]
-        X = stacked(params, group["layout"])
-        G = stacked([p.grad for p in params if p.grad is not None], group["layout"])
-        joint = stacked_state(states)
-        joint["step"] = joint.get("step", 0) + 1
-        moved = self._move(X, -G if group["maximize"] else G, group, joint)
-        if group["stabilize_every"] and joint["step"] % group["stabilize_every"] == 0:
-            moved = newton_schulz(moved)
-        unstacked_state(joint, states, len(X) // len(params), squeezed=self._squeezed)
-        unstacked(params, moved, group["layout"])
+            p.copy_(from_tall(moved, p, layout))
 
     @abstractmethod
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
@@ -199,24 +328,6 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
             generator.set_state(generator_state)
             state = {**state, "generator": generator}
         super().__setstate__(state)
-
-
-def common_defaults(lr: float, momentum: float | Adam, maximize: bool, stabilize_every: int, layout: str) -> Record:
-    """The options that every optimizer has, as the defaults of its groups.
-
-    "betas" is there only if it is given: torch's OneCycleLR and CyclicLR turn the first of the two up and down where
-    they find the name, and the momentum where they do not.
-    """
-    return {
-        "lr": lr,
-        "eps": 1e-8,
-        "momentum": momentum,
-        "maximize": maximize,
-        "stabilize_every": stabilize_every,
-        "layout": layout,
-        "foreach": True,
-        "check_finite": True,
-    }
 
 
 def first_moment(G: Tensor, group: Record, state: Record) -> Tensor:

@@ -23,7 +23,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.diagnostics import is_orthogonal
-from nearkin.orthogonal.layout import as_tall, check_layout, from_tall
+from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
 from nearkin.orthogonal.retraction import orthogonality_probe
 
 # of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is the weight

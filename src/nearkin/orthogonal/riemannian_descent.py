@@ -10,23 +10,19 @@ from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.linalg.skew import drop_normal, right_skew
-from nearkin.orthogonal.optimizer import (
-    AbstractOrthogonalOptimizer,
-    Adam,
-    common_defaults,
-    first_moment,
-    step_length,
-)
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 from nearkin.orthogonal.retraction import (
     RETRACTIONS,
     TOLERANCE,
+    Rates,
+    descend_small,
+    is_small,
     left_step,
     newton_schulz_unseen,
     probing_signs,
     qr_orthonormalize,
     right_step,
 )
-from nearkin.orthogonal.small_matrices import Rates, descend_small, is_small
 
 
 class RiemannianDescent(AbstractOrthogonalOptimizer):
@@ -90,9 +86,9 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
         capturable: bool = False,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        own = {"retraction": retraction, "foreach": foreach, "check_finite": check_finite, "capturable": capturable}
-        super().__init__(params, {**defaults, **own}, 0, callback)
+        shared = {"lr": lr, "momentum": momentum, "maximize": maximize, "stabilize_every": stabilize_every}
+        own = {"layout": layout, "retraction": retraction, "foreach": foreach, "check_finite": check_finite}
+        super().__init__(params, {**shared, **own, "capturable": capturable}, 0, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["retraction"], "retraction", ("auto", *RETRACTIONS))

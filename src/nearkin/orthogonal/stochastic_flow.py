@@ -32,14 +32,7 @@ from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
 from nearkin.orthogonal.matching import WEIGHTED, disjoint_matchings, round_robin, uniform_components
-from nearkin.orthogonal.optimizer import (
-    AbstractOrthogonalOptimizer,
-    Adam,
-    angles,
-    common_defaults,
-    first_moment,
-    step_length,
-)
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, angles, first_moment, step_length
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
 FAMILIES = {"round-robin": None, "greedy": WEIGHTED["greedy"], "max-weight": WEIGHTED["steepest"]}
@@ -113,10 +106,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         random_state: Seed = 0,
         callback: Callback | None = None,
     ) -> None:
-        defaults = common_defaults(lr, momentum, maximize, stabilize_every, layout)
-        own = {"component_size": component_size, "scale": scale, **Importance().group_options(), "sampling": sampling}
-        own["check_finite"] = check_finite
-        super().__init__(params, {**defaults, **own}, random_state, callback)
+        shared = {"lr": lr, "momentum": momentum, "maximize": maximize, "stabilize_every": stabilize_every}
+        own = {"layout": layout, "component_size": component_size, "scale": scale, "check_finite": check_finite}
+        drawn = {**Importance().group_options(), "sampling": sampling}
+        super().__init__(params, {**shared, **own, **drawn}, random_state, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)
@@ -137,13 +130,23 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         rows, components = stacked_rows(X, [parts for parts, _ in drawn])
         scales = [scale if group["scale"] == "unbiased" else 1.0 for _, scale in drawn]
         counts = [len(parts) for parts, _ in drawn]
-        matrices = (rows, G.view(rows.shape), None if M is G else M.view(rows.shape))
         if s == 2 and M is G and len(set(scales)) == 1:
-            descend_rows(rows, matrices[1], components, group["lr"] * scales[0])
-        elif s == 2:
-            _turn_pairs(*matrices, components, scales, counts, group, state)
+            descend_rows(rows, G.view(rows.shape), components, group["lr"] * scales[0])
+            return X
+        each = _per_component(scales, counts, X)
+        if s == 2:
+            entries, turn = left_skew_entries, rotate_rows
         else:
-            _turn_blocks(*matrices, components, scales, counts, group, state)
+            entries, turn, each = skew_blocks, turn_blocks, each[:, None, None]
+        raw = entries(rows, G.view(rows.shape), components) * each
+        Omega = raw if M is G else entries(rows, M.view(rows.shape), components) * each
+        length = step_length(raw.split(counts), group, state)
+        if isinstance(length, Tensor):
+            length = _per_component(length, counts, X).view(-1, *each.shape[1:])
+        turns = angles(Omega, length) if s == 2 else expm1(-Omega * length)
+        turn(rows, components, turns)
+        if M is not G:
+            turn(M.view(rows.shape), components, turns)
         return X
 
     def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record) -> list[tuple[Tensor, float]]:
@@ -159,46 +162,6 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
         components = [direct_components(H, s, self.generator) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
-
-
-def _turn_pairs(
-    X: Tensor,  # (b d, k), changed in place
-    G: Tensor,
-    M: Tensor | None,  # turned too
-    pairs: Tensor,  # (c, 2), of all b matrices
-    scales: list[float],  # (b,)
-    counts: list[int],  # (b,), they sum to c
-    group: Record,
-    state: Record,
-) -> None:
-    scale = _per_component(scales, counts, X)
-    raw = left_skew_entries(X, G, pairs) * scale
-    values = raw if M is None else left_skew_entries(X, M, pairs) * scale
-    length = step_length(raw.split(counts), group, state)
-    theta = angles(values, _per_component(length, counts, X) if isinstance(length, Tensor) else length)
-    rotate_rows(X, pairs, theta)
-    if M is not None:
-        rotate_rows(M, pairs, theta)
-
-
-def _turn_blocks(
-    X: Tensor,  # and the rest as in `_turn_pairs`
-    G: Tensor,
-    M: Tensor | None,
-    components: Tensor,  # (c, s)
-    scales: list[float],
-    counts: list[int],
-    group: Record,
-    state: Record,
-) -> None:
-    scale = _per_component(scales, counts, X)[:, None, None]
-    raw = skew_blocks(X, G, components) * scale
-    Omega = raw if M is None else skew_blocks(X, M, components) * scale
-    length = step_length(raw.split(counts), group, state)
-    turn = expm1(-Omega * (_per_component(length, counts, X)[:, None, None] if isinstance(length, Tensor) else length))
-    turn_blocks(X, components, turn)
-    if M is not None:
-        turn_blocks(M, components, turn)
 
 
 def _per_component(numbers: Tensor | list[float], counts: list[int], like: Tensor) -> Tensor:

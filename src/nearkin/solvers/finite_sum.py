@@ -1,30 +1,30 @@
-"""What the solvers minimize, f(x) = (1/m) sum_q F_q(x) or one function, what they return, and the loop around them.
+"""Minimize f(x) = (1/m) sum_q F_q(x) term by term (SVRG-SBB, SGD, AdaGrad), or one function by its full gradient.
 
 A stochastic solver updates x term by term according to a `Rule`. The rules are records, so that a sum needs one method
 for all of them and can run gradient and update in one compiled loop.
 """
 
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import scipy.optimize
 
+from nearkin import _check
 from nearkin._types import Record
-from nearkin.contracts import Run
+from nearkin.contracts import Callback, Run
 
 
 class Objective(Protocol):
     """A function of x with its gradient."""
 
-    def value(self, x: np.ndarray) -> float:
-        """f(x)."""
-        ...
+    def value(self, x: np.ndarray) -> float: ...
 
-    def gradient(self, x: np.ndarray) -> np.ndarray:
-        """grad f(x), same shape as x."""
-        ...
+    def gradient(self, x: np.ndarray) -> np.ndarray: ...  # same shape as x
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,6 @@ class FiniteSum(Objective, Protocol):
 
     def walk(self, x: np.ndarray, rule: Rule) -> None:
         """Update x in place, term after term, by the rule."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -179,3 +178,263 @@ class Monitor:
         if score < self._best[0]:
             self._best = (score, x.copy())
         return score
+
+
+def _epochs(
+    problem: Objective, x: np.ndarray, run: Run, move: Callable[[np.ndarray, int], tuple[np.ndarray, float]]
+) -> Solution:
+    """Replace x by `move(x, epoch)`, the next point and the step size, until the run is over; a copy of x is moved."""
+    x = x.copy()
+    monitor = Monitor(problem.value, run, x)
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that explodes is reported by its status
+        for epoch in range(1, run.max_iter + 1):
+            x, step = move(x, epoch)
+            if monitor.stop(epoch, x, step):
+                break
+        return monitor.finish(x)
+
+
+def _check_steps(step: float | str, automatic: str, epsilon: float) -> None:
+    if step != automatic:
+        _check.check_real(step, "step", above=0.0)
+    _check.check_real(epsilon, "epsilon", low=0.0)
+
+
+def sbb_step(dx: np.ndarray, dy: np.ndarray, epsilon: float) -> float:
+    """|dx|^2 / (|<dx, dy>| + epsilon |dx|^2) for dx = x_s - x_{s-1} and dy = g_{s+1} - g_s (SVRG-SBB eq. 14).
+
+    It lies in [1 / (L + epsilon), 1 / epsilon] if the gradient is L-Lipschitz (eq. 15). With epsilon = 0 (SBB_0) it is
+    unbounded, and infinite if <dx, dy> = 0. Algorithm 1 prints "Delta x" a second time; it must be Delta y. Returns 0
+    if dx is zero, so the run stops moving.
+    """
+    dx, dy = dx.ravel().astype(np.float64), dy.ravel().astype(np.float64)
+    square = float(dx @ dx)
+    bottom = abs(float(dx @ dy)) + epsilon * square
+    if square == 0.0:
+        return 0.0
+    return square / bottom if bottom > 0.0 else float("inf")
+
+
+def probe_step(problem: Objective, x: np.ndarray, gradient: np.ndarray, epsilon: float) -> float:
+    """Algorithm 1's eta_0, untuned: the SBB step between x and a point |x| / 100 down the gradient.
+
+    It costs one gradient. With epsilon = 0 a positive floor keeps this first step finite.
+    """
+    length = float(np.linalg.norm(gradient.astype(np.float64)))
+    if length == 0.0:
+        return 0.0
+    size = float(np.linalg.norm(x.astype(np.float64))) or 1.0
+    dx = (-(0.01 * size / length) * gradient).astype(x.dtype)
+    return sbb_step(dx, problem.gradient(x + dx) - gradient, max(epsilon, 1e-3))
+
+
+def _next_step(step: float | str, problem: Objective, now: Snapshot, before: Snapshot | None, epsilon: float) -> float:
+    if step != "sbb":
+        return float(step)
+    if before is None:
+        return probe_step(problem, now.x, now.gradient, epsilon)
+    return sbb_step(now.x - before.x, now.gradient - before.gradient, epsilon)
+
+
+@dataclass(frozen=True)
+class SVRG:
+    """Stochastic variance-reduced gradient (SVRG-SBB, Algorithm 1).
+
+    Per epoch s: the full gradient g at the snapshot, then inner iterations over batches of `batch_size` terms,
+    `n_inner` terms in all (None: all of them once). Per batch I, x -= step [sum_{q in I} (grad F_q(x) - grad
+    F_q(snapshot)) + |I| g] with step = eta / n_inner, so that *the whole epoch moves along g by exactly one eta*,
+    whatever the batch size. The paper's m iterations of b eta would move by b of them; its experiments (section 5.1)
+    use m / b iterations, as here.
+
+    step: "sbb" takes eta = |dx|^2 / (|<dx, dy>| + epsilon |dx|^2) from the last two snapshots (eq. 14, eq. 17 without
+    its 1/m), after a first eta from `probe_step`; epsilon = 0 is the paper's SBB_0. A number is a fixed eta.
+    restart: probe a new first step every `restart` epochs: the modules of Algorithm 2 (None: never).
+    capped: keep an SBB step below n_inner times the sum's `largest_step`. With few terms per coordinate Theorem 2's
+        condition (24) on m fails, and single terms overshoot although eta suits their mean. False: as in the paper.
+
+    As printed, Algorithm 1 multiplies the inner step with x_t where u_t is meant. It returns a random iterate, which
+    its proof needs; here the solution is the last snapshot, or the best validated one.
+    """
+
+    step: float | str = "sbb"
+    epsilon: float = 0.1
+    batch_size: int = 1
+    n_inner: int | None = None
+    restart: int | None = None
+    capped: bool = True
+
+    def __post_init__(self) -> None:
+        _check_steps(self.step, "sbb", self.epsilon)
+        _check.check_integer(self.batch_size, "batch_size", low=1)
+        for name in ("n_inner", "restart"):
+            if getattr(self, name) is not None:
+                _check.check_integer(getattr(self, name), name, low=1)
+
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
+        """Minimize `problem` from x, which is not changed. An epoch is one full gradient and `n_inner` terms."""
+        n_inner = self.n_inner or problem.n_terms
+        before: Snapshot | None = None
+
+        def move(x: np.ndarray, epoch: int) -> tuple[np.ndarray, float]:
+            nonlocal before
+            now = problem.snapshot(x)
+            if self.restart and (epoch - 1) % self.restart == 0:
+                before = None
+            eta = _next_step(self.step, problem, now, before, self.epsilon)
+            if self.step == "sbb" and self.capped:
+                eta = min(eta, n_inner * problem.largest_step(self.batch_size))
+            problem.walk(x, VarianceReduced(eta / n_inner, now, self.batch_size, n_inner))
+            before = now
+            return x, eta
+
+        return _epochs(problem, x, run, move)
+
+
+@dataclass(frozen=True)
+class SGD:
+    """x -= step_s / m grad F_q(x), term after term, with step_s = step / (1 + decay s) in epoch s = 0, 1, ...
+
+    step: "auto" is `probe_step`, the inverse curvature along the first gradient, but at most what single terms allow
+    (`largest_step`); a number is used unchanged.
+    """
+
+    step: float | str = "auto"
+    decay: float = 0.1
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_steps(self.step, "auto", self.epsilon)
+        _check.check_real(self.decay, "decay", low=0.0)
+
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
+        """Minimize `problem` from x, which is not changed. An epoch is one pass over the terms."""
+        if self.step == "auto":
+            first = probe_step(problem, x, problem.gradient(x), self.epsilon)
+            first = min(first, problem.n_terms * problem.largest_step(1))
+        else:
+            first = float(self.step)
+
+        def move(x: np.ndarray, epoch: int) -> tuple[np.ndarray, float]:
+            step = first / (1.0 + self.decay * (epoch - 1))
+            problem.walk(x, Plain(step / problem.n_terms))
+            return x, step
+
+        return _epochs(problem, x, run, move)
+
+
+@dataclass(frozen=True)
+class AdaGrad:
+    """accumulator_r += |g_r|^2, x_r -= step g_r / sqrt(accumulator_r), term after term (Duchi et al. 2011, per row).
+
+    The step does not depend on the scale of the objective; `floor` is the accumulators' first value.
+    """
+
+    step: float = 1.0
+    floor: float = 1e-8
+
+    def __post_init__(self) -> None:
+        _check.check_real(self.step, "step", above=0.0)
+        _check.check_real(self.floor, "floor", above=0.0)
+
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
+        """Minimize `problem` from x, which is not changed. An epoch is one pass over the terms."""
+        accumulator = np.full(len(x), self.floor, x.dtype)
+
+        def move(x: np.ndarray, epoch: int) -> tuple[np.ndarray, float]:
+            problem.walk(x, RowScaled(self.step, accumulator))
+            return x, self.step
+
+        return _epochs(problem, x, run, move)
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """`first` for `n_first` epochs, then `second` from its solution; epochs are numbered through."""
+
+    first: Solver
+    second: Solver
+    n_first: int = 8
+
+    def __post_init__(self) -> None:
+        _check.check_integer(self.n_first, "n_first", low=1)
+
+    def minimize(self, problem: FiniteSum, x: np.ndarray, run: Run) -> Solution:
+        """See `Solver`; with `run.validate` each part returns its best point."""
+        n_first = min(self.n_first, run.max_iter)
+        head = self.first.minimize(problem, x, replace(run, max_iter=n_first, tol=0.0, callback=_renumbered(run, 0)))
+        if head.status == "diverged" or run.max_iter == n_first:
+            return head
+        rest = replace(run, max_iter=run.max_iter - n_first, callback=_renumbered(run, n_first))
+        tail = self.second.minimize(problem, head.x, rest)
+        later = [{**record, "step": n_first + record["step"]} for record in tail.history]
+        return replace(
+            tail, n_epochs=n_first + tail.n_epochs, history=head.history + later, steps=head.steps + tail.steps
+        )
+
+
+def _renumbered(run: Run, done: int) -> Callback | None:
+    """The run's callback with steps counted from `done` and the total of the whole run."""
+    callback = run.callback
+    if callback is None:
+        return None
+    return lambda step, record: callback(done + step, {**record, "total": run.max_iter})
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    """x -= eta grad f(x); eta is a number or "sbb" (SVRG-SBB eq. 14 on successive iterates)."""
+
+    step: float | str = "sbb"
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check_steps(self.step, "sbb", self.epsilon)
+
+    def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
+        """Minimize `problem` from x, which is not changed. An epoch is one full gradient."""
+        before: Snapshot | None = None
+
+        def move(x: np.ndarray, epoch: int) -> tuple[np.ndarray, float]:
+            nonlocal before
+            now = Snapshot(x, problem.gradient(x))
+            eta = _next_step(self.step, problem, now, before, self.epsilon)
+            before = now
+            return (x - eta * now.gradient).astype(x.dtype), eta
+
+        return _epochs(problem, x, run, move)
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """SciPy's L-BFGS-B on the full gradient; give it x in float64. An epoch is one iteration (about one gradient)."""
+
+    memory: int = 10
+
+    def __post_init__(self) -> None:
+        _check.check_integer(self.memory, "memory", low=1)
+
+    def minimize(self, problem: Objective, x: np.ndarray, run: Run) -> Solution:
+        """See `Solver`."""
+        monitor = Monitor(problem.value, run, x)
+        found, epoch = x.copy(), 0
+
+        def value_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            point = flat.reshape(x.shape).astype(x.dtype)
+            return problem.value(point), problem.gradient(point).ravel().astype(np.float64)
+
+        def after_iteration(flat: np.ndarray) -> None:
+            nonlocal found, epoch
+            found, epoch = flat.reshape(x.shape).astype(x.dtype), epoch + 1
+            if monitor.stop(epoch, found):
+                raise StopIteration
+
+        limits = {"maxiter": run.max_iter, "maxfun": 20 * run.max_iter, "ftol": 0.0, "gtol": 1e-9}
+        scipy.optimize.minimize(
+            value_and_gradient,
+            x.ravel().astype(np.float64),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after_iteration,
+            options={"maxcor": self.memory, **limits},
+        )
+        return monitor.finish(found)
