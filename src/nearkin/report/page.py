@@ -8,31 +8,6 @@ from importlib.resources import files
 import nearkin
 from nearkin._storage import replacing
 
-_TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<style>
-{style}
-</style>
-</head>
-<body>
-<main>
-<header>
-<p class="eyebrow">{eyebrow}</p>
-<h1>{title}</h1>
-{lead}
-</header>
-{sections}
-<footer>nearkin {version}{made_by}</footer>
-</main>
-</body>
-</html>
-"""
-
 
 @dataclass(frozen=True)
 class Section:
@@ -64,11 +39,11 @@ class Page:
         return self
 
     def html(self) -> str:
-        return _TEMPLATE.format(
+        return _file("page.html").format(
             title=html.escape(self.title),
             eyebrow=html.escape(self.eyebrow),
             lead=f'<p class="lead">{html.escape(self.lead)}</p>' if self.lead else "",
-            style=files("nearkin.report").joinpath("style.css").read_text(encoding="utf-8"),
+            style=_file("style.css"),
             sections="\n".join(section.html() for section in self.sections),
             version=nearkin.__version__,
             made_by=f" · <code>{html.escape(self.made_by)}</code>" if self.made_by else "",
@@ -78,3 +53,7 @@ class Page:
         """Write the page to one .html file, whole or not at all."""
         with replacing(path) as fresh:
             fresh.write_text(self.html(), encoding="utf-8")
+
+
+def _file(name: str) -> str:
+    return files("nearkin.report").joinpath(name).read_text(encoding="utf-8")

@@ -79,28 +79,21 @@ def new_token() -> str:
 def secret_routes(token: str, gets: Mapping[str, Get], posts: Mapping[str, Post] | None = None) -> list[Route]:
     """Routes of handlers by path, below an address that begins with the secret; 404 for any other beginning."""
 
-    def check(request: Request) -> None:
-        # in a time that does not depend on where the two differ
-        if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
-            raise HTTPException(404, "not found")
+    def checked(handler: Callable, *, posted: bool) -> Callable:
+        async def answer(request: Request) -> Response:
+            # in a time that does not depend on where the two differ
+            if not secrets.compare_digest(request.path_params["token"].encode(), token.encode()):
+                raise HTTPException(404, "not found")
+            return await run_in_threadpool(handler, request, *([await _read_json(request)] if posted else []))
 
-    def getting(handler: Get) -> Get:
-        def checked(request: Request) -> Response:
-            check(request)
-            return handler(request)
-
-        return checked
-
-    def posting(handler: Post) -> Callable:
-        async def checked(request: Request) -> Response:
-            check(request)
-            return await run_in_threadpool(handler, request, await _read_json(request))
-
-        return checked
+        return answer
 
     return [
-        *(Route(f"/{{token}}/{path}", getting(handler)) for path, handler in gets.items()),
-        *(Route(f"/{{token}}/{path}", posting(handler), methods=["POST"]) for path, handler in (posts or {}).items()),
+        *(Route(f"/{{token}}/{path}", checked(handler, posted=False)) for path, handler in gets.items()),
+        *(
+            Route(f"/{{token}}/{path}", checked(handler, posted=True), methods=["POST"])
+            for path, handler in (posts or {}).items()
+        ),
     ]
 
 

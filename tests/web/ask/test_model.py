@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nearkin.web.ask import model
-from nearkin.web.ask.model import Job, Learner, fit
+from nearkin.web.ask import survey
 from nearkin.web.ask.questions import FORMS, Question
+from nearkin.web.ask.survey import Job, Learner, fit
 from tests.processes import FORKSERVER
 from tests.web.browser import wait_until
 
@@ -83,10 +83,10 @@ def learner():
 
 
 def test_a_model_whose_process_is_killed_says_so_and_learns_again(monkeypatch, learner):
-    monkeypatch.setattr(model, "get_context", lambda _: FORKSERVER)  # starts sooner than by "spawn"
+    monkeypatch.setattr(survey, "get_context", lambda _: FORKSERVER)  # starts sooner than by "spawn"
     made = job("triplet", learnt("triplet", count=40), 1)
     with monkeypatch.context() as patched:
-        patched.setattr(model, "fit", ends)
+        patched.setattr(survey, "fit", ends)
         learner.offer(lambda: made, 40)
         wait_until(lambda: learner.take() is None and learner.failure)
     assert "Broken" in str(learner.failure)

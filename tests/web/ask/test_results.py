@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearkin.web.ask.questions import FORMS, Question
-from nearkin.web.ask.results import pairs_against_map, split_questions, votes_by_question
+from nearkin.web.ask.server import pairs_against_map, split_questions, votes_by_question
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -14,9 +14,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from nearkin.web.ask import Plan, Survey, model
+from nearkin.web.ask import Plan, Survey
+from nearkin.web.ask import survey as survey_module
 from nearkin.web.ask.questions import FORMS, Items, named_items
-from nearkin.web.ask.results import curve_png, map_png, state
+from nearkin.web.ask.server import curve_png, map_png, state
 from tests.web.ask.conftest import NAMES, OpenSurvey
 
 
@@ -293,8 +294,8 @@ class AtOnce(Executor):
 
 
 def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurvey, monkeypatch) -> None:
-    monkeypatch.setattr(model, "ProcessPoolExecutor", AtOnce)
-    monkeypatch.setattr(model, "_GROWTH", 1.5)
+    monkeypatch.setattr(survey_module, "ProcessPoolExecutor", AtOnce)
+    monkeypatch.setattr(survey_module, "_GROWTH", 1.5)
     survey = open_survey(Plan(random_share=0.3, repeat_share=0.0, seed=1), [str(number) for number in range(12)])
     key = survey.join().key
     X = np.random.default_rng(0).normal(size=(12, 2))

@@ -5,8 +5,8 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Columns, Explorer, collect_rows
-from nearkin.web.explore.columns import SAMPLE, neighbour_preserving
-from nearkin.web.explore.metadata import Metadata
+from nearkin.web.explore.collection import Metadata
+from nearkin.web.explore.server import SAMPLE, neighbour_preserving
 
 
 def test_errors_and_losses_are_those_of_the_index(explorer: Explorer, rows: np.ndarray) -> None:
@@ -69,7 +69,7 @@ def test_of_many_rows_some_are_drawn(rows: np.ndarray) -> None:
 
 def test_rows_beyond_the_sample_lie_among_their_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SAMPLE >= 1000
-    monkeypatch.setattr("nearkin.web.explore.columns.SAMPLE", 60)
+    monkeypatch.setattr("nearkin.web.explore.server.SAMPLE", 60)
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 150)
     X = (rng.normal(size=(150, 6)) + 40 * labels[:, None]).astype(np.float32)

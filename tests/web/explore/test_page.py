@@ -11,7 +11,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Explorer, explore
-from nearkin.web.explore.metadata import read_sweep
+from nearkin.web.explore.collection import read_sweep
 from nearkin.web.explore.server import single_page
 from tests.cli.conftest import run, run_json
 from tests.web.explore.conftest import HOSTILE, N

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nearkin.data.tables import read_table
-from nearkin.embedding.ordinal import OrdinalEmbedding
+from nearkin.embedding.ordinal.estimator import OrdinalEmbedding
 
 Shown = tuple[int, ...]  # numbers of items, in the order on the page
 _MEDIA = {
@@ -97,7 +97,10 @@ def read_catch(path: str | os.PathLike, items: Items) -> tuple[tuple[int, int, i
 
 
 def _of_table(path: Path, header: bool | None) -> Items:
-    table = read_table(path, header=True if header is None and _names_columns(path) else header)
+    if header is None:  # a first line of known names of columns only cannot be an item
+        known = {name for names in _COLUMNS.values() for name in names}
+        header = {name.strip().lower() for name in read_table(path, header=True).columns} <= known or None
+    table = read_table(path, header=header)
     columns = {name.strip().lower(): [str(v) for v in column.values] for name, column in table.columns.items()}
     found = {role: next((columns[name] for name in names if name in columns), None) for role, names in _COLUMNS.items()}
     if found["id"] is None and found["text"] is None:
@@ -112,12 +115,6 @@ def _of_table(path: Path, header: bool | None) -> Items:
     texts = found["text"] or (names if found["file"] is None else empty)
     files = [_inside(path.parent, name) if name else None for name in found["file"] or empty]
     return Items(names, texts, files, [_checked_link(link) for link in found["link"] or empty])
-
-
-def _names_columns(path: Path) -> bool:
-    """Whether the first line holds known names of columns only, so that it cannot be an item."""
-    known = {name for names in _COLUMNS.values() for name in names}
-    return {name.strip().lower() for name in read_table(path, header=True).columns} <= known
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -1,10 +1,10 @@
 """See an index: a map of its rows, and for each row what its codes keep and lose."""
 
+from nearkin.web.explore.collection import Metadata as Metadata
 from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection
-from nearkin.web.explore.columns import Columns as Columns
-from nearkin.web.explore.metadata import Metadata as Metadata
-from nearkin.web.explore.metadata import read_sweep as read_sweep
+from nearkin.web.explore.collection import read_sweep as read_sweep
+from nearkin.web.explore.server import Columns as Columns
 from nearkin.web.explore.server import Explorer as Explorer
 from nearkin.web.explore.server import explore as explore
 from nearkin.web.explore.server import explore_app as explore_app
