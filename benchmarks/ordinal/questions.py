@@ -17,7 +17,7 @@ import numpy as np
 import nearkin as nk
 from nearkin.data.comparisons.reading import orient
 from nearkin.data.comparisons.votes import distinct_rows
-from nearkin.embedding.ordinal.resampling import error_interval
+from nearkin.embedding.ordinal.answers import error_interval
 from nearkin.metrics import triplet_error
 from nearkin.records import Comparisons
 

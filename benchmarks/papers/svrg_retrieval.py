@@ -24,7 +24,7 @@ from benchmarks.papers.jobs import Job, Row
 from benchmarks.papers.svrg_ablations import SBB_0, GramObjective, gram_points, project_gram
 from benchmarks.papers.svrg_figure_2 import BATCH_STEP
 from nearkin.contracts import Run
-from nearkin.embedding.ordinal.feature_map import fit_feature_map
+from nearkin.embedding.ordinal.estimator import fit_feature_map
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows, unpad_rows
 from nearkin.solvers import SGD, SVRG, GradientDescent

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.vectors import read_vectors as read_vectors
     from nearkin.embedding.bridge import Bridge as Bridge
-    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
-    from nearkin.embedding.two_tower import TwoTower as TwoTower
+    from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
     from nearkin.hashing.baselines import BinaryAutoencoder as BinaryAutoencoder
     from nearkin.hashing.baselines import KMeansHash as KMeansHash
     from nearkin.hashing.baselines import SphericalHashing as SphericalHashing

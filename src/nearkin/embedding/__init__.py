@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.baselines import sparse_ease as sparse_ease
-    from nearkin.embedding.ordinal import OrdinalEmbedding as OrdinalEmbedding
-    from nearkin.embedding.ordinal import ask_function as ask_function
-    from nearkin.embedding.two_tower import ALS as ALS
-    from nearkin.embedding.two_tower import LBFGS as LBFGS
-    from nearkin.embedding.two_tower import Adam as Adam
-    from nearkin.embedding.two_tower import AllPairs as AllPairs
-    from nearkin.embedding.two_tower import Auto as Auto
-    from nearkin.embedding.two_tower import CosineSoftmax as CosineSoftmax
-    from nearkin.embedding.two_tower import GaussNewton as GaussNewton
-    from nearkin.embedding.two_tower import GradientDescent as GradientDescent
-    from nearkin.embedding.two_tower import InBatchHinge as InBatchHinge
-    from nearkin.embedding.two_tower import InBatchSoftmax as InBatchSoftmax
-    from nearkin.embedding.two_tower import Indexed as Indexed
-    from nearkin.embedding.two_tower import Joint as Joint
-    from nearkin.embedding.two_tower import SampledBCE as SampledBCE
-    from nearkin.embedding.two_tower import SOGram as SOGram
-    from nearkin.embedding.two_tower import SphereSweeps as SphereSweeps
-    from nearkin.embedding.two_tower import SubBlocks as SubBlocks
-    from nearkin.embedding.two_tower import Tower as Tower
-    from nearkin.embedding.two_tower import TwoTower as TwoTower
-    from nearkin.embedding.two_tower import feature_towers as feature_towers
+    from nearkin.embedding.ordinal.estimator import OrdinalEmbedding as OrdinalEmbedding
+    from nearkin.embedding.ordinal.questions import ask_function as ask_function
+    from nearkin.embedding.two_tower.als import ALS as ALS
+    from nearkin.embedding.two_tower.baselines import InBatchHinge as InBatchHinge
+    from nearkin.embedding.two_tower.baselines import InBatchSoftmax as InBatchSoftmax
+    from nearkin.embedding.two_tower.baselines import SampledBCE as SampledBCE
+    from nearkin.embedding.two_tower.baselines import SOGram as SOGram
+    from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax as CosineSoftmax
+    from nearkin.embedding.two_tower.cosine_softmax import SphereSweeps as SphereSweeps
+    from nearkin.embedding.two_tower.estimator import TwoTower as TwoTower
+    from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
+    from nearkin.embedding.two_tower.gradient import Adam as Adam
+    from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
+    from nearkin.embedding.two_tower.gradient import GradientDescent as GradientDescent
+    from nearkin.embedding.two_tower.gradient import SubBlocks as SubBlocks
+    from nearkin.embedding.two_tower.joint import Joint as Joint
+    from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
+    from nearkin.embedding.two_tower.settings import Auto as Auto
+    from nearkin.embedding.two_tower.settings import Indexed as Indexed
+    from nearkin.embedding.two_tower.towers import Tower as Tower
+    from nearkin.embedding.two_tower.towers import feature_towers as feature_towers
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -64,12 +64,7 @@ def graph_filter(
 
 
 def sparse_ease(
-    interactions: Interactions,
-    k: int = 100,
-    *,
-    n_neighbours: int = 100,
-    ridge: float = 30.0,
-    exclude_seen: bool = True,
+    interactions: Interactions, k: int = 100, *, n_neighbours: int = 100, ridge: float = 30.0, exclude_seen: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k rights that ridge regressions on a history predict most: scores and numbers, both (m, k), best first.
 

@@ -30,7 +30,5 @@ def _read(path: Path) -> SavedTowers:
     embeddings, pairs = read_arrays(path / "embeddings.safetensors"), read_arrays(path / "pairs.safetensors")
     ids = unpack_ids("left", pairs), unpack_ids("right", pairs)
     return SavedTowers(
-        embeddings["left"],
-        embeddings["right"],
-        Interactions(pairs["indptr"], pairs["indices"], pairs["weights"], *ids),
+        embeddings["left"], embeddings["right"], Interactions(pairs["indptr"], pairs["indices"], pairs["weights"], *ids)
     )

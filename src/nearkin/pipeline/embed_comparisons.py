@@ -16,8 +16,8 @@ from nearkin._storage import check_inputs, check_target, saving_folder
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback
 from nearkin.data.comparisons.votes import noise_floor, split_comparisons
-from nearkin.embedding.ordinal.resampling import error_interval
-from nearkin.embedding.ordinal.storage import KIND, embedding_config, write_embedding
+from nearkin.embedding.ordinal.answers import error_interval
+from nearkin.embedding.ordinal.estimator import KIND, embedding_config, write_embedding
 from nearkin.plots.figures import plot_error, plot_map
 from nearkin.plots.style import any_script, dress, letters_without_font
 from nearkin.records import Comparisons

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from nearkin.embedding.ordinal.feature_map import fit_feature_map
+from nearkin.embedding.ordinal.estimator import fit_feature_map
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1.0, 10.0])

@@ -9,7 +9,7 @@ from nearkin.data import comparisons_from_vectors
 from nearkin.data.comparisons import comparisons_from_array
 from nearkin.data.comparisons.reading import orient
 from nearkin.embedding import OrdinalEmbedding
-from nearkin.embedding.ordinal.resampling import align, choose_dimension, error_interval, shrunk
+from nearkin.embedding.ordinal.answers import align, choose_dimension, error_interval, shrunk
 from nearkin.metrics.ordinal import triplet_error
 from nearkin.records import Comparisons
 

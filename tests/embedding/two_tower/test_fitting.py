@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import nearkin as nk
-from nearkin.embedding.two_tower import regularization
-from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.regularization import (
+from nearkin.embedding.two_tower import choice
+from nearkin.embedding.two_tower.choice import (
     DEFAULTS,
     choose_regularization,
     start_tables,
     validation_ranking,
 )
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 
 PARTS = nk.data.split_random(nk.data.planted_interactions(80, 50, random_state=0).interactions, random_state=0)
 
@@ -41,7 +41,7 @@ def test_a_bounded_number_of_lefts_with_a_pair_is_ranked(monkeypatch: pytest.Mon
     whole = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert whole is not None
     np.testing.assert_array_equal(whole.lefts, with_pair)
-    monkeypatch.setattr(regularization, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
+    monkeypatch.setattr(choice, "DEFAULTS", replace(DEFAULTS, ranked_lefts=10))
     some = validation_ranking(PARTS.valid, PARTS.train, np.random.default_rng(0))
     assert some is not None
     assert len(np.unique(some.lefts)) == 10

@@ -42,7 +42,7 @@ class HalfPhased(Passing):
 
 def solver_of(loss: object = "all-pairs", solver: object = "auto", pairs: nk.Interactions = PLAIN, **options) -> object:
     model = nk.TwoTower(loss=loss, solver=solver, **options)
-    return check_settings(pairs, **model.get_params(deep=False)).solver
+    return check_settings(model, pairs).solver
 
 
 def test_auto_becomes_what_suits_the_towers_the_loss_and_the_index() -> None:

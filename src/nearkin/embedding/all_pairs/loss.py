@@ -1,6 +1,5 @@
 """The loss over all m x n pairs at the cost of m + n: value, gradient and Gauss-Newton product (ESL, section 3)."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -29,87 +28,41 @@ Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
 # ---- the loss of one observed pair -----------------------------------------------------------------------------------
 
 
-class AbstractPairLoss(ABC):
-    """l(y, z), twice differentiable and convex in the prediction z; all three work entry by entry on (nnz,) tensors."""
-
-    @abstractmethod
-    def value(self, y: Tensor, z: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def first(self, y: Tensor, z: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def second(self, y: Tensor, z: Tensor) -> Tensor: ...
-
-
 @dataclass(frozen=True)
-class Squared(AbstractPairLoss):
-    """l = (y - z)^2 / 2."""
+class CustomPairLoss:
+    """l(y, z) of one pair, twice differentiable and convex in the prediction z, from three functions of (nnz,) tensors.
 
-    def value(self, y: Tensor, z: Tensor) -> Tensor:
-        return (y - z).square_().mul_(0.5)
+    `value` is l, `first` and `second` are its derivatives by z, all entry by entry; see `check_convex`.
+    """
 
-    def first(self, y: Tensor, z: Tensor) -> Tensor:
-        return z - y
-
-    def second(self, y: Tensor, z: Tensor) -> Tensor:
-        return torch.ones_like(z)
+    value: Callable[[Tensor, Tensor], Tensor]
+    first: Callable[[Tensor, Tensor], Tensor]
+    second: Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class Logistic(AbstractPairLoss):
-    """l = log(1 + exp(-s z)), where s = 1 for y > 0 and -1 otherwise."""
-
-    def value(self, y: Tensor, z: Tensor) -> Tensor:
-        return softplus(-_sign(y) * z)
-
-    def first(self, y: Tensor, z: Tensor) -> Tensor:
-        s = _sign(y)
-        return -s * torch.sigmoid(-s * z)
-
-    def second(self, y: Tensor, z: Tensor) -> Tensor:
-        return torch.sigmoid(z) * torch.sigmoid(-z)
+def _sign(y: Tensor) -> Tensor:
+    return torch.where(y > 0, 1.0, -1.0).to(y.dtype)
 
 
-@dataclass(frozen=True)
-class SquaredHinge(AbstractPairLoss):
-    """l = max(0, 1 - s z)^2 / 2, where s = 1 for y > 0 and -1 otherwise."""
-
-    def value(self, y: Tensor, z: Tensor) -> Tensor:
-        return (1 - _sign(y) * z).clamp_(min=0).square_().mul_(0.5)
-
-    def first(self, y: Tensor, z: Tensor) -> Tensor:
-        s = _sign(y)
-        return -s * (1 - s * z).clamp_(min=0)
-
-    def second(self, y: Tensor, z: Tensor) -> Tensor:
-        return (_sign(y) * z < 1).to(z.dtype)
-
-
-@dataclass(frozen=True)
-class CustomPairLoss(AbstractPairLoss):
-    """A user's loss from three functions of (y, z), each entry by entry; it must be convex, see `check_convex`."""
-
-    value_function: Callable[[Tensor, Tensor], Tensor]
-    first_function: Callable[[Tensor, Tensor], Tensor]
-    second_function: Callable[[Tensor, Tensor], Tensor]
-
-    def value(self, y: Tensor, z: Tensor) -> Tensor:
-        return self.value_function(y, z)
-
-    def first(self, y: Tensor, z: Tensor) -> Tensor:
-        return self.first_function(y, z)
-
-    def second(self, y: Tensor, z: Tensor) -> Tensor:
-        return self.second_function(y, z)
+SQUARED = CustomPairLoss(  # (y - z)^2 / 2
+    lambda y, z: (y - z).square_().mul_(0.5), lambda y, z: z - y, lambda y, z: torch.ones_like(z)
+)
+LOGISTIC = CustomPairLoss(  # log(1 + exp(-s z)), where s = 1 for y > 0 and -1 otherwise
+    lambda y, z: softplus(-_sign(y) * z),
+    lambda y, z: -_sign(y) * torch.sigmoid(-_sign(y) * z),
+    lambda y, z: torch.sigmoid(z) * torch.sigmoid(-z),
+)
+SQUARED_HINGE = CustomPairLoss(  # max(0, 1 - s z)^2 / 2
+    lambda y, z: (1 - _sign(y) * z).clamp_(min=0).square_().mul_(0.5),
+    lambda y, z: -_sign(y) * (1 - _sign(y) * z).clamp_(min=0),
+    lambda y, z: (_sign(y) * z < 1).to(z.dtype),
+)
+LOSSES = {"squared": SQUARED, "logistic": LOGISTIC, "squared-hinge": SQUARED_HINGE}
 
 
-LOSSES: dict[str, AbstractPairLoss] = {"squared": Squared(), "logistic": Logistic(), "squared-hinge": SquaredHinge()}
-
-
-def pair_loss(loss: str | AbstractPairLoss) -> AbstractPairLoss:
+def pair_loss(loss: str | CustomPairLoss) -> CustomPairLoss:
     """The loss of that name, or `loss` itself if it is one; ValueError or TypeError otherwise."""
-    if isinstance(loss, AbstractPairLoss):
+    if isinstance(loss, CustomPairLoss):
         return loss
     if not isinstance(loss, str):
         raise TypeError(
@@ -121,7 +74,7 @@ def pair_loss(loss: str | AbstractPairLoss) -> AbstractPairLoss:
     return LOSSES[loss]
 
 
-def check_convex(loss: AbstractPairLoss, labels: Tensor) -> None:
+def check_convex(loss: CustomPairLoss, labels: Tensor) -> None:
     """ValueError unless l'' >= 0 for the labels' range and predictions on [-L, L], L = 4 (1 + max |label|).
 
     The Gauss-Newton matrix is positive semi-definite only for convex losses.
@@ -138,10 +91,6 @@ def check_convex(loss: AbstractPairLoss, labels: Tensor) -> None:
                 f"loss is not convex: its second derivative at label {float(y):g} and prediction {at:g} is "
                 f"{float(second.min()):g}; it must be at least 0 everywhere, use 'squared' or 'logistic'"
             )
-
-
-def _sign(y: Tensor) -> Tensor:
-    return torch.where(y > 0, 1.0, -1.0).to(y.dtype)
 
 
 # ---- what does not change while the loss is minimized ---------------------------------------------------------------
@@ -175,39 +124,6 @@ class Constants(NamedTuple):
         """The constants with the sides exchanged; `order` is the order of the pairs then."""
         turned = self.ridge_right, self.ridge_left, self.prior_right, self.prior_left
         return Constants(*self.of_pairs(order), self.b, self.a, *turned)
-
-
-def make_constants(
-    pairs: PairProducts,
-    *,
-    omega: float,
-    labels: ArrayLike,
-    weights: ArrayLike | None,
-    costs: tuple[ArrayLike | None, ArrayLike | None],
-    prior: Prior,
-    strength: float,
-    ridge: tuple[ArrayLike, ArrayLike] | None,
-) -> Constants:
-    """The constants in float64; float32 arrays of the pairs stay float32, at half the memory without loss.
-
-    ValueError or TypeError that names the argument of `AllPairsLoss` that does not fit.
-    """
-    (m, n), nnz = pairs.shape, len(pairs.indices)
-    a, b = (vector(1.0 if v is None else v, name, size) for v, name, size in zip(costs, "ab", (m, n), strict=True))
-    r, s = (1.0, 1.0) if ridge is None else ridge
-    prior_left, prior_right = _factors(prior, m, n)
-    return Constants(
-        labels=_of_pairs(labels, "labels", nnz, low=None),
-        weights=_of_pairs(1.0 if weights is None else weights, "weights", nnz),
-        pair_cost=_pair_cost(pairs, omega, a, b),
-        imputed=torch.zeros((), dtype=torch.float64) if prior is None else _short(pairs.dots(prior_left, prior_right)),
-        a=a[:, None],
-        b=b[:, None],
-        ridge_left=strength * vector(r, "ridge[0]", m)[:, None],
-        ridge_right=strength * vector(s, "ridge[1]", n)[:, None],
-        prior_left=prior_left,
-        prior_right=prior_right,
-    )
 
 
 def vector(values: ArrayLike, name: str, size: int, low: float | None = 0, *, narrow: bool = False) -> Tensor:
@@ -298,7 +214,7 @@ class AllPairsLoss:
         self,
         observed: Interactions | MatrixLike,
         *,
-        loss: str | AbstractPairLoss = "squared",
+        loss: str | CustomPairLoss = "squared",
         omega: float = 1.0,
         labels: ArrayLike | None = None,
         weights: ArrayLike | None = None,
@@ -311,11 +227,25 @@ class AllPairsLoss:
         self.pairs, values = observed_pairs(observed)
         self.omega = check_real(omega, "omega", low=0)
         strength = check_real(regularization, "regularization", low=0)
-        labels = values if labels is None else labels
-        self._exact = make_constants(
-            self.pairs, omega=self.omega, labels=labels, weights=weights, costs=(a, b), prior=prior, strength=strength,
-            ridge=ridge,
-        )  # fmt: skip
+        (m, n), nnz = self.pairs.shape, len(self.pairs.indices)
+        left, right = vector(1.0 if a is None else a, "a", m), vector(1.0 if b is None else b, "b", n)
+        r, s = (1.0, 1.0) if ridge is None else ridge
+        prior_left, prior_right = _factors(prior, m, n)
+        # in float64; float32 arrays of the pairs stay float32, at half the memory without loss
+        self._exact = Constants(
+            labels=_of_pairs(values if labels is None else labels, "labels", nnz, low=None),
+            weights=_of_pairs(1.0 if weights is None else weights, "weights", nnz),
+            pair_cost=_pair_cost(self.pairs, self.omega, left, right),
+            imputed=torch.zeros((), dtype=torch.float64)
+            if prior is None
+            else _short(self.pairs.dots(prior_left, prior_right)),
+            a=left[:, None],
+            b=right[:, None],
+            ridge_left=strength * vector(r, "ridge[0]", m)[:, None],
+            ridge_right=strength * vector(s, "ridge[1]", n)[:, None],
+            prior_left=prior_left,
+            prior_right=prior_right,
+        )
         self.loss = pair_loss(loss)
         check_convex(self.loss, self._exact.labels.reshape(-1))
         self._cast: dict[tuple[torch.dtype, torch.device], Constants] = {}
@@ -405,24 +335,20 @@ class AllPairsLoss:
         return self._cast[key]
 
 
+@dataclass(eq=False)
 class AllPairsPoint:
     """An `AllPairsLoss` at embeddings P (m, k) and Q (n, k); its parts are computed on first use.
 
     In a group P and the pairs are those of one process, Q is whole, and sums over left rows are merged.
     """
 
-    def __init__(
-        self,
-        pairs: PairProducts,
-        loss: AbstractPairLoss,
-        omega: float,
-        constants: Constants,
-        P: Tensor,
-        Q: Tensor,
-        group: Group = ALONE,
-    ) -> None:
-        self.pairs, self.loss, self.omega, self.constants, self.P, self.Q = pairs, loss, omega, constants, P, Q
-        self.group = group
+    pairs: PairProducts
+    loss: CustomPairLoss
+    omega: float
+    constants: Constants
+    P: Tensor
+    Q: Tensor
+    group: Group = ALONE
 
     @cached_property
     def scores(self) -> Tensor:
@@ -450,7 +376,8 @@ class AllPairsPoint:
     def curvature(self) -> Tensor:
         """(nnz,) or (): the second derivative of l+ on the observed pairs, w l'' - omega a_i b_j."""
         c = self.constants
-        return _filled(c.weights * self.loss.second(c.labels, self.scores) - c.pair_cost, self.scores)
+        values = c.weights * self.loss.second(c.labels, self.scores) - c.pair_cost
+        return values if values.ndim else values.expand_as(self.scores).contiguous()
 
     @cached_property
     def slopes(self) -> Tensor:
@@ -534,9 +461,7 @@ class _Differentiable(torch.autograd.Function):
         return grad_outputs[0] * dP, grad_outputs[0] * dQ, None, None
 
 
-def completed_losses(
-    loss: AbstractPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor
-) -> Tensor:
+def completed_losses(loss: CustomPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor) -> Tensor:
     """l+ of observed pairs at their scores: w l(Y, z) - omega a b (z - Yt)^2 / 2, their addition to the sum over all.
 
     `constants` are those of the pairs, as `Constants.of_pairs` gives them.
@@ -557,10 +482,6 @@ def gram(X: Tensor, Y: Tensor, weights: Tensor) -> Tensor:
 
 def _penalty(X: Tensor, ridge: Tensor) -> Tensor:
     return 0.5 * (X.square().sum(1, keepdim=True) * ridge).sum(dtype=torch.float64)
-
-
-def _filled(values: Tensor, like: Tensor) -> Tensor:
-    return values if values.ndim else values.expand_as(like).contiguous()
 
 
 def check_embedding(X: ArrayLike, name: str, rows: int, like: Tensor | None) -> None:

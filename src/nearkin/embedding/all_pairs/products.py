@@ -123,13 +123,8 @@ def observed_pairs(observed: Interactions | MatrixLike) -> tuple[PairProducts, n
         matrix.sum_duplicates()
         if not matrix.nnz:
             raise ValueError("observed has no stored entry; it must hold at least one observed pair")
-        by_column = sp.csc_matrix(sp.csr_matrix((np.arange(matrix.nnz), matrix.indices, matrix.indptr), matrix.shape))
-        columns = ColumnOrder(
-            by_column.indptr.astype(np.int64, copy=False),
-            by_column.indices.astype(np.int32, copy=False),
-            by_column.data,
-        )
-        return PairProducts(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), columns), matrix.data
+        places = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        return _part(*places, matrix.shape[1], slice(0, matrix.shape[0])), matrix.data  # pyright: ignore[reportOptionalSubscript]
     if not isinstance(observed, Interactions):
         raise TypeError(
             f"observed is of type {type(observed).__name__}; it must be Interactions or a scipy sparse matrix, "

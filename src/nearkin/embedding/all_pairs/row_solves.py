@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint, Squared, gram
+from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint, gram
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.solvers.linesearch import armijo
 
@@ -103,7 +103,7 @@ def _improved(
     if mean is not None:
         gradient -= point.constants.ridge_left * mean
     P = point.P.clone()
-    if isinstance(loss.loss, Squared):
+    if loss.loss == SQUARED:
         P[:, columns] += solve(point, gradient, columns)
         return P
     direction = torch.zeros_like(P)

@@ -101,7 +101,7 @@ class SoftmaxLoss:
         offsets = (self.b[among].log() + self.bias[among] + scale).to(P)
         push, log_masses = expected(P, Q[among], self.temperature, offsets)
         weights = self.left_weights.to(P)
-        pull = self._to_lefts(Q)
+        pull = self.pairs.times_right(self.weights.to(Q), self.walked_rights(Q))
         value = (weights * log_masses).sum(dtype=torch.float64) - self.right_weights @ self.bias
         value -= (pull * P).sum(dtype=torch.float64) / self.temperature
         return LeftSlope(push.mul_(weights[:, None]).sub_(pull), log_masses, float(value))
@@ -131,12 +131,8 @@ class SoftmaxLoss:
             return X
         Y, w = X, self.weights.to(X)
         for times, sums in (there, back):
-            Y = _divided(times(w, Y), sums)
+            Y = times(w, Y) * torch.where(sums > 0, 1 / sums, 0).to(X)[:, None]  # a row without weights stays 0
         return Y.mul_(self.walk).add_(X, alpha=1 - self.walk)
-
-    def _to_lefts(self, Q: Tensor) -> Tensor:
-        """(m, k) y Q."""
-        return self.pairs.times_right(self.weights.to(Q), self.walked_rights(Q))
 
     def _to_rights(self, P: Tensor) -> Tensor:
         """(n, k) y^T P."""
@@ -145,11 +141,6 @@ class SoftmaxLoss:
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)
         check_embedding(Q, "Q", self.pairs.shape[1], P)
-
-
-def _divided(X: Tensor, sums: Tensor) -> Tensor:
-    """The rows of X by their sums; one without any stays 0."""
-    return X * torch.where(sums > 0, 1 / sums, 0).to(X)[:, None]
 
 
 def expected(X: Tensor, Y: Tensor, temperature: float, log_weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,7 @@
 """`OrdinalEmbedding`: vectors from answers to "which pair is closer?"."""
 
+import csv
+import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -8,27 +10,212 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from nearkin import _check
 from nearkin._distributed import current
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
-from nearkin._storage import one_version, saving_folder
+from nearkin._storage import one_version, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
+from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.embedding.ordinal import answers, questions
-from nearkin.embedding.ordinal.feature_map import FeatureMap, fit_feature_map
+from nearkin.embedding.ordinal.answers import (
+    bootstrap_embeddings,
+    choose_dimension,
+    count_per_object,
+    rater_reliability,
+    weigh,
+)
 from nearkin.embedding.ordinal.losses import LOSSES, OrdinalLoss, answer_probability, get_loss
-from nearkin.embedding.ordinal.objective import DEFAULTS, Task, principal_axes
-from nearkin.embedding.ordinal.resampling import bootstrap_embeddings, choose_dimension, rater_reliability, weigh
-from nearkin.embedding.ordinal.storage import KIND, embedding_config, read_embedding, write_coordinates, write_embedding
+from nearkin.embedding.ordinal.objective import DEFAULTS, SOLVERS, Task, principal_axes
 from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 from nearkin.solvers import Solver
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """x = mean + k(features, landmarks) @ coefficients, with k(u, v) = exp(-gamma |u - v|^2)."""
+
+    landmarks: np.ndarray  # (r, d)
+    coefficients: np.ndarray  # (r, p)
+    mean: np.ndarray  # (p,)
+    gamma: float
+    alpha: float
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """(m, d) -> (m, p) float32, in pieces of rows so that no (m, r) array is held whole."""
+        out = np.empty((len(features), len(self.mean)), np.float32)
+        for start in range(0, len(features), 4096):
+            K = rbf_kernel(features[start : start + 4096].astype(np.float64), self.landmarks, gamma=self.gamma)
+            out[start : start + 4096] = self.mean + K @ self.coefficients
+        return out
+
+
+def fit_feature_map(
+    features: np.ndarray,  # (n, d)
+    X: np.ndarray,  # (n, p)
+    *,
+    gamma: float | None = None,
+    alpha: float | None = None,
+    n_landmarks: int = 1000,
+    random_state: Seed = None,
+) -> FeatureMap:
+    """Fit X by min_C |K C - (X - mean)|^2 + alpha tr(C' K_rr C), K the kernel between rows and landmarks.
+
+    With n <= n_landmarks every row is a landmark and this is kernel ridge regression; above, a random subset stands
+    for all, so that no n x n array is made. gamma None is 1 / median |u - v|^2 times a factor of {1/2, 1, 2, 4}, alpha
+    None one of 1e-4 ... 10; both are chosen by the error on a fifth of the rows held out.
+    """
+    given, features, n = features, features.astype(np.float64), len(features)
+    order = numpy_generator(random_state).permutation(n)
+    landmarks = features[order[:n_landmarks]]
+    squared = pdist(landmarks[:500], "sqeuclidean")
+    scale = float(np.median(squared)) if len(squared) else 1.0
+    gammas = [gamma] if gamma is not None else [factor / (scale or 1.0) for factor in (0.5, 1.0, 2.0, 4.0)]
+    alphas = [alpha] if alpha is not None else [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0]
+    if len(gammas) * len(alphas) > 1 and n >= 10:
+        held, kept = order[: n // 5], order[n // 5 :]
+        marks = features[kept[:n_landmarks]]
+        errors = {}
+        for g in gammas:
+            solve = _Ridge(features[kept], X[kept], marks, g)
+            test = rbf_kernel(features[held], marks, gamma=g)
+            for a in alphas:
+                errors[g, a] = float(((test @ solve(a) + solve.mean - X[held]) ** 2).sum())
+        gamma, alpha = min(errors, key=lambda pair: errors[pair])
+    gamma = gammas[0] if gamma is None else gamma
+    alpha = alphas[0] if alpha is None else alpha
+    solve = _Ridge(features, X, landmarks, gamma)
+    return FeatureMap(given[order[:n_landmarks]], solve(alpha), solve.mean, gamma, alpha)
+
+
+class _Ridge:
+    """The normal equations of one kernel width, to be solved for several alphas."""
+
+    def __init__(self, features: np.ndarray, X: np.ndarray, landmarks: np.ndarray, gamma: float) -> None:
+        self.mean = X.mean(axis=0, dtype=np.float64)
+        self._within = rbf_kernel(landmarks, gamma=gamma)
+        r = len(landmarks)
+        self._normal = np.zeros((r, r))
+        self._right = np.zeros((r, X.shape[1]))
+        for start in range(0, len(features), 4096):
+            K = rbf_kernel(features[start : start + 4096], landmarks, gamma=gamma)
+            self._normal += K.T @ K
+            self._right += K.T @ (X[start : start + 4096] - self.mean)
+
+    def __call__(self, alpha: float) -> np.ndarray:
+        r = len(self._normal)
+        jitter = 1e-8 * np.trace(self._normal) / r  # equal rows of features make the equations singular
+        return cho_solve(cho_factor(self._normal + alpha * self._within + jitter * np.eye(r)), self._right)
+
+
+KIND = "ordinal-embedding"
+_MAP = ("landmarks", "coefficients", "mean")
+
+
+def embedding_config(model: Any) -> Record:
+    """The contents of config.json: parameters, and how the run ended."""
+    plain = (type(None), str, int, float)
+    params = {name: value if isinstance(value, plain) else None for name, value in model.get_params().items()}
+    n, p = model.embedding_.shape
+    end = {"objective": model.objective_, "n_iter": model.n_iter_, "status": model.status_}
+    feature_map = model.feature_map_
+    if feature_map is not None:
+        end["feature_map"] = {"gamma": feature_map.gamma, "alpha": feature_map.alpha}
+    if model.rater_reliability_ is not None:
+        end["rater_reliability"] = [list(pair) for pair in model.rater_reliability_.items()]  # names may be numbers
+    return {"n_objects": n, "n_components": p, "params": params, "dimension_curve": model.dimension_curve_, **end}
+
+
+def write_embedding(model: Any, folder: Path) -> None:
+    """Write a fitted model's arrays and names into `folder`, which has config.json already."""
+    answers = model.comparisons_
+    arrays = {"embedding": model.embedding_, "comparisons": answers.indices}
+    if answers.weights is not None:
+        arrays["weights"] = answers.weights
+    if answers.events is not None:
+        arrays["events"] = answers.events
+    if model.feature_map_ is not None:
+        arrays.update({name: getattr(model.feature_map_, name) for name in _MAP})
+    write_arrays(folder / "embedding.safetensors", arrays)
+    names = json.dumps(model.objects_.tolist(), ensure_ascii=False)
+    (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
+
+
+def write_coordinates(model: Any, path: str | PathLike) -> None:
+    """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, their number.
+
+    Raises ValueError for another ending, ImportError for .parquet without pyarrow.
+    """
+    path = Path(path)
+    _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
+    points = {f"x{c + 1}": model.embedding_[:, c] for c in range(model.n_components_)}
+    columns = {"object": model.objects_, **points, "answers": count_per_object(model.comparisons_)}
+    if path.suffix.lower() == ".parquet":
+        pa, parquet = import_pyarrow()
+        parquet.write_table(pa.table(columns), path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+
+def read_embedding(path: Path) -> tuple[Record, Record]:
+    """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
+    config = read_config(path, KIND)
+    arrays = read_arrays(path / "embedding.safetensors")
+    try:
+        shape, weights = arrays["embedding"].shape, config.get("rater_reliability")
+        objects = np.asarray(json.loads((path / "objects.json").read_text(encoding="utf-8")))
+        if shape != (len(objects), config["n_components"]) or not np.isfinite(arrays["embedding"]).all():
+            raise ValueError(
+                f"embedding has shape {shape}; it must be {(len(objects), config['n_components'])} finite numbers"
+            )
+        fitted = {
+            "embedding_": arrays["embedding"],
+            "objects_": objects,
+            "comparisons_": Comparisons(
+                arrays["comparisons"], objects, arrays.get("weights"), events=arrays.get("events")
+            ),
+            "rater_reliability_": None if weights is None else {name: float(weight) for name, weight in weights},
+            "feature_map_": _feature_map(arrays, config),
+            "n_components_": config["n_components"],
+            "dimension_curve_": config["dimension_curve"],
+            "objective_": config["objective"],
+            "n_iter_": config["n_iter"],
+            "status_": config["status"],
+            "history_": [],
+        }
+        params = dict(config["params"])
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
+    for name, usual in (("epsilon", 0.1), ("batch_size", 1)):  # written by version 0.1 for "the solver's default"
+        if params.get(name) == usual:
+            params[name] = None
+    params["loss"] = "ste" if params["loss"] == "ckl-printed" else params["loss"]  # one formula, two names before
+    params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
+    return params, fitted
+
+
+def _feature_map(arrays: dict[str, np.ndarray], config: Record) -> FeatureMap | None:
+    if "landmarks" not in arrays:
+        return None
+    gamma, alpha = (_check.check_real(config["feature_map"][name], name) for name in ("gamma", "alpha"))
+    found = FeatureMap(**{name: arrays[name] for name in _MAP}, gamma=gamma, alpha=alpha)
+    p = config["n_components"]
+    if found.landmarks.ndim != 2 or found.coefficients.shape != (len(found.landmarks), p) or found.mean.shape != (p,):
+        raise ValueError(f"landmarks has shape {found.landmarks.shape}, coefficients {found.coefficients.shape}")
+    return found
 
 
 @dataclass(eq=False, repr=False)
@@ -259,14 +446,10 @@ class OrdinalEmbedding(BaseEstimator):
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; `partial_fit` can continue it."""
 
-        def load(folder: Path) -> OrdinalEmbedding:
-            params, fitted = read_embedding(folder)
-            model = cls(**params)
-            for name, value in fitted.items():
-                setattr(model, name, value)
-            return model
-
-        return one_version(path, load)
+        params, fitted = one_version(path, read_embedding)
+        model = cls(**params)
+        vars(model).update(fitted)
+        return model
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":

@@ -297,16 +297,17 @@ class Task:
         group: Group = ALONE,
     ) -> None:
         self._p, n, weights = n_components, comparisons.n_objects, comparisons.weights
-        joint = comparisons.events is not None and loss.has_model
-        self._solver = build_solver("l-bfgs" if solver == "auto" and joint else solver, loss, options)
-        if comparisons.events is not None and loss.has_model:
+        events = comparisons.events if loss.has_model else None
+        joint = solver == "auto" and events is not None
+        self._solver = build_solver("l-bfgs" if joint else solver, loss, options)
+        if events is not None:
             if not isinstance(self._solver, LBFGS | GradientDescent):
                 raise ValueError(
                     f"solver is {solver!r}, which takes comparisons one by one, but comparisons has events, answers of "
                     "several comparisons each; use 'auto' or 'l-bfgs', or fit(..., choices='separate')"
                 )
             self._dtype = np.float64
-            self._problem: Any = EventObjective(comparisons.indices, n, loss, comparisons.events, weights)
+            self._problem: Any = EventObjective(comparisons.indices, n, loss, events, weights)
             return
         order = rng.permutation(len(comparisons))
         weights = None if weights is None else weights[order]

@@ -182,9 +182,7 @@ def ask_function(
         raise ValueError(f"items has shape {names.shape}; it must be at least 3 different items")
     rng = numpy_generator(random_state)
     rows = _rows(items, names, n, questions, rng)
-    said = np.empty(
-        (len(rows), 2), np.int64
-    )  # of each question: the choice from (first, second), and from (second, first)
+    said = np.empty((len(rows), 2), np.int64)  # the choices from (first, second), and from (second, first)
     for step, (anchor, one, other) in enumerate(rows.tolist(), 1):
         for turned in rng.permutation(2).tolist():
             pair = (other, one) if turned else (one, other)
@@ -201,14 +199,9 @@ def ask_function(
     turn = said[alike, 0] == 1
     chosen[turn] = chosen[turn][:, [0, 2, 1]]
     firsts = said[answered] == 0
-    return Asked(
-        Comparisons(chosen, names),
-        len(rows),
-        int(alike.sum()),
-        int((~answered).sum()),
-        float((said[said >= 0] == 0).mean()),
-        float((firsts.all(axis=1).astype(int) - (~firsts).all(axis=1)).mean()),
-    )
+    bias = float((firsts.all(axis=1).astype(int) - (~firsts).all(axis=1)).mean())
+    first_share, n_unanswered = float((said[said >= 0] == 0).mean()), int((~answered).sum())
+    return Asked(Comparisons(chosen, names), len(rows), int(alike.sum()), n_unanswered, first_share, bias)
 
 
 def _rows(

@@ -8,7 +8,6 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from nearkin._check import check_integer
 from nearkin._distributed import ALONE, Group
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.row_solves import eigenbasis, improve_left
@@ -48,12 +47,6 @@ class ALS(AbstractSolver):
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "als" if self.block_size is None else "ials++"
-
-    def check(self, all_pairs: bool) -> None:
-        check_integer(self.cg_steps, "cg_steps", low=1)
-        if self.block_size is not None:
-            check_integer(self.block_size, "block_size", low=1)
-        super().check(all_pairs)
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         del loss

@@ -15,7 +15,7 @@ from nearkin._check import check_integer, check_real
 from nearkin.embedding.all_pairs.loss import AllPairsLoss, completed_losses
 from nearkin.embedding.two_tower.objective import AllPairs, Objective
 from nearkin.embedding.two_tower.towers import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import AbstractTowerSolver, pack_random, unpack_random
+from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.records import Interactions
 
 
@@ -45,8 +45,7 @@ class MiniBatches:
             torch.bincount(self.columns, minlength=pairs.shape[1]),
         )
         self.shares = tuple(r.reshape(-1) / c.clamp(min=1) for r, c in zip(pair.ridge, counts, strict=True))
-        self.parameters = pair.parameters()
-        self.optimizers = pair.optimizers(learning_rate)
+        self.parameters, self.optimizers = pair.parameters(), pair.optimizers(learning_rate)
 
     def epoch(self) -> float:
         """Adam steps on every batch; returns the mean loss."""
@@ -55,12 +54,6 @@ class MiniBatches:
             if len(places) > 1:  # a batch of one has no negatives
                 total += self._step(places) * len(places)
         return total / len(self.rows)
-
-    def state(self) -> dict[str, Tensor]:
-        return pack_random(self.pair, self.optimizers)
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        unpack_random(self.pair, self.optimizers, state)
 
     def _step(self, places: Tensor) -> float:
         pair, rows, columns = self.pair, self.rows[places], self.columns[places]
@@ -115,6 +108,7 @@ class InBatchSoftmax(AbstractSampledLoss):
         pairs = objective.interactions
         counts = np.bincount(pairs.indices, minlength=pairs.shape[1])
         log_frequency = torch.from_numpy(np.log(np.maximum(counts, 1) / len(pairs))).float()
+
         weights = torch.from_numpy(objective.weights).float()
 
         def loss(batch: PairBatch) -> Tensor:
@@ -214,16 +208,12 @@ class SOGram(AbstractTowerSolver):
     name: ClassVar[str] = "sogram"
     rate: ClassVar[float] = 0.1  # weight of a batch in the running Gramians
 
-    def check(self, all_pairs: bool) -> None:
-        check_real(self.learning_rate, "learning_rate", above=0)
-        check_integer(self.batch_size, "batch_size", low=2)
-        super().check(all_pairs)
-
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         del loss
         self.pair, self.grams = pair, list[Tensor]()
         batch_loss = self.batch_loss(pair.objective.loss(0.0))
         self._batches = MiniBatches(pair, batch_loss, batch_size=self.batch_size, learning_rate=self.learning_rate)
+        self.optimizers = self._batches.optimizers
         return self
 
     def step(self) -> float:
@@ -250,10 +240,10 @@ class SOGram(AbstractTowerSolver):
         return of_batch
 
     def state(self) -> dict[str, Tensor]:
-        return self._batches.state() | dict(zip(("loss.left", "loss.right"), self.grams, strict=False))
+        return super().state() | dict(zip(("loss.left", "loss.right"), self.grams, strict=False))
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self._batches.load_state(state)
+        super().load_state(state)
         self.grams = [state[name].clone() for name in ("loss.left", "loss.right") if name in state]
 
     def _average(self, *grams: Tensor) -> None:

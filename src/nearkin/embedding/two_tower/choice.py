@@ -1,6 +1,6 @@
-"""The choice of `loss="auto"`: short fits without the held-out pairs, judged by how well they rank these pairs.
+"""Choices by held-out pairs: the strength of regularization, and by short fits what `loss="auto"` means.
 
-Every fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
+Every short fit starts from the tables of the one before: all pairs along its strengths of regularization and then with
 powers, the softmax on cosines along falling temperatures. The best of each is trained longer; unless all pairs lead,
 the softmax is also tried with imputed rights. A loss of higher cost wins only by more than one standard error of the
 difference, left entity by left entity; otherwise the cheaper one does.
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearkin._distributed import Group
+from nearkin._distributed import ALONE, Group
 from nearkin._random import draw_seed
 from nearkin._types import Record
 from nearkin.contracts import Callback
@@ -24,10 +24,9 @@ from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import DEFAULTS as OF_COSINES
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.objective import AllPairs, initial_tables
-from nearkin.embedding.two_tower.regularization import choose_regularization, judging_lefts, validation_ranking
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.settings import LOSSES, Loss, Settings
-from nearkin.metrics.ranking import ranking_values
+from nearkin.metrics.ranking import ranking_metrics, ranking_values
 from nearkin.records import Interactions
 
 DEPTH = 20
@@ -56,9 +55,106 @@ class Defaults:
     last_sweeps: int = 12
     most_lefts: int = 4000  # that are ranked
     fewest_lefts: int = 100  # with fewer the standard error is itself uncertain
+    # ---- the strength of regularization; 2026-11 on ml100k and gowalla without a recorded table
+    ranked_lefts: int = 1000  # most left entities of a held-out ranking: the standard error of an NDCG is below .01
+    fewest_pairs: int = 30  # held-out pairs; with fewer the metric is noise
+    depth: int = 100  # of the held-out NDCG
+    strengths: tuple[float, ...] = (0.5, 0.25, 0.125, 0.0625)  # tried lambdas, as shares of the noise level
+    start_sweeps: int = 5  # at the first strength: embeddings grow slowly from small tables under strong regularization
+    next_sweeps: int = 2  # at each later strength, which starts from the tables of the one before
+    margin: float = 1.02  # gain that a weaker strength needs: warm starts favour it
+    fallback: float = 0.25  # share of the noise level with too few pairs to hold out
 
 
 DEFAULTS = Defaults()
+
+
+class ValidationRanking(NamedTuple):
+    """Pairs to predict, those to leave out of the rankings, and the left entities to rank."""
+
+    pairs: Interactions
+    seen: Interactions
+    lefts: np.ndarray
+
+    def metric(self, P: Tensor, Q: Tensor) -> float:
+        """NDCG@100."""
+        metrics = ranking_metrics(
+            P.numpy(), Q.numpy(), self.pairs, seen=self.seen, k=DEFAULTS.depth, metrics=("ndcg",), rows=self.lefts
+        )
+        return metrics[f"ndcg@{DEFAULTS.depth}"]
+
+
+def judging_lefts(held: Interactions, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Sorted numbers of the left entities that have held-out pairs, or of `most` of them drawn at random."""
+    lefts = np.flatnonzero(np.diff(held.indptr) > 0)
+    return lefts if len(lefts) <= most else np.sort(rng.choice(lefts, most, replace=False))
+
+
+def validation_ranking(pairs: Interactions, seen: Interactions, rng: np.random.Generator) -> ValidationRanking | None:
+    """The ranking of held-out `pairs` for a sample of left entities; None if there are too few pairs."""
+    if len(pairs) < DEFAULTS.fewest_pairs:
+        return None
+    return ValidationRanking(pairs, seen, judging_lefts(pairs, DEFAULTS.ranked_lefts, rng))
+
+
+class Chosen(NamedTuple):
+    """A strength of regularization, the tables that ALS reached with it, and the sweeps of all strengths."""
+
+    strength: float
+    P: Tensor
+    Q: Tensor
+    sweeps: int = 0
+
+
+def start_tables(
+    objective: Objective, strength: float, P: Tensor, Q: Tensor, group: Group = ALONE
+) -> tuple[Tensor, Tensor]:
+    """Tables after a few sweeps of alternating least squares, the start of other solvers."""
+    solver = ALS().alternate(objective.loss(strength), P, Q, group=group)
+    for _ in range(DEFAULTS.start_sweeps):
+        solver.step()
+    return solver.P, solver.Q
+
+
+def choose_regularization(
+    objective: Objective,
+    P: Tensor,
+    Q: Tensor,
+    ranking: ValidationRanking | None,
+    *,
+    noise: float,
+    callback: Callback | None = None,
+    group: Group = ALONE,
+) -> Chosen:
+    """The lambda of best held-out metric among shares of the objective's `noise` level, and its tables.
+
+    Goes from strong to weak regularization, each starting from the tables of the one before, and stops when the metric
+    no longer rises by 2 %. Without held-out pairs it returns a quarter of the noise level and the given tables.
+    """
+    if ranking is None:
+        return Chosen(DEFAULTS.fallback * noise, P, Q)
+    best: tuple[float, Chosen] | None = None
+    done = 0
+    for number, share in enumerate(DEFAULTS.strengths, start=1):
+        solver = ALS().alternate(objective.loss(share * noise), P, Q, group=group)
+        sweeps = DEFAULTS.start_sweeps if best is None else DEFAULTS.next_sweeps
+        for _ in range(sweeps):
+            value = solver.step()
+        done += sweeps
+        P, Q = solver.P, solver.Q
+        metric = ranking.metric(P, Q)
+        if callback is not None:
+            record = {"step": number, "total": len(DEFAULTS.strengths), "phase": "regularization"}
+            callback(number, record | {"regularization": share * noise, "objective": value, "metric": metric})
+        if best is not None and metric <= DEFAULTS.margin * best[0]:
+            break
+        best = (metric, Chosen(share * noise, P, Q))
+    if best is None:
+        raise RuntimeError("no strength of regularization was tried")
+    return best[1]._replace(sweeps=done)
+
+
+# ---- the loss -----------------------------------------------------------------------------------------------------
 
 
 def choose_loss(
@@ -128,23 +224,21 @@ class _Trial(NamedTuple):
         return float(self.values.mean())
 
 
+@dataclass(eq=False)
 class _Race:
     """The short fits on one split of the pairs."""
 
-    def __init__(
-        self,
-        k: int,
-        train: Interactions,
-        held: Interactions,
-        lefts: np.ndarray,
-        rng: np.random.Generator,
-        callback: Callback | None,
-        group: Group,
-    ) -> None:
-        self.train, self.held, self.lefts, self.rng = train, held, lefts, rng
-        self.callback, self.group = callback, group
-        self.generator = torch.Generator().manual_seed(draw_seed(rng))
-        self.start = initial_tables(train, k, self.generator)
+    k: int
+    train: Interactions
+    held: Interactions
+    lefts: np.ndarray
+    rng: np.random.Generator
+    callback: Callback | None
+    group: Group
+
+    def __post_init__(self) -> None:
+        self.generator = torch.Generator().manual_seed(draw_seed(self.rng))
+        self.start = initial_tables(self.train, self.k, self.generator)
         self.records: list[Record] = []
 
     def run(self) -> list[Record]:
@@ -170,9 +264,7 @@ class _Race:
         objective = loss.objective(self.train)
         strength = found.strength / noise * objective.noise_level(self.rng)
         solver = ALS().alternate(objective.loss(strength), found.P, found.Q, group=self.group)
-        for _ in range(DEFAULTS.sweeps):
-            solver.step()
-        return max(plain, self._judged(loss, solver, DEFAULTS.sweeps, began), key=_Trial.mean)
+        return max(plain, self._swept(loss, solver, DEFAULTS.sweeps, began), key=_Trial.mean)
 
     def _cooled(
         self,
@@ -189,7 +281,7 @@ class _Race:
             began = time.perf_counter()
             softmax = loss.softmax_loss(loss.objective(self.train), lists)
             solver = SphereSweeps(max_iter=sweeps, n_sampled=DEFAULTS.n_sampled)
-            trial = self._swept(loss, solver.sweep_from(softmax, tables[0], tables[1], self.generator), began)
+            trial = self._swept(loss, solver.sweep_from(softmax, tables[0], tables[1], self.generator), sweeps, began)
             if best is not None and best.beats(trial):
                 break
             best = trial if best is None or trial.mean() > best.mean() else best
@@ -212,15 +304,13 @@ class _Race:
         if isinstance(loss, CosineSoftmax) and isinstance(solver, SphereSweeps):
             last = SphereSweeps(max_iter=DEFAULTS.last_sweeps)
             last.sweep_from(solver.loss, solver.P, solver.Q, self.generator)
-            return self._swept(loss, last, began)
-        for _ in range(DEFAULTS.sweeps):
-            solver.step()
-        return self._judged(loss, solver, DEFAULTS.sweeps, began)
+            return self._swept(loss, last, DEFAULTS.last_sweeps, began)
+        return self._swept(loss, solver, DEFAULTS.sweeps, began)
 
-    def _swept(self, loss: CosineSoftmax, solver: SphereSweeps, began: float) -> _Trial:
-        for _ in range(solver.max_iter or 1):
+    def _swept(self, loss: Loss, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
+        for _ in range(sweeps):
             solver.step()
-        return self._judged(loss, solver, solver.max_iter or 1, began)
+        return self._judged(loss, solver, sweeps, began)
 
     def _judged(self, loss: Loss, solver: ALS | SphereSweeps, sweeps: int, began: float) -> _Trial:
         P, Q = (X.numpy() for X in solver.embeddings())

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_real
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss, expected, summed
 from nearkin.embedding.baselines import sparse_ease
 from nearkin.embedding.two_tower.fold_in import History, Known, matrix_of
@@ -149,12 +149,6 @@ class SphereSweeps(AbstractSolver):
     tables_only: ClassVar[bool] = True
     through_index: ClassVar[bool] = False
 
-    def check(self, all_pairs: bool) -> None:
-        if self.n_sampled is not None:
-            check_integer(self.n_sampled, "n_sampled", low=1)
-        check_real(self.momentum, "momentum", low=0, high=0.99)
-        super().check(all_pairs)
-
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         if not isinstance(loss, CosineSoftmax):
             raise ValueError("solver is 'sphere', which trains loss='cosine-softmax' only")
@@ -256,33 +250,30 @@ def fold_in_softmax(
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
-        pull, push = of_fit.walked_rights(cosines), _push_of_lefts(of_fit, cosines)
-        last = np.ones(len(share))
+        pull, last = of_fit.walked_rights(cosines), np.ones(len(share))
+        offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
+        Y = cosines[of_fit.rights]
+
+        def push(X: Tensor) -> Tensor:  # the mean of the rights that a softmax expects at rows x
+            return expected(X, Y, of_fit.temperature, offsets)[0]
     else:
         pull = of_fit.walked_lefts(cosines)
         degrees, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
         bias = loss.bias(degrees, of_others)
-        scale = loss.cost(degrees, of_others) * np.exp(bias) / np.maximum(share, 1e-12)
-        Q = torch.from_numpy(others[:, : cosines.shape[1]])
-        push = _push_of_rights(of_fit, cosines, Q, torch.from_numpy(scale).to(Q)[:, None])
         last = of_fit.temperature * bias
+        Q = torch.from_numpy(others[:, : cosines.shape[1]])
+        scale = loss.cost(degrees, of_others) * np.exp(bias) / np.maximum(share, 1e-12)
+        scale = torch.from_numpy(scale).to(Q)[:, None]  # b_j exp(c_j) / w_j
+        masses = of_fit.left(cosines, Q).log_masses[of_fit.lefts]
+        shares = (of_fit.left_weights[of_fit.lefts].log() - masses).to(cosines)
+        Y = cosines[of_fit.lefts]
+
+        def push(X: Tensor) -> Tensor:  # the sum of the lefts that expect rows x
+            return summed(X, Y, of_fit.temperature, shares).mul_(scale)
+
     X = _still(torch.from_numpy(np.asarray(mean @ pull.numpy(), dtype=known.embeddings.dtype)), push)
     X[torch.from_numpy(share == 0)] = 0
     return np.column_stack([X.numpy(), last.astype(np.float32)]) if of_fit.bias.any() else X.numpy()
-
-
-def _push_of_lefts(loss: SoftmaxLoss, Q: Tensor) -> Callable[[Tensor], Tensor]:
-    """The mean of the rights that a softmax expects at rows p: E_softmax[q]."""
-    offsets = (loss.b[loss.rights].log() + loss.bias[loss.rights]).to(Q)
-    Q = Q[loss.rights]
-    return lambda P: expected(P, Q, loss.temperature, offsets)[0]
-
-
-def _push_of_rights(loss: SoftmaxLoss, P: Tensor, Q: Tensor, scale: Tensor) -> Callable[[Tensor], Tensor]:
-    """The sum of the lefts that expect rows q, with `scale` their b_j exp(c_j) / w_j."""
-    shares = (loss.left_weights[loss.lefts].log() - loss.left(P, Q).log_masses[loss.lefts]).to(P)
-    P = P[loss.lefts]
-    return lambda X: summed(X, P, loss.temperature, shares).mul_(scale)
 
 
 def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:

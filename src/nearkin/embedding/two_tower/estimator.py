@@ -1,6 +1,7 @@
 """The estimator: from interactions to embeddings of both sides."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any
 
@@ -19,7 +20,7 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import storage
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
-from nearkin.embedding.two_tower.fitting import Before, Fitted, continue_fit, fit_towers, join_interactions, tune
+from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions, tune
 from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.settings import (
@@ -37,6 +38,7 @@ from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
 
 
+@dataclass(eq=False, repr=False)
 class TwoTower(BaseEstimator):
     """Embed the left and right entities of observed pairs so that inner products rank; the loss counts every pair.
 
@@ -81,28 +83,16 @@ class TwoTower(BaseEstimator):
     ((60, 8), (1, 5))
     """
 
-    def __init__(
-        self,
-        n_components: int = 64,
-        *,
-        loss: Any = "auto",
-        solver: Any = "auto",
-        regularization: float | str = "auto",
-        left: nn.Module | Tower | None = None,
-        right: nn.Module | Tower | None = None,
-        index: TrainableIndex | Indexed | None = None,
-        validation_fraction: float = 0.1,
-        random_state: Seed = None,
-    ) -> None:
-        self.n_components = n_components
-        self.loss = loss
-        self.solver = solver
-        self.regularization = regularization
-        self.left = left
-        self.right = right
-        self.index = index
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
+    n_components: int = 64
+    _: KW_ONLY
+    loss: Any = "auto"
+    solver: Any = "auto"
+    regularization: float | str = "auto"
+    left: nn.Module | Tower | None = None
+    right: nn.Module | Tower | None = None
+    index: TrainableIndex | Indexed | None = None
+    validation_fraction: float = 0.1
+    random_state: Seed = None
 
     def set_params(self, **params: Any) -> "TwoTower":
         """scikit-learn's; `loss__omega` or `solver__max_iter` also work on a loss or solver given as a string."""
@@ -132,7 +122,7 @@ class TwoTower(BaseEstimator):
         max_seconds and patience may differ).
         """
         del y
-        settings = check_settings(interactions, validation, **self.get_params(deep=False))
+        settings = check_settings(self, interactions, validation)
         options = {"callback": callback, "checkpoint": checkpoint, "group": current()}
         return self._keep(interactions, fit_towers(settings, interactions, validation, **options))
 
@@ -156,12 +146,10 @@ class TwoTower(BaseEstimator):
             check_integer(max_iter, "max_iter", low=1)
         check_pairs(interactions)
         pairs = join_interactions(self.seen_, interactions)
-        settings = check_settings(pairs, **self.get_params(deep=False))
+        settings = check_settings(self, pairs)
         if settings.auto_loss:
             settings = with_loss(settings, self.loss_)
-        P, Q = self.exact_embeddings_
-        before = Before(P, Q, (self.left_encoder_, self.right_encoder_), self.regularization_)
-        fitted = continue_fit(settings, pairs, before, max_iter, callback=callback, group=current())
+        fitted = continue_fit(settings, pairs, self, max_iter, callback=callback, group=current())
         return self._keep(pairs, fitted._replace(trials=self.trials_))
 
     def _keep(self, interactions: Interactions, fitted: Fitted) -> "TwoTower":

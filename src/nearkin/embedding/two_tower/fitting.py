@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,18 +17,19 @@ from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._shards import shared_generator
-from nearkin._types import Record, Seed
+from nearkin._types import Record
 from nearkin.contracts import Callback
 from nearkin.data.interactions import split_random
 from nearkin.embedding.two_tower.als import ALS
-from nearkin.embedding.two_tower.choice import choose_loss, loss_of
-from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
-from nearkin.embedding.two_tower.regularization import (
+from nearkin.embedding.two_tower.choice import (
     ValidationRanking,
+    choose_loss,
     choose_regularization,
+    loss_of,
     start_tables,
     validation_ranking,
 )
+from nearkin.embedding.two_tower.objective import AllPairs, Objective, initial_tables
 from nearkin.embedding.two_tower.settings import Loss, Settings, with_loss
 from nearkin.embedding.two_tower.towers import FeatureBranch, ResidualTower, Side, Tower, TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver, Checkpoint, described, train
@@ -72,11 +74,17 @@ def fit_towers(
     """Hold pairs out if something must be chosen, choose it, and train; arguments as in `TwoTower.fit`."""
     saved, seed, trials = None, settings.random_state, list[Record]()
     if checkpoint is not None:
-        saved = Checkpoint(checkpoint)
+        saved = Checkpoint(Path(checkpoint))
         saved.check(made_from(settings, interactions, validation))
         seed = saved.seed(seed, group)
     if settings.auto_loss:
-        settings, trials = _with_chosen_loss(settings, interactions, validation, saved, seed, callback, group)
+        trials = [] if saved is None else saved.trials()
+        if not trials:
+            rng = shared_generator(seed, group)
+            trials = choose_loss(settings, interactions, validation, rng, callback=callback, group=group)
+        if saved is not None:
+            saved.chosen = trials
+        settings = with_loss(settings, loss_of(trials))
     rng, solver = shared_generator(seed, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
 
@@ -102,30 +110,11 @@ def fit_towers(
     return Fitted(solver, pair, history, settings.loss, trials)
 
 
-def _with_chosen_loss(
-    settings: Settings,
-    interactions: Interactions,
-    validation: Interactions | None,
-    saved: Checkpoint | None,
-    seed: Seed,
-    callback: Callback | None,
-    group: Group,
-) -> tuple[Settings, list[Record]]:
-    """The settings with the loss that "auto" means for these pairs, and the records; a checkpoint keeps the choice."""
-    trials = [] if saved is None else saved.trials()
-    if not trials:
-        rng = shared_generator(seed, group)
-        trials = choose_loss(settings, interactions, validation, rng, callback=callback, group=group)
-    if saved is not None:
-        saved.chosen = trials
-    return with_loss(settings, loss_of(trials)), trials
-
-
 def _strength_and_start(
     settings: Settings,
     objective: Objective,
     random_start: tuple[Tensor, Tensor],
-    ranking: "ValidationRanking | None",
+    ranking: ValidationRanking | None,
     rng: np.random.Generator,
     callback: Callback | None,
     group: Group,
@@ -240,39 +229,40 @@ def tune(
 # ---- continuing a fit with more pairs -------------------------------------------------------------------------------
 
 
-class Before(NamedTuple):
-    """The results of a fit that another one continues."""
-
-    left: np.ndarray  # (m, k) embeddings
-    right: np.ndarray  # (n, k), before an index
-    encoders: tuple[nn.Module | None, nn.Module | None]
-    strength: float  # lambda
-
-
 def continue_fit(
     settings: Settings,
     interactions: Interactions,
-    before: Before,
+    before: Any,
     max_iter: int | None,
     *,
     callback: Callback | None = None,
     group: Group = ALONE,
 ) -> Fitted:
-    """Train from the embeddings `before`, whose ids come first in `interactions`, with the same lambda."""
+    """Train from the `TwoTower` before, whose ids come first in `interactions`, with the same lambda."""
     rng, solver = shared_generator(settings.random_state, group), settings.solver
     generator = torch.Generator().manual_seed(draw_seed(rng))
     objective = settings.loss.objective(interactions)
     start = initial_tables(interactions, settings.n_components, generator)
-    for table, known in zip(start, (before.left, before.right), strict=True):
+    for table, known in zip(start, before.exact_embeddings_, strict=True):
         table[: len(known)] = torch.from_numpy(known)
-    pair = make_pair(settings, objective, before.strength, start, generator, group)
-    for side, encoder in zip(pair.sides, before.encoders, strict=True):
-        _load_encoder(side, encoder)
+    pair = make_pair(settings, objective, before.regularization_, start, generator, group)
+    for side, encoder in zip(pair.sides, (before.left_encoder_, before.right_encoder_), strict=True):
+        tower: Any = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
+        if tower is not None and encoder is None:
+            raise ValueError(
+                "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it "
+                "features"
+            )
+        if tower is not None:
+            tower.load_state_dict(encoder.state_dict())
     steps = DEFAULTS.update_sweeps if isinstance(solver, ALS) else solver.max_iter or 1
     if not solver.tables_only:
         steps = max(1, round(DEFAULTS.update_share * steps))
         for side in pair.sides:
-            _subtract_branch(side)
+            if isinstance(side.tower, ResidualTower) and isinstance(side.tower.branch, FeatureBranch):
+                with torch.no_grad():  # id embeddings are embeddings less the output of the branch
+                    branch = side.tower.branch
+                    side.tower.table -= torch.cat([branch(side.feature_rows(rows)) for rows in side.chunks()])
     solver.begin(pair, settings.loss)
     steps = steps if max_iter is None else max_iter
     history = train(solver, callback=callback, group=group, max_iter=steps)
@@ -326,23 +316,3 @@ def _joined_features(known: Features | None, given: Features | None, new: np.nda
     if sp.issparse(known) or sp.issparse(given):
         return sp.csr_matrix(sp.vstack([sp.csr_matrix(known), sp.csr_matrix(given)[new]]))
     return np.concatenate([np.asarray(known), np.asarray(given)[new]])
-
-
-def _load_encoder(side: Side, encoder: nn.Module | None) -> None:
-    """Give the new tower the weights of the old one."""
-    tower: Any = side.tower.branch if isinstance(side.tower, ResidualTower) else side.tower
-    if tower is None:
-        return
-    if encoder is None:
-        raise ValueError(
-            "a tower of your own that is called with row numbers cannot take more rows; fit again, or give it features"
-        )
-    tower.load_state_dict(encoder.state_dict())
-
-
-def _subtract_branch(side: Side) -> None:
-    """Make id embeddings of embeddings: less the output of the branch of features."""
-    if isinstance(side.tower, ResidualTower) and isinstance(side.tower.branch, FeatureBranch):
-        with torch.no_grad():
-            branch, table = side.tower.branch, side.tower.table
-            table -= torch.cat([branch(side.feature_rows(rows)) for rows in side.chunks()])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nearkin._pairs import number_ids
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.loss import AllPairsLoss, Squared
+from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss
 from nearkin.embedding.all_pairs.row_solves import improve_left
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import as_tensor
@@ -54,8 +54,8 @@ def fold_in(
     loss, omega = model.loss, model.omega
     pairs = matrix_of(history, known)
     n, count = len(known.ids), len(pairs.indptr) - 1
-    own = np.diff(pairs.indptr)
-    degrees = np.repeat(own, own), _counts(model.fitted, known.side)[pairs.indices]
+    own, fitted = np.diff(pairs.indptr), model.fitted.columns if known.side == "right" else model.fitted
+    degrees = np.repeat(own, own), np.diff(fitted.indptr)[pairs.indices]
     weights = loss.importance(pairs.data, degrees, model.fitted)
     row_weight = np.add.reduceat(np.append(weights, 0.0), pairs.indptr[:-1]) * (np.diff(pairs.indptr) > 0)
     ridge = row_weight + omega * known.costs.sum()
@@ -67,25 +67,13 @@ def fold_in(
     mean = None if encoder is None or features is None else _encoded(encoder, features, count)
     Q = torch.from_numpy(known.embeddings)
     P = torch.zeros(count, Q.shape[1], dtype=Q.dtype)
-    for _ in range(1 if isinstance(of_rows.loss, Squared) else NEWTON_STEPS):
+    for _ in range(1 if of_rows.loss == SQUARED else NEWTON_STEPS):
         P = improve_left(of_rows, P, Q, mean=mean)[1]
     return P.numpy()
 
 
-def _counts(fitted: Interactions, side: str) -> np.ndarray:
-    """How many pairs each entity of a side had in the fit."""
-    return np.diff(fitted.columns.indptr if side == "right" else fitted.indptr)
-
-
 def matrix_of(history: History, known: Known) -> sp.csr_matrix:
     """One row an entity, one column an entity of the known side, the weights as values; ValueError without a pair."""
-    matrix = _matrix(history, known)
-    if not matrix.nnz:
-        raise ValueError(f"history is empty; give at least one {known.side} id that the model was fitted on")
-    return matrix
-
-
-def _matrix(history: History, known: Known) -> sp.csr_matrix:
     n, side = len(known.ids), known.side
     if isinstance(history, Interactions):
         matrix = history.matrix() if side == "right" else history.matrix().T
@@ -93,19 +81,21 @@ def _matrix(history: History, known: Known) -> sp.csr_matrix:
         columns, _ = number_ids(ids, known.ids, side)
         coo = sp.coo_matrix(matrix)
         count = history.shape[0] if side == "right" else history.shape[1]
-        return sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
-    if isinstance(history, sp.spmatrix | sp.sparray):
+        matrix = sp.csr_matrix((coo.data, (coo.row, columns[coo.col])), shape=(count, n))
+    elif isinstance(history, sp.spmatrix | sp.sparray):
         matrix = sp.csr_matrix(history)
         if matrix.get_shape()[1] != n:
             raise ValueError(f"history has shape {matrix.shape}; it must be (b, {n}), a column for each {side} id")
         matrix.sum_duplicates()
-        return matrix
-    rows: list[np.ndarray | Sequence] = list(history) if _is_nested(history) else [history]
-    parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
-    lengths = [len(row) for row in rows]
-    columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    matrix = sp.csr_matrix((np.ones(len(columns)), (np.repeat(np.arange(len(rows)), lengths), columns)), (len(rows), n))
-    matrix.data[:] = 1.0  # an id that stands twice is one pair
+    else:
+        rows: list[np.ndarray | Sequence] = list(history) if _is_nested(history) else [history]
+        parts = [number_ids(row, known.ids, side)[0] for row in rows if len(row)]
+        columns = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+        matrix = sp.csr_matrix((np.ones(len(columns)), (numbers, columns)), (len(rows), n))
+        matrix.data[:] = 1.0  # an id that stands twice is one pair
+    if not matrix.nnz:
+        raise ValueError(f"history is empty; give at least one {side} id that the model was fitted on")
     return matrix
 
 

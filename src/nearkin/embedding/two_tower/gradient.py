@@ -1,5 +1,6 @@
-"""First-order solvers of the all-pairs loss through the towers: Adam, gradient descent, L-BFGS, Adam on sub-blocks."""
+"""Solvers of the all-pairs loss through any towers: Adam, gradient descent, L-BFGS, sub-blocks, Gauss-Newton."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -9,26 +10,20 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from nearkin._check import check_integer, check_real
 from nearkin.contracts import PhasedIndex
-from nearkin.embedding.all_pairs.loss import completed_losses
+from nearkin.embedding.all_pairs.loss import AllPairsPoint, completed_losses
 from nearkin.embedding.two_tower.baselines import AbstractSampledLoss, MiniBatches
-from nearkin.embedding.two_tower.towers import TowerPair, penalised, zero_grad
-from nearkin.embedding.two_tower.training import (
-    AbstractTowerSolver,
-    pack_optimizers,
-    pack_random,
-    unpack_optimizers,
-    unpack_random,
-)
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, penalised, zero_grad
+from nearkin.embedding.two_tower.training import AbstractTowerSolver
 from nearkin.solvers.linesearch import armijo
+from nearkin.solvers.newton import newton_step
 
 STEPS, EPOCHS = 200, 30  # of Adam: full-batch steps, epochs of a sampled loss
 RATE, BATCH_RATE, BATCH = 1e-3, 3e-3, 4096  # PyTorch's rate on the full batch; on batches; pairs a batch
 
 
-class AbstractFullBatch(AbstractTowerSolver):
-    """Steps on the exact gradient over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair."""
+class AbstractAllPairs(AbstractTowerSolver):
+    """A solver of the exact loss over all m x n pairs (ESL, Algorithm 1), the value scaled to one observed pair."""
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         del loss
@@ -52,7 +47,7 @@ class AbstractFullBatch(AbstractTowerSolver):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Adam(AbstractFullBatch):
+class Adam(AbstractAllPairs):
     """`TwoTower(solver=Adam(...))`: full batch for the all-pairs loss, mini-batches for a sampled loss.
 
     max_iter: full-batch steps (None for 200) or epochs (None for 30). learning_rate: None for 0.001 on the full batch
@@ -68,28 +63,24 @@ class Adam(AbstractFullBatch):
     name: ClassVar[str] = "adam"
 
     def check(self, all_pairs: bool) -> None:
-        if self.learning_rate is not None:
-            check_real(self.learning_rate, "learning_rate", above=0)
-        if self.batch_size is not None:
-            check_integer(self.batch_size, "batch_size", low=2)
-            if all_pairs:
-                raise ValueError(
-                    f"batch_size is {self.batch_size}, but Adam takes the whole all-pairs loss in one step; leave it "
-                    "out, or give solver=SOGram(batch_size=...) or a sampled loss"
-                )
         self.max_iter = (STEPS if all_pairs else EPOCHS) if self.max_iter is None else self.max_iter
         super().check(all_pairs)
+        if self.batch_size is not None and all_pairs:
+            raise ValueError(
+                f"batch_size is {self.batch_size}, but Adam takes the whole all-pairs loss in one step; leave it "
+                "out, or give solver=SOGram(batch_size=...) or a sampled loss"
+            )
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        self._batches = None
-        if isinstance(loss, AbstractSampledLoss):
-            self.pair, rate = pair, self.learning_rate or BATCH_RATE
-            self._batches = MiniBatches(
-                pair, loss.batch_loss(pair.objective), batch_size=self.batch_size or BATCH, learning_rate=rate
-            )
-            return self
         super().begin(pair, loss)
-        self.optimizers = pair.optimizers(self.learning_rate or RATE)
+        self._batches: MiniBatches | None = None
+        if isinstance(loss, AbstractSampledLoss):
+            size, rate = self.batch_size or BATCH, self.learning_rate or BATCH_RATE
+            of_batch = loss.batch_loss(pair.objective)
+            self._batches = MiniBatches(pair, of_batch, batch_size=size, learning_rate=rate)
+            self.optimizers = self._batches.optimizers
+        else:
+            self.optimizers = pair.optimizers(self.learning_rate or RATE)
         return self
 
     def step(self) -> float:
@@ -100,20 +91,9 @@ class Adam(AbstractFullBatch):
             optimizer.step()
         return value
 
-    def state(self) -> dict[str, Tensor]:
-        if self._batches is not None:
-            return self._batches.state()
-        return self.pair.state() | pack_optimizers(self.optimizers)
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        if self._batches is not None:
-            return self._batches.load_state(state)
-        self.pair.load_state(state)
-        return unpack_optimizers(self.optimizers, state)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GradientDescent(AbstractFullBatch):
+class GradientDescent(AbstractAllPairs):
     """`TwoTower(solver=GradientDescent(...))`: steepest descent on the exact gradient with an Armijo search.
 
     learning_rate: the search of the first step starts at twice this, each later one at twice the last step. start:
@@ -126,10 +106,6 @@ class GradientDescent(AbstractFullBatch):
     start: str = "auto"
 
     name: ClassVar[str] = "gd"
-
-    def check(self, all_pairs: bool) -> None:
-        check_real(self.learning_rate, "learning_rate", above=0)
-        super().check(all_pairs)
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
         super().begin(pair, loss).refuse_rotation()
@@ -154,15 +130,15 @@ class GradientDescent(AbstractFullBatch):
         return value
 
     def state(self) -> dict[str, Tensor]:
-        return self.pair.state() | {"rate": torch.tensor(self.rate, dtype=torch.float64)}
+        return super().state() | {"rate": torch.tensor(self.rate, dtype=torch.float64)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        self.pair.load_state(state)
+        super().load_state(state)
         self.rate = float(state["rate"])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LBFGS(AbstractFullBatch):
+class LBFGS(AbstractAllPairs):
     """`TwoTower(solver=LBFGS(...))`: five inner iterations a step, strong Wolfe search, on the exact gradient.
 
     start: where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds,
@@ -182,15 +158,9 @@ class LBFGS(AbstractFullBatch):
     def step(self) -> float:
         return float(self._optimizer.step(self.gradient))  # pyright: ignore[reportArgumentType]
 
-    def state(self) -> dict[str, Tensor]:
-        return self.pair.state()
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        self.pair.load_state(state)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SubBlocks(AbstractTowerSolver):
+class SubBlocks(AbstractAllPairs):
     """`TwoTower(solver=SubBlocks(...))`: Adam on the cells of a random partition, for towers too large for a full
     batch.
 
@@ -208,19 +178,11 @@ class SubBlocks(AbstractTowerSolver):
 
     name: ClassVar[str] = "sub-blocks"
 
-    def check(self, all_pairs: bool) -> None:
-        check_real(self.learning_rate, "learning_rate", above=0)
-        check_integer(self.grid, "grid", low=1)
-        super().check(all_pairs)
-
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        del loss
-        self.pair, self.loss = pair, pair.objective.loss(0.0)
+        super().begin(pair, loss)
         pairs = pair.objective.interactions
         numbers = np.arange(len(pairs), dtype=np.int64)
         self.places = sp.csr_matrix((numbers, pairs.indices, pairs.indptr), shape=pairs.shape)
-        self.scale = 1 / self.loss.observed_weight
-        self.parameters = pair.parameters()
         self.optimizers = pair.optimizers(self.learning_rate)
         return self
 
@@ -231,12 +193,6 @@ class SubBlocks(AbstractTowerSolver):
         cells = torch.randperm(len(rows) * len(columns), generator=generator).tolist()
         parts = [self._cell(rows[c // len(columns)], columns[c % len(columns)], len(cells)) for c in cells]
         return sum(parts) / len(cells)
-
-    def state(self) -> dict[str, Tensor]:
-        return pack_random(self.pair, self.optimizers)
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        unpack_random(self.pair, self.optimizers, state)
 
     def _cell(self, rows: Tensor, columns: Tensor, cells: int) -> float:
         """One Adam step on a cell; returns its estimate of the whole loss a pair."""
@@ -263,3 +219,171 @@ class SubBlocks(AbstractTowerSolver):
         P, Q = torch.cat([P, c.prior_left[rows]], 1), torch.cat([Q, -c.prior_right[columns]], 1)
         P_c, Q_c = P.T @ (c.a[rows] * P), Q.T @ (c.b[columns] * Q)
         return observed + 0.5 * self.loss.omega * (P_c * Q_c).sum()
+
+
+# ---- Gauss-Newton ----
+
+PROBES = 2  # random signs with which the diagonal of the Gauss-Newton matrix is estimated
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussNewton(AbstractAllPairs):
+    """`TwoTower(solver=GaussNewton(...))`: truncated Newton steps through any towers.
+
+    The product J^T (l'' over all pairs) J + lambda is never a matrix; it costs O(nnz k + (m + n) k^2) and one
+    forward-mode and one reverse pass of the towers. With `alternating` one side moves at a time: its block is then a
+    plain least-squares problem (for linear towers an exact one), which converges where joint steps are slow. Id tables
+    are preconditioned row by row with the other side's mean k x k curvature, scaled by the row's weight; other
+    parameters by an estimate of the diagonal.
+
+    max_iter: steps, None for 15, of both sides together for 20. alternating: one side at a time
+    (`solver="gauss-newton"`) or both together (`solver="gauss-newton-joint"`). cg_steps: most conjugate-gradient steps
+    in one of them. damping: the first one. start: where id tables begin, "als", "random" or "auto" (ALS on the default
+    towers). max_seconds, patience: as in `ALS`.
+    """
+
+    alternating: bool = True
+    cg_steps: int = 10
+    damping: float = 1e-3
+    start: str = "auto"
+
+    through_index: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "gauss-newton" if self.alternating else "gauss-newton-joint"
+
+    def check(self, all_pairs: bool) -> None:
+        self.max_iter = (15 if self.alternating else 20) if self.max_iter is None else self.max_iter
+        super().check(all_pairs)
+
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        # Each process works alone: conjugate gradients amplify the rounding of a merged sum a thousandfold.
+        super().begin(pair.alone(torch.Generator().manual_seed(0)), loss)
+        self.blocks = [(True, False), (False, True)] if self.alternating else [(True, True)]
+        self.dampings = torch.full((len(self.blocks),), self.damping, dtype=torch.float64)
+        return self
+
+    def step(self) -> float:
+        for number, active in enumerate(self.blocks):
+            value = self._move(number, active)
+        return value
+
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | {"damping": self.dampings}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        super().load_state(state)
+        self.dampings = state["damping"].clone()
+
+    def _move(self, number: int, active: tuple[bool, bool]) -> float:
+        """One Newton step of the active sides; returns the value after it."""
+        parameters = [
+            p for side, on in zip(self.pair.sides, active, strict=True) if on for p in side.parameters().values()
+        ]
+        zero_grad(self.parameters)
+        before = self.pair.value_and_gradient(self.loss, self.scale)
+        gradient = torch.cat([p.grad.reshape(-1) for p in parameters])  # pyright: ignore[reportOptionalMemberAccess]
+        point = self.loss.at(*self.pair.embeddings())
+        x = torch.cat([p.detach().reshape(-1) for p in parameters])
+        matvec = self._matvec(point, active)
+
+        def value(y: Tensor) -> float:
+            _write(parameters, y)
+            return self.pair.value(self.loss, self.scale)
+
+        damping = float(self.dampings[number])
+        preconditioner = self._preconditioner(point, active, matvec, damping)
+        step = newton_step(
+            value, gradient, matvec, x, start_value=before, damping=damping, preconditioner=preconditioner,
+            max_iter=self.cg_steps,
+        )  # fmt: skip
+        _write(parameters, step.x)
+        self.dampings[number] = min(max(step.damping, 1e-9), 1e9)
+        return step.value
+
+    def _matvec(self, point: AllPairsPoint, active: tuple[bool, bool]) -> Callable[[Tensor], Tensor]:
+        """d -> (scale J^T G J + ridge) d over the active sides' parameters, flat."""
+
+        def matvec(d: Tensor) -> Tensor:
+            pushed, directions, offset = [], [], 0
+            for side, on, X in zip(self.pair.sides, active, (point.P, point.Q), strict=True):
+                size = _size(side) if on else 0
+                directions.append(_named(side, d[offset : offset + size]) if on else {})
+                pushed.append(side.push_forward(directions[-1]) if on else torch.zeros_like(X))
+                offset += size
+            parts = []
+            for number, U in enumerate(point.gauss_newton_product(*pushed)):
+                if active[number]:
+                    side, ridge = self.pair.sides[number], self.pair.ridge[number]
+                    tables = isinstance(side.tower, ResidualTower)
+                    pulled = side.pulled_back(U if tables else U + ridge * pushed[number])
+                    if tables:
+                        pulled["table"] = pulled["table"] + ridge * directions[number]["table"]
+                    parts += [self.scale * part.reshape(-1) for part in pulled.values()]
+            return torch.cat(parts)
+
+        return matvec
+
+    def _preconditioner(
+        self, point: AllPairsPoint, active: tuple[bool, bool], matvec: Callable[[Tensor], Tensor], damping: float
+    ) -> Callable[[Tensor], Tensor]:
+        size = sum(_size(side) for side, on in zip(self.pair.sides, active, strict=True) if on)
+        signs = [torch.randint(0, 2, (size,), generator=self.pair.generator) * 2.0 - 1 for _ in range(PROBES)]
+        diagonal = (sum((s * matvec(s) for s in signs), start=torch.zeros(size)) / PROBES).abs()
+        diagonal = diagonal + damping + 0.01 * diagonal.mean()
+        solves: list[tuple[slice, Callable[[Tensor], Tensor]]] = []
+        offset = 0
+        for number, (side, on) in enumerate(zip(self.pair.sides, active, strict=True)):
+            if on and isinstance(side.tower, ResidualTower):
+                count = side.tower.table.numel()
+                solves.append((slice(offset, offset + count), self._table_solve(point, number, damping)))
+            offset += _size(side) if on else 0
+
+        def solve(r: Tensor) -> Tensor:
+            z = r / diagonal
+            for where, rows in solves:
+                z[where] = rows(r[where])
+            return z
+
+        return solve
+
+    def _table_solve(self, point: AllPairsPoint, number: int, damping: float) -> Callable[[Tensor], Tensor]:
+        """Row i by (w_i M + damping I)^-1, M the mean curvature of a row and w_i its weight against the mean's."""
+        pairs, c, ridge = point.pairs, point.constants, self.pair.ridge[number]
+        if number == 0:
+            other, smooth, columns = point.Q, point.right_gram * float(c.a.mean()), pairs.indices
+            curvature = point.curvature.float()
+        else:
+            other, smooth, columns = point.P, point.left_gram * float(c.b.mean()), pairs.columns.rows
+            curvature = point.curvature.float()[pairs.order]
+        weights = torch.zeros(len(other)).index_add_(0, torch.from_numpy(columns).long(), curvature)
+        rows = len(ridge)
+        mean = self.loss.omega * smooth + (other.T @ (weights[:, None] * other)).double() / rows
+        mean += float(ridge.mean()) * torch.eye(len(mean))
+        spectrum, turn = torch.linalg.eigh(mean)
+        share = (ridge / ridge.mean().clamp(min=1e-30)).clamp(min=1e-3)
+        inverse = 1 / (self.scale * share * spectrum.clamp(min=float(spectrum[-1]) * 1e-6).float()[None, :] + damping)
+        turn = turn.float()
+
+        def solve(r: Tensor) -> Tensor:
+            R = r.reshape(rows, -1)
+            return (((R @ turn) * inverse) @ turn.T).reshape(-1)
+
+        return solve
+
+
+def _size(side: Side) -> int:
+    return sum(p.numel() for p in side.parameters().values())
+
+
+def _named(side: Side, flat: Tensor) -> dict[str, Tensor]:
+    parameters = side.parameters()
+    parts = flat.split([p.numel() for p in parameters.values()])
+    return {name: part.reshape(p.shape) for (name, p), part in zip(parameters.items(), parts, strict=True)}
+
+
+def _write(parameters: list[Tensor], flat: Tensor) -> None:
+    with torch.no_grad():
+        for p, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+            p.copy_(part.reshape(p.shape))

@@ -108,7 +108,11 @@ class Joint(AbstractSolver):
             values = [self.teacher.step() for _ in range(self.sweeps)]
             self.left, self.right = self.teacher.embeddings()
             return values[-1] / self._observed_weight
-        self._start() if self.done == DEFAULTS.sweeps + 1 else self._round()
+        if self.done == DEFAULTS.sweeps + 1:
+            self._start()
+        else:  # codes by each row's own curvature, then the codebooks
+            targets = descend_right(self.student, self.left, self.right, self.group)
+            self.right = self.index.descend(self.right, targets, right_forms(self.student, self.left, self.right))[0]
         self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
         self.left = descend_left(self.student, self.left, self.right, self.group)
         if self._zero_loss is None:
@@ -157,13 +161,6 @@ class Joint(AbstractSolver):
             raise ValueError(f"the index needs more rows than the {len(Q)} right entities; give a smaller n_centroids")
         with torch.no_grad():
             self.right = self.index.eval()(Q)[0].detach()
-
-    def _round(self) -> None:
-        """Codes by each row's own curvature, then the codebooks."""
-        self.right = self.index.descend(
-            self.right, descend_right(self.student, self.left, self.right, self.group),
-            right_forms(self.student, self.left, self.right),
-        )[0]  # fmt: skip
 
 
 def student_loss(P: Tensor, Q: Tensor, seen: Interactions) -> AllPairsLoss:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nearkin._check import check_choice, check_real
 from nearkin._types import ArrayLike
-from nearkin.embedding.all_pairs.loss import AbstractPairLoss, AllPairsLoss, Prior
+from nearkin.embedding.all_pairs.loss import AllPairsLoss, CustomPairLoss, Prior
 from nearkin.records import Interactions
 
 
@@ -37,7 +37,7 @@ class Objective:
     """
 
     interactions: Interactions
-    pair_loss: str | AbstractPairLoss
+    pair_loss: str | CustomPairLoss
     omega: float
     labels: np.ndarray | float
     weights: np.ndarray
@@ -97,7 +97,7 @@ class AllPairs(BaseEstimator):
     """
 
     omega: float | str = "auto"
-    pair_loss: str | AbstractPairLoss = "squared"
+    pair_loss: str | CustomPairLoss = "squared"
     weighting: str = "log"
     weight_power: float = 0.0
     cost_power: float = 0.0
@@ -138,7 +138,12 @@ class AllPairs(BaseEstimator):
         if check_real(self.cost_power, "cost_power"):
             popularity = np.maximum(right_counts, 1.0) ** self.cost_power
             b = b * (popularity / popularity.mean())
-        omega = _weight_of_unobserved(self.omega, weights, a, b)
+        omega, mass = self.omega, a.sum() * b.sum()
+        if omega == "auto":
+            omega = DEFAULTS.unobserved_mass * weights.sum() / mass if mass else 0.0
+        if isinstance(omega, str):
+            raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
+        omega = check_real(omega, "omega", low=0)
         observed_left = np.bincount(interactions.rows, weights, minlength=m)
         observed_right = np.bincount(interactions.indices, weights, minlength=n)
         ridge = (observed_left + omega * a * b.sum(), observed_right + omega * b * a.sum())
@@ -167,16 +172,6 @@ def _importance(weights: np.ndarray, weighting: str) -> np.ndarray:
     if weighting == "none":
         return np.ones(len(weights))
     return np.log1p(weights.astype(np.float64)) if weighting == "log" else weights.astype(np.float64)
-
-
-def _weight_of_unobserved(omega: float | str, weights: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """omega as a number; "auto" by the mass of all pairs."""
-    if omega == "auto":
-        mass = a.sum() * b.sum()
-        return check_real(DEFAULTS.unobserved_mass * weights.sum() / mass if mass else 0.0, "omega", low=0)
-    if isinstance(omega, str):
-        raise ValueError(f"omega is {omega!r}; it must be a number of at least 0 or 'auto'")
-    return check_real(omega, "omega", low=0)
 
 
 def _costs(costs: ArrayLike | None, name: str, counts: np.ndarray, has_features: bool) -> np.ndarray:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator
 from torch import nn
@@ -14,8 +14,7 @@ from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.gauss_newton import GaussNewton
-from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GradientDescent, SubBlocks
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton, GradientDescent, SubBlocks
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
@@ -95,52 +94,46 @@ class Settings:
     random_state: Seed
 
 
-def check_settings(
-    interactions: Interactions,
-    validation: Interactions | None = None,
-    *,
-    n_components: int,
-    loss: object,
-    solver: object,
-    regularization: float | str,
-    left: object,
-    right: object,
-    index: object,
-    validation_fraction: float,
-    random_state: Seed,
-) -> Settings:
-    """`TwoTower`'s parameters on these pairs; ValueError or TypeError for a bad value or combination."""
+def check_settings(model: Any, interactions: Interactions, validation: Interactions | None = None) -> Settings:
+    """The parameters of a `TwoTower` on these pairs; ValueError or TypeError for a bad value or combination."""
     check_pairs(interactions, validation)
-    check_integer(n_components, "n_components", low=1)
-    check_real(validation_fraction, "validation_fraction", above=0, high=0.5)
+    k, regularization = check_integer(model.n_components, "n_components", low=1), model.regularization
+    check_real(model.validation_fraction, "validation_fraction", above=0, high=0.5)
     if regularization != "auto":
         check_real(regularization, "regularization", low=0)
-    kind = as_object(loss, "loss", LOSSES)
-    through = None if index is None else _checked_index(index)
+    loss = as_object(model.loss, "loss", LOSSES)
+    through = None if model.index is None else _checked_index(model.index)
     featured = interactions.left_features is not None or interactions.right_features is not None
-    towers = _checked_tower(left, "left", featured), _checked_tower(right, "right", featured)
+    towers = _checked_tower(model.left, "left", featured), _checked_tower(model.right, "right", featured)
     custom = any(isinstance(tower, nn.Module) for tower in towers)
-    given = as_object(solver, "solver", SOLVERS)
-    beyond_tables = custom or (featured and through is not None)
-    chosen = _solver_for(kind, given, beyond_tables, through)
-    if isinstance(kind, CosineSoftmax):
-        regularization = _no_penalty(regularization, featured)
-    auto = isinstance(loss, str) and loss == "auto"
+    given = as_object(model.solver, "solver", SOLVERS)
+    chosen = _solver_for(loss, given, custom or (featured and through is not None), through)
+    if isinstance(loss, CosineSoftmax):
+        if regularization not in ("auto", 0):
+            raise ValueError(
+                f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
+                "CosineSoftmax(temperature=...) sets their strength"
+            )
+        if featured:
+            raise ValueError(
+                "the interactions have features, which loss='cosine-softmax' does not use; fit it without them"
+            )
+        regularization = 0.0
     only = None
     if custom or featured:
         only = "features, and towers of your own, are trained by this loss only"
     elif regularization != "auto":
         only = "a strength of regularization was given, which this loss alone has"
-    elif n_components < 2:
+    elif k < 2:
         only = "n_components is 1, and rows of length 1 need two"
     elif not isinstance(given, Auto) and not isinstance(chosen, Joint):
         only = f"solver {given.name!r} was given, which trains this loss only"
     elif through is not None and not isinstance(chosen, Joint):
         only = "this index is trained by this loss only"
-    from_als = chosen.start == "als" or (chosen.start == "auto" and isinstance(kind, AllPairs) and not custom)
+    from_als = chosen.start == "als" or (chosen.start == "auto" and isinstance(loss, AllPairs) and not custom)
     return Settings(
-        n_components, kind, auto, only, given, chosen, regularization, towers, through, from_als, validation_fraction,
-        random_state,
+        k, loss, isinstance(model.loss, str) and model.loss == "auto", only, given, chosen, regularization, towers,
+        through, from_als, model.validation_fraction, model.random_state,
     )  # fmt: skip
 
 
@@ -150,14 +143,6 @@ def with_loss(settings: Settings, loss: Loss) -> Settings:
         return replace(settings, loss=loss)
     solver = _solver_for(loss, settings.given, False, settings.index)
     return replace(settings, loss=loss, solver=solver, from_als=False, regularization=0.0)
-
-
-def _solver_for(loss: Loss, given: AbstractSolver | Auto, custom: bool, through: Indexed | None) -> AbstractSolver:
-    """A checked copy of the solver of this loss."""
-    chosen = _choose_solver(loss, given, custom, through)
-    chosen = type(chosen)(**chosen.get_params())
-    chosen.check(isinstance(loss, AllPairs | CosineSoftmax))
-    return chosen
 
 
 def check_pairs(interactions: object, validation: object = None) -> None:
@@ -189,10 +174,12 @@ def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]])
     return given  # pyright: ignore[reportReturnType]
 
 
-def _choose_solver(loss: Loss, solver: AbstractSolver | Auto, custom: bool, index: Indexed | None) -> AbstractSolver:
-    """`solver`, or the one that "auto" means; ValueError if it cannot train these towers, this loss or this index.
+def _solver_for(
+    loss: Loss, solver: AbstractSolver | Auto, beyond_tables: bool, index: Indexed | None
+) -> AbstractSolver:
+    """A checked copy of `solver`, or of the one that "auto" means; ValueError if it does not fit the rest.
 
-    `custom`: the towers are more than id tables.
+    `beyond_tables`: the towers are more than id tables.
     """
     name, module = solver.name, None if index is None else index.module
     on_cosines = isinstance(loss, CosineSoftmax)
@@ -200,7 +187,7 @@ def _choose_solver(loss: Loss, solver: AbstractSolver | Auto, custom: bool, inde
         kind: type[AbstractSolver] = Adam
         if on_cosines:
             kind = SphereSweeps if module is None else Joint
-        elif isinstance(loss, AllPairs) and not custom:
+        elif isinstance(loss, AllPairs) and not beyond_tables:
             joint = isinstance(module, JointIndex) and module.can_descend()
             kind = ALS if module is None else Joint if joint else Adam
         limits = {"max_seconds": solver.max_seconds, "patience": solver.patience}
@@ -213,37 +200,20 @@ def _choose_solver(loss: Loss, solver: AbstractSolver | Auto, custom: bool, inde
     if not isinstance(loss, AllPairs | CosineSoftmax) and not isinstance(solver, Adam):
         raise ValueError(f"solver is {name!r}; loss={loss.name!r} is trained by solver='adam' or 'auto'")
     if isinstance(solver, Joint):
-        _check_joint(module)
+        needs = "solver is 'joint', which needs index=nk.quantization.IndexingLayer(...)"
+        if module is None:
+            raise ValueError(needs)
+        if not isinstance(module, JointIndex):
+            raise ValueError(f"{needs}; {type(module).__name__} lacks {_lacking(module, _JOINT)}")
+        if not module.can_descend():
+            raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
     if module is not None and not solver.through_index:
         raise ValueError(f"solver is {name!r}, which cannot train through an index; use solver='adam' or 'auto'")
-    if solver.tables_only and custom:
+    if solver.tables_only and beyond_tables:
         raise ValueError(f"solver is {name!r}, which cannot train modules of your own; use solver='adam' or 'auto'")
+    solver = type(solver)(**solver.get_params())
+    solver.check(isinstance(loss, AllPairs | CosineSoftmax))
     return solver
-
-
-def _no_penalty(regularization: float | str, featured: bool) -> float:
-    """0, the penalty of rows of length 1; ValueError for settings that `CosineSoftmax` would not use."""
-    if regularization not in ("auto", 0):
-        raise ValueError(
-            f"regularization is {regularization!r}, but rows of length 1 have no penalty; leave it out, "
-            "CosineSoftmax(temperature=...) sets their strength"
-        )
-    if featured:
-        raise ValueError(
-            "the interactions have features, which loss='cosine-softmax' does not use; fit it without them"
-        )
-    return 0.0
-
-
-def _check_joint(module: TrainableIndex | None) -> None:
-    """ValueError unless the index can be learned block by block."""
-    needs = "solver is 'joint', which needs index=nk.quantization.IndexingLayer(...)"
-    if module is None:
-        raise ValueError(needs)
-    if not isinstance(module, JointIndex):
-        raise ValueError(f"{needs}; {type(module).__name__} lacks {_lacking(module, _JOINT)}")
-    if not module.can_descend():
-        raise ValueError(f"{needs} without coarse cells; this one's can_descend() is False, use solver='adam'")
 
 
 def _checked_index(index: object) -> Indexed:

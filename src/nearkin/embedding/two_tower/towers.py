@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import cast
 
@@ -120,6 +120,7 @@ class Tower(BaseEstimator):
         return ResidualTower(n_rows, k, branch)
 
 
+@dataclass(eq=False)
 class Side:
     """A tower with all the rows it embeds: forward, pull-back and push-forward in chunks of rows, on its own device.
 
@@ -127,9 +128,11 @@ class Side:
     the rows if the side has none. The processes of `group` share the rows.
     """
 
-    def __init__(self, tower: nn.Module, n_rows: int, features: Features | None, group: Group = ALONE) -> None:
-        self.tower, self.n_rows, self.features, self.group = tower, n_rows, features, group
-        self._kept: Tensor | None = None
+    tower: nn.Module
+    n_rows: int
+    features: Features | None
+    group: Group = ALONE
+    _kept: Tensor | None = field(default=None, init=False)
 
     def parameters(self) -> dict[str, Tensor]:
         return {name: p for name, p in self.tower.named_parameters() if p.requires_grad}
@@ -244,6 +247,7 @@ def as_tensor(features: Features) -> Tensor:
 # ---- both sides -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class TowerPair:
     """Two sides, the objective that they minimise, and the index if the right side is trained through one.
 
@@ -253,27 +257,22 @@ class TowerPair:
     pair. `generator` draws batches and signs; the processes of `left.group` share the work.
     """
 
-    def __init__(
-        self,
-        left: Side,
-        right: Side,
-        objective: Objective,
-        strength: float,
-        generator: torch.Generator,
-        *,
-        index: TrainableIndex | None = None,
-        distortion_weight: float = 1.0,
-    ) -> None:
-        self.left, self.right, self.index, self.distortion_weight = left, right, index, distortion_weight
-        self.objective, self.strength, self.generator = objective, strength, generator
-        self.ridge = tuple((strength * torch.from_numpy(r).reshape(-1, 1)).float() for r in objective.ridge)
+    left: Side
+    right: Side
+    objective: Objective
+    strength: float
+    generator: torch.Generator
+    index: TrainableIndex | None = None
+    distortion_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.ridge = tuple((self.strength * torch.from_numpy(r).reshape(-1, 1)).float() for r in self.objective.ridge)
         self.distortion = float("nan")
 
-    def alone(self) -> "TowerPair":
+    def alone(self, generator: torch.Generator) -> "TowerPair":
         """The same towers without the other processes."""
-        left, right = (Side(side.tower, side.n_rows, side.features) for side in self.sides)
-        options = {"index": self.index, "distortion_weight": self.distortion_weight}
-        return TowerPair(left, right, self.objective, self.strength, self.generator, **options)
+        left, right = (replace(side, group=ALONE) for side in self.sides)
+        return replace(self, left=left, right=right, generator=generator)
 
     def tables(self) -> tuple[Tensor, Tensor]:
         """The id embeddings (m, k) and (n, k); TypeError for towers without."""

@@ -3,10 +3,9 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from os import PathLike
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
@@ -28,6 +27,15 @@ from nearkin.records import Interactions
 Evaluate = Callable[[Tensor, Tensor], float]
 KIND = "two-tower-checkpoint"
 STARTS = ("auto", "als", "random")
+_LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the settings of all solvers
+    **dict.fromkeys(
+        ("max_iter", "patience", "cg_steps", "block_size", "grid", "n_sampled"), (check_integer, {"low": 1})
+    ),
+    "batch_size": (check_integer, {"low": 2}),
+    **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
+    "momentum": (check_real, {"low": 0, "high": 0.99}),
+}
+_OPTIONAL = ("patience", "n_sampled")  # settings that may be None beside those whose default it is
 _OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the manifold add to torch's
 
 
@@ -55,12 +63,11 @@ class AbstractSolver(BaseEstimator, ABC):
     def check(self, all_pairs: bool) -> None:
         """ValueError or TypeError for bad settings; `all_pairs` is False under a sampled loss. Sets `max_iter`."""
         del all_pairs
-        check_integer(self.max_iter, "max_iter", low=1)
-        if self.max_seconds is not None:
-            check_real(self.max_seconds, "max_seconds", above=0)
-        if self.patience is not None:
-            check_integer(self.patience, "patience", low=1)
         check_choice(self.start, "start", STARTS)
+        for name, value in self.get_params().items():
+            if name in _LIMITS and not (value is None and (name in _OPTIONAL or getattr(type(self), name) is None)):
+                check, bounds = _LIMITS[name]
+                check(value, name, **bounds)
 
     @abstractmethod
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
@@ -104,9 +111,20 @@ class AbstractSolver(BaseEstimator, ABC):
 
 
 class AbstractTowerSolver(AbstractSolver):
-    """A solver whose towers, and index if there is one, are `pair`."""
+    """A solver whose towers, and index if there is one, are `pair`; its state is theirs and the optimizers'."""
 
     pair: TowerPair
+    optimizers: Sequence[torch.optim.Optimizer] = ()
+
+    def state(self) -> dict[str, Tensor]:
+        generator = {"generator": self.pair.generator.get_state()}
+        return self.pair.state() | pack_optimizers(self.optimizers) | generator
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        self.pair.load_state(state)
+        unpack_optimizers(self.optimizers, state)
+        if "generator" in state:  # version 0.1 left it out where nothing is drawn
+            self.pair.generator.set_state(state["generator"])
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.pair.embeddings()
@@ -161,7 +179,7 @@ def train(
     if checkpoint is not None and group.exchange(checkpoint.exists())[0]:
         history, best, state = checkpoint.read()
         solver.load_state(state)
-    while not _ends(solver, total, history, best):
+    while len(history) < total and not _ends(solver, history, best):
         record = _timed_step(solver, history, total, group)
         if evaluate is not None:
             record["metric"] = evaluate(*solver.ranked())
@@ -177,23 +195,21 @@ def train(
     return history
 
 
-def _ends(solver: AbstractSolver, total: int, history: list[Record], best: Best | None) -> bool:
-    """Whether no further step begins."""
-    done = len(history)
-    no_gain = solver.patience is not None and best is not None and done - best.step >= solver.patience
-    late = solver.max_seconds is not None and done > 0 and history[-1]["seconds"] >= solver.max_seconds
-    return no_gain or late or done >= total
+def _ends(solver: AbstractSolver, history: list[Record], best: Best | None) -> bool:
+    """Whether patience or time ends the training."""
+    no_gain = solver.patience is not None and best is not None and len(history) - best.step >= solver.patience
+    late = solver.max_seconds is not None and history and history[-1]["seconds"] >= solver.max_seconds
+    return no_gain or bool(late)
 
 
 def copied_state(solver: AbstractSolver, before: Best | None) -> dict[str, Tensor]:
     """A copy of the state; unchanged tensors come from `before`, which is consumed; settled ones are shared."""
     old, copies, settled = {} if before is None else before.state, {}, solver.settled()
     for name, value in solver.state().items():
-        kept = value if name in settled else old.pop(name, None)
-        if kept is None or not torch.equal(kept, value):
-            kept = None  # frees its memory before the next copy is made
-            kept = value.clone()
-        copies[name] = kept
+        copies[name] = value if name in settled else old.pop(name, None)
+        if copies[name] is None or not torch.equal(copies[name], value):
+            copies[name] = None  # frees its memory before the next copy is made
+            copies[name] = value.clone()
     return copies
 
 
@@ -213,15 +229,14 @@ def _timed_step(solver: AbstractSolver, history: list[Record], total: int, group
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class Checkpoint:
-    """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from.
+    """A folder that holds the history, the solver's state, the best state, and by name, what the fit is made from."""
 
-    `chosen` are the records of the choice of a loss, if there was one.
-    """
-
-    def __init__(self, folder: str | PathLike) -> None:
-        self.folder, self.made_from, self.drawn_seed = Path(folder), {}, None
-        self.chosen: list[Record] = []
+    folder: Path
+    made_from: Record = field(default_factory=dict)
+    drawn_seed: int | None = None
+    chosen: list[Record] = field(default_factory=list)  # records of the choice of a loss, if there was one
 
     def exists(self) -> bool:
         return self.folder.exists()
@@ -302,7 +317,7 @@ def described(value: object) -> object:
         arrays = (value.indptr, value.indices, value.weights, value.left_ids, value.right_ids)
         return f"{len(value)} pairs, digest {digest(*arrays, value.left_features, value.right_features)}"
     if isinstance(value, np.random.Generator):
-        return f"generator, digest {digest(json.dumps(value.bit_generator.state, default=_listed))}"
+        return f"generator, digest {digest(json.dumps(value.bit_generator.state, default=np.ndarray.tolist))}"
     if isinstance(value, nn.Module):
         state = {name: part for name, part in value.state_dict().items() if isinstance(part, Tensor)}
         return f"{type(value).__name__}, digest {digest(*state, *(part.cpu().numpy() for part in state.values()))}"
@@ -328,10 +343,6 @@ def digest(*parts: object) -> str:
     return made.hexdigest()
 
 
-def _listed(value: object) -> object:
-    return value.tolist() if isinstance(value, np.ndarray) else str(value)
-
-
 def _tensors(file: Path) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array.copy()) for name, array in read_arrays(file).items()}
 
@@ -342,14 +353,13 @@ def _tensors(file: Path) -> dict[str, Tensor]:
 def pack_optimizer(optimizer: torch.optim.Optimizer, head: str) -> dict[str, Tensor]:
     """An optimizer's state by name, whole numbers as tensors under `name#`; options are not state."""
     saved = optimizer.state_dict()
-    packed = {
-        f"{head}{number}.{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
-        for number, entries in saved["state"].items()
+    own = {name: saved[name] for name in _OPTIMIZER_STATE if name in saved}
+    entries = {f"{number}.{name}": v for number, entry in saved["state"].items() for name, v in entry.items()} | own
+    return {
+        f"{head}{name}{'#' * isinstance(value, int)}": torch.as_tensor(value)
         for name, value in entries.items()
         if isinstance(value, Tensor | int)
     }
-    own = {name: torch.as_tensor(saved[name]) for name in _OPTIMIZER_STATE if name in saved}
-    return packed | {f"{head}{name}#": value for name, value in own.items()}
 
 
 def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor], head: str) -> None:
@@ -369,7 +379,7 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor],
     optimizer.load_state_dict({**optimizer.state_dict(), "state": entries, **own})
 
 
-def pack_optimizers(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
+def pack_optimizers(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
     """The state of all of them: Adam's first, then the rotation's."""
     return {
         name: value
@@ -378,19 +388,7 @@ def pack_optimizers(optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor
     }
 
 
-def pack_random(pair: TowerPair, optimizers: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """The state of optimizers whose steps are drawn by the pair's generator: towers, optimizers, generator."""
-    return pair.state() | pack_optimizers(optimizers) | {"generator": pair.generator.get_state()}
-
-
-def unpack_random(pair: TowerPair, optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
-    """Put back what `pack_random` took."""
-    pair.load_state(state)
-    unpack_optimizers(optimizers, state)
-    pair.generator.set_state(state["generator"])
-
-
-def unpack_optimizers(optimizers: list[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
+def unpack_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
     """Put back what `pack_optimizers` took."""
     for number, optimizer in enumerate(optimizers):
         unpack_optimizer(optimizer, state, f"optimizer{number or ''}.")
