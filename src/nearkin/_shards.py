@@ -1,7 +1,5 @@
 """One process's rows among those of all: what a fit needs to know when the data are spread over processes."""
 
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 

@@ -201,14 +201,8 @@ def _check_whole(path: Path, kind: str, version: int) -> None:
 _ESTIMATOR = {"class": (str,), "params": (dict,), "fitted": (dict,)}
 SCHEMAS: dict[str, dict[str, tuple[type, ...]]] = {
     "index": {"metric": (str,), "n_features": (int,), "n_rows": (int,)},
-    "product quantizer": _ESTIMATOR,
-    "scalar quantizer": _ESTIMATOR,
-    "axis quantizer": _ESTIMATOR,
-    "residual quantizer": _ESTIMATOR,
-    "product residual quantizer": _ESTIMATOR,
-    "rotation": _ESTIMATOR,
-    "bridge": _ESTIMATOR,
-    "semantic ids": _ESTIMATOR,
+    **dict.fromkeys(("product quantizer", "scalar quantizer", "axis quantizer", "residual quantizer"), _ESTIMATOR),
+    **dict.fromkeys(("product residual quantizer", "rotation", "bridge", "semantic ids"), _ESTIMATOR),
     "hasher": _ESTIMATOR | {"bit_order": (str,)},
     "ordinal-embedding": {
         "n_objects": (int,),

@@ -52,12 +52,9 @@ class FaissShards(Target):
             if index.quantizer is not None:
                 index.quantizer.save(folder / "quantizer")
             write_arrays(folder / "arrays.safetensors", {} if index.ids is None else pack_ids("row", index.ids))
-            opened = open_shards(folder)
-            yield Written(lambda asked, k: source.ids()[opened.faiss_index.search(asked, k)[1]], self._facts(folder))
-
-    def _facts(self, folder: Path) -> Record:
-        size = sum(file.stat().st_size for file in folder.glob("shard-*.faiss"))
-        return {"out": str(self.out), "shards": self.shards, "bytes": size}
+            opened, size = open_shards(folder), sum(file.stat().st_size for file in folder.glob("shard-*.faiss"))
+            facts: Record = {"out": str(self.out), "shards": self.shards, "bytes": size}
+            yield Written(lambda asked, k: source.ids()[opened.faiss_index.search(asked, k)[1]], facts)
 
 
 def shard_file(folder: Path, number: int) -> Path:

@@ -116,14 +116,15 @@ def _parts(source: Source) -> Record:
         raise ValueError(
             f"lance quantizes no residuals for {source.index.metric!r}; compress with --metric l2 or without --coarse"
         )
-    coarse = quantizer.coarse_centroids_
+    coarse, books = quantizer.coarse_centroids_, quantizer.codebooks_
+    spare = np.repeat(books[:, :1], (1 << bits) - books.shape[1], axis=1)  # no code names them
     centroids = np.zeros((1, source.d), np.float32) if coarse is None else coarse @ quantizer.rotation_
     return {
         "num_partitions": len(centroids),
         "num_sub_vectors": len(quantizer.codebooks_),
         "num_bits": bits,
         "ivf_centroids": np.ascontiguousarray(centroids, np.float32),
-        "pq_codebook": _filled_up(quantizer.codebooks_, 1 << bits),
+        "pq_codebook": np.ascontiguousarray(np.concatenate([books, spare], axis=1), np.float32),
     }
 
 
@@ -149,9 +150,3 @@ def _reader(source: Source, callback: Callback) -> Extra:
 def open_lance(folder: StrPath) -> LanceTable:
     """Open the folder that an export to Lance wrote."""
     return LanceTable(folder)
-
-
-def _filled_up(codebooks: np.ndarray, n_centroids: int) -> np.ndarray:
-    """Codebooks (M, K, d/M) with copies of the first centroid, which no code names, up to (M, n_centroids, d/M)."""
-    copies = np.repeat(codebooks[:, :1], n_centroids - codebooks.shape[1], axis=1)
-    return np.ascontiguousarray(np.concatenate([codebooks, copies], axis=1), np.float32)

@@ -109,13 +109,10 @@ class Source:
         found = hashlib.sha256(f"{self.index.metric} {self.d} {self.n_bits} {len(self)}".encode())
         for batch in self.batches():
             for part in (batch.ids, batch.codes, batch.vectors):
-                if part is not None:
-                    text = (
-                        "\0".join(part.tolist()).encode()
-                        if part.dtype.kind == "U"
-                        else np.ascontiguousarray(part).tobytes()
-                    )
-                    found.update(text)
+                if part is not None and part.dtype.kind == "U":
+                    found.update("\0".join(part.tolist()).encode())
+                elif part is not None:
+                    found.update(np.ascontiguousarray(part).tobytes())
         return found.hexdigest()[:16]
 
     def questions(self, n: int, random_state: int = 0) -> np.ndarray:

@@ -55,9 +55,15 @@ def search_scale(
 
     `multiples` of eq. 25's scale are tried. Use the result as `search_scale(nk.OgE(32), X, y).hasher.fit(X)`.
     """
-    _check_searchable(hasher)
+    params = hasher.get_params() if isinstance(hasher, AbstractHasher) else {}
+    if "scale" not in params:
+        raise TypeError(f"hasher is {hasher!r}; it must be one whose scale matters, nk.OnE(...) or nk.OgE(...)")
+    if params.get("ridge") is not None:
+        raise ValueError(f"ridge is {params['ridge']}, which makes OgE independent of scale; leave it None")
     X = check_vectors(X, min_rows=2 * hasher.n_bits + 2)
-    labels = _check_labels(y, len(X))
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and labels.shape != (len(X),):
+        raise ValueError(f"y has shape {labels.shape}; it must be ({len(X)},), one label for each row of X")
     check_choice(metric, "metric", ("cosine", "l2"))
     factors = np.asarray(multiples, dtype=float)
     if factors.ndim != 1 or not len(factors) or not (factors > 0).all():
@@ -132,21 +138,3 @@ def split_rows(
     if labels is None:
         return Split(X[train], X[queries], None, None, neighbours)
     return Split(X[train], X[queries], labels[train], labels[queries], neighbours)
-
-
-def _check_searchable(hasher: AbstractHasher) -> None:
-    if not isinstance(hasher, AbstractHasher) or "scale" not in hasher.get_params():
-        raise TypeError(f"hasher is {hasher!r}; it must be one whose scale matters, nk.OnE(...) or nk.OgE(...)")
-    if hasher.get_params().get("ridge") is not None:
-        raise ValueError(
-            f"ridge is {hasher.get_params()['ridge']}, which makes OgE independent of scale; leave it None"
-        )
-
-
-def _check_labels(y: object, n: int) -> np.ndarray | None:
-    if y is None:
-        return None
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}; it must be ({n},), one label for each row of X")
-    return labels

@@ -66,9 +66,12 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     if not len(variances):
         raise ValueError("X holds values whose squares float64 cannot hold; scale it, for example X / np.abs(X).max()")
     floor = variances[0] * max(d * np.finfo(np.float64).eps, (4 * eps) ** 2)
-    kept = int((variances > max(floor, _noise(mean, eps))).sum())
+    noise = (np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2  # what rounding leaves of centred constant data
+    kept = int((variances > max(floor, noise)).sum())
     kept = kept if n_components is None else min(kept, n_components)
-    return Spectrum(mean, variances[:kept].copy(), _oriented(axes[:, :kept]), n_rows)
+    largest = axes[np.abs(axes[:, :kept]).argmax(axis=0), np.arange(kept)]
+    signs = np.where(largest < 0, -1.0, 1.0)  # so that rounding cannot turn an axis around
+    return Spectrum(mean, variances[:kept].copy(), np.ascontiguousarray(axes[:, :kept] * signs), n_rows)
 
 
 def _sums(blocks: Blocks) -> tuple[Mean, float]:
@@ -80,17 +83,6 @@ def _sums(blocks: Blocks) -> tuple[Mean, float]:
     if sums is None:
         raise ValueError("blocks is empty; give at least one array of rows")
     return sums, float(eps)
-
-
-def _oriented(axes: np.ndarray) -> np.ndarray:
-    """Axes (d, m) with the largest entry of each positive, so that rounding cannot turn one around."""
-    largest = np.abs(axes).argmax(axis=0)
-    return np.ascontiguousarray(axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0))
-
-
-def _noise(mean: np.ndarray, eps: float) -> float:
-    """Variance that rounding leaves when constant data are centred."""
-    return float((np.abs(mean).max() * np.finfo(np.float64).eps * 8) ** 2)
 
 
 def _axes_from_rows(blocks: Blocks, mean: np.ndarray, group: Group) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ plus. GCD's A = G^T R - R^T G (Algorithm 2) is minus the right form, and its g_i
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownMemberType=false
 
 from typing import Any, Literal
 

@@ -168,13 +168,7 @@ def stable_sort_average_precision(
     Only to compare with figures printed that way: it changes when the database is shuffled. The curve starts at
     precision 1, and between relevant rows number i and i + 1 it is the mean of the precision before and at the row.
     """
-    query_labels, database_labels = np.asarray(query_labels), np.asarray(database_labels)
-    for name, labels, rows in (
-        ("query_labels", query_labels, queries),
-        ("database_labels", database_labels, database),
-    ):
-        if labels.shape != (len(rows),):
-            raise ValueError(f"{name} has shape {labels.shape}; it must be {(len(rows),)}, a label for each row")
+    query_labels, database_labels = _same_labels(query_labels, database_labels, len(queries), len(database))
     results = np.zeros(len(queries))
     for i, distances in enumerate(hamming_distances(queries, database)):
         hits = database_labels[np.argsort(distances, kind="stable")] == query_labels[i]

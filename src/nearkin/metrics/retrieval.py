@@ -91,7 +91,9 @@ def average_precision(hits: ArrayLike, n_relevant: ArrayLike | None = None) -> n
     many could have been found; by default those within the K places, which is right for a full ranking only. Queries
     with nothing relevant get 0. Ties must have been broken by the ranking.
     """
-    hits = _as_hits(hits)
+    hits = np.asarray(hits)
+    if hits.ndim != 2 or hits.dtype != np.bool_:
+        raise ValueError(f"hits has shape {hits.shape} and dtype {hits.dtype}; it must be (n, K) bool, see `relevance`")
     n_found = hits.sum(axis=1)
     wanted = n_found if n_relevant is None else np.broadcast_to(n_relevant, n_found.shape)
     if (wanted < n_found).any():
@@ -168,15 +170,6 @@ def _pad(rows: Sequence[ArrayLike]) -> np.ndarray:
     for i, row in enumerate(lists):
         array[i, : len(row)] = row
     return array.astype(str if text else np.int64)
-
-
-def _as_hits(hits: ArrayLike) -> np.ndarray:
-    array = np.asarray(hits)
-    if array.ndim != 2 or array.dtype != np.bool_:
-        raise ValueError(
-            f"hits has shape {array.shape} and dtype {array.dtype}; it must be (n, K) bool, see `relevance`"
-        )
-    return array
 
 
 def _first(retrieved: ArrayLike, k: int | None) -> np.ndarray:

@@ -118,11 +118,8 @@ class CodeSums:
                 weight = np.float64(0)
                 if shrink:
                     spread = (counts[m] / n * np.square(mean)).sum(axis=0) - K / n * noise
-                    weight = (
-                        shrink
-                        * noise
-                        / np.maximum(np.maximum(spread, DEFAULTS.least_spread * noise), np.finfo(float).tiny)
-                    )
+                    least = np.maximum(DEFAULTS.least_spread * noise, np.finfo(float).tiny)
+                    weight = shrink * noise / np.maximum(spread, least)
                 flat[own] = np.where(chosen, sums / np.where(chosen, counts[m] + weight, 1), flat[own])
         return flat.reshape(codebooks.shape)
 
@@ -194,7 +191,7 @@ class Part:
         turn = axes * weights
         variances = np.square(Z @ turn).mean(axis=0, dtype=np.float64)
         order = np.argsort(-variances, kind="stable")
-        return cls._along(Z, turn[:, order], variances[order], n_codebooks, n_centroids, seed, spread)
+        return cls._along(Z, turn[:, order], variances[order], (n_codebooks, n_centroids, seed), spread)
 
     @classmethod
     def start_for_products(
@@ -204,22 +201,16 @@ class Part:
         moments, vectors = np.linalg.eigh(query_moment)
         weighted = ((vectors * _weights(moments)) @ vectors.T).astype(np.float32)
         axes, variances = principal_axes(Z @ weighted)
-        return cls._along(Z, weighted @ axes, variances, n_codebooks, n_centroids, seed, 0.0)
+        return cls._along(Z, weighted @ axes, variances, (n_codebooks, n_centroids, seed), 0.0)
 
     @classmethod
     def _along(
-        cls,
-        Z: np.ndarray,
-        turn: np.ndarray,
-        variances: np.ndarray,
-        n_codebooks: int,
-        n_centroids: int,
-        seed: int,
-        spread: float,
+        cls, Z: np.ndarray, turn: np.ndarray, variances: np.ndarray, wanted: tuple[int, int, int], spread: float
     ) -> Self:
+        n_codebooks, n_centroids, _ = wanted
         width = reached(variances, n_codebooks * (n_centroids.bit_length() - 1), DEFAULTS.margin)
         turn = np.ascontiguousarray(turn)
-        return cls(turn, start(Z @ turn[:, :width], n_codebooks, n_centroids, seed), spread)
+        return cls(turn, start(Z @ turn[:, :width], *wanted), spread)
 
     @property
     def reach(self) -> int:

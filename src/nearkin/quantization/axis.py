@@ -143,7 +143,7 @@ class AxisQuantizer(ReconstructingTransformer):
             self.rotation_[:, byte * width : byte * width + len(group)] = axes.axes[:, group]
             for place, (axis, count) in enumerate(zip(group, levels, strict=True)):
                 stride = int(np.prod(levels[:place]))
-                grid = _grid(axes.sorted_values(axis), count)
+                grid = _grid(np.sort(axes.values[:, axis]), count)
                 self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + axes.centre[axis]
         self.mean_, self.length_, self.scales_ = axes.mean, length, np.empty(0, np.float32)
         if scaled:
@@ -207,9 +207,6 @@ class _Axes(NamedTuple):
         # what rounding leaves of constant columns is no variance
         variances[variances <= variances[0] * len(variances) * np.finfo(np.float32).eps ** 2] = 0
         return cls(axes, variances, mean, mean @ axes, centred[:_GRID_ROWS] @ axes)
-
-    def sorted_values(self, axis: int) -> np.ndarray:
-        return np.sort(self.values[:, axis])
 
 
 def _dealt(variances: np.ndarray, n_bytes: int) -> list[np.ndarray]:

@@ -266,10 +266,11 @@ def best(
         if len(near) == 1:
             break
         candidates, kept = iter([entry.candidate for entry in near]), {}
-    if known:
-        again = _undrawn(found[0].candidate)
+    lead = found[0].candidate
+    if known and lead.length > 1:  # a sum, learned from the given rows only: drawn rows do not help on all data
+        undrawn = lead._replace(name=f"{lead.name}, no rows drawn", make=lambda: _set(lead.make(), {"smoothing": 0.0}))
         screening = _Screening(race, {}, fitted / len(race.train))
-        found = sorted(found + _run(screening, again, kept, clock, tell), key=lambda entry: -entry.recall)
+        found = sorted(found + _run(screening, iter([undrawn]), kept, clock, tell), key=lambda entry: -entry.recall)
     winner = _winner(found, fitted, race.known)
     table = [winner.record, *(entry.record for entry in found if entry is not winner)]
     return Best(race.fitted(winner.candidate.make(), X), table)
@@ -344,13 +345,6 @@ def _run(
     return sorted(entries, key=lambda entry: -entry.recall)  # stable: of equals, the cheaper that ran first
 
 
-def _undrawn(leader: _Candidate) -> Iterator[_Candidate]:
-    """The leader, if it is a sum, learned from the given rows only: drawn rows do not help on all data."""
-    if leader.length > 1:
-        name = f"{leader.name}, no rows drawn"
-        yield _Candidate(name, leader.length, lambda: _set(leader.make(), {"smoothing": 0.0}))
-
-
 def _set(quantizer: VectorCodes, settings: Mapping[str, float]) -> VectorCodes:
     """The quantizer with those of the settings that it has."""
     for name in settings.keys() & vars(quantizer).keys():
@@ -378,11 +372,9 @@ def _winner(found: list[_Entry], n: int, known: float) -> _Entry:
 def _near(found: list[_Entry]) -> list[_Entry]:
     """The leader, and those that may be ahead of it with more rows: the longer the sum, the more it gains by them."""
     lead = found[0]
-
-    def behind(entry: _Entry) -> float:
-        return DEFAULTS.far if entry.candidate.length > lead.candidate.length else DEFAULTS.near
-
-    return [entry for entry in found if entry.recall >= lead.recall - behind(entry)]
+    longer = [entry.candidate.length > lead.candidate.length for entry in found]
+    gaps = [DEFAULTS.far if more else DEFAULTS.near for more in longer]
+    return [entry for entry, gap in zip(found, gaps, strict=True) if entry.recall >= lead.recall - gap]
 
 
 def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:

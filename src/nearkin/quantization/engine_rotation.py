@@ -111,7 +111,8 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         check_choice(self.center, "center", (False, True))
         X = check_magnitude(whole_rows(self, X, min_rows=2))
         train, d = find_codec(self.codec, X.shape[1]), X.shape[1]
-        asked = None if queries is None else self._asked(queries, d)
+        asked = None if queries is None else check_queries(queries, d, min_rows=20)
+        asked = None if asked is None else asked[:: -(-len(asked) // _QUERIES)].astype(np.float32)
         generator = shared_generator(self.random_state)
         X = X[generator.permutation(len(X))[: _ROWS + _QUERIES]].astype(np.float32)
         self.rotation_, self._cross = np.eye(d, dtype=np.float32), None
@@ -125,10 +126,6 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         with serial_products(X.shape[0] * d**2):
             self._race(X, train, generator, asked, callback or ignore)
         return self
-
-    def _asked(self, queries: ArrayLike, d: int) -> np.ndarray:
-        queries = check_queries(queries, d, min_rows=20)
-        return queries[:: -(-len(queries) // _QUERIES)].astype(np.float32)
 
     def _race(
         self, X: np.ndarray, train: Train, generator: np.random.Generator, asked: np.ndarray | None, callback: Callback
@@ -173,9 +170,10 @@ class Rotation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator
         return narrowed(X, R, _RANGES[codec], generator)
 
     def _learn(self, X: np.ndarray, R: np.ndarray, train: Train, seed: int) -> np.ndarray:
-        """The rotation after `max_iter` rounds from R; product codes have a faster learner."""
+        """The rotation after `max_iter` rounds from R; codebooks of product codes stay warm from round to round."""
         if isinstance(self.codec, str) and self.codec.startswith("pq") and len(X) >= 256:
-            return turned_for_products(X, R, int(self.codec[2:]), self.max_iter, seed)
+            learner = ProductQuantizer(int(self.codec[2:]), init="identity", max_iter=self.max_iter, random_state=seed)
+            return R @ learner.fit(X @ R).rotation_
         return turned(X, R, train, self.max_iter)
 
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -217,12 +215,6 @@ def turned(X: np.ndarray, R: np.ndarray, train: Train, rounds: int) -> np.ndarra
         Z = X @ R
         R = nearest_orthogonal((X.T @ train(Z)(Z)).astype(np.float64)).astype(np.float32)
     return R
-
-
-def turned_for_products(X: np.ndarray, R: np.ndarray, n_subspaces: int, rounds: int, seed: int) -> np.ndarray:
-    """`turned` for product codes, whose codebooks stay warm from round to round."""
-    learner = ProductQuantizer(n_subspaces, init="identity", max_iter=rounds, random_state=seed)
-    return R @ learner.fit(X @ R).rotation_
 
 
 class _CodecJudge:

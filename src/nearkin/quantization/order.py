@@ -29,16 +29,6 @@ _MOMENTUM, _MEMORY, _LEAST = 0.9, 0.99, 1e-12  # Adam's
 _JUDGED = 4_096  # rows that tell the size of errors
 
 
-def _by_bits(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
-    """Bits against bits: <b_i, b_j>, the order of Hamming distances."""
-    return b @ b.mT, lambda W: (np.zeros_like(z), (W + W.mT) @ b)
-
-
-def _by_floats(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
-    """Queries in floats against bits: <z_i, b_j>."""
-    return z @ b.mT, lambda W: (W @ b, W.mT @ z)
-
-
 def _with_norms(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], Slopes]]:
     """RaBitQ: 2 <z_i, y_j> - |z_j|^2 with y_j = b_j |z_j|^2 / <z_j, b_j>; the norm does not change with the turn."""
     squares = np.square(z).sum(axis=2, keepdims=True)
@@ -55,8 +45,8 @@ def _with_norms(z: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, Callable[[np.
 
 
 SCORES: dict[str, Scores] = {
-    "sign": _by_bits,
-    "sign-float": _by_floats,
+    "sign": lambda z, b: (b @ b.mT, lambda W: (np.zeros_like(z), (W + W.mT) @ b)),  # the order of Hamming distances
+    "sign-float": lambda z, b: (z @ b.mT, lambda W: (W @ b, W.mT @ z)),  # queries in floats against bits
     "rabitq": _with_norms,
     "eden1": _with_norms,
 }

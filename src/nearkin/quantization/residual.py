@@ -132,7 +132,10 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
             learned = self._learn(rows - mean, query_moment, draw_seed(generator), record)
         self.n_iter_ = len(self.history_)
         rotation, codebooks, self.metric_, self.share_ = learned
-        self.rotation_ = _widened(rotation, len(codebooks)) if self.share_ else rotation
+        if self.share_:  # a column of zeros after each part: the error's, which a query has as 0
+            parts = np.split(rotation, len(codebooks), axis=1)
+            rotation = np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])
+        self.rotation_ = rotation
         codebooks[:, 0] += (mean @ self.rotation_).reshape(len(codebooks), 1, -1)  # the first codebook carries the mean
         self.codebooks_, self.norms_ = codebooks, np.zeros(2, np.float32)
         self.norm_values_ = self.norm_tables_ = self.norm_origin_ = self.coding_codebooks_ = self.fast_scan_ = None
@@ -519,9 +522,3 @@ class ResidualQuantizer(AbstractAdditiveQuantizer):
     max_points_per_centroid: int = 256
     n_lists: int = 0
     random_state: Seed = None
-
-
-def _widened(rotation: np.ndarray, n_splits: int) -> np.ndarray:
-    """A rotation (d, d') with a column of zeros after each of `n_splits` parts: the error's, which a query has as 0."""
-    parts = np.split(rotation, n_splits, axis=1)
-    return np.hstack([np.pad(part, ((0, 0), (0, 1))) for part in parts])

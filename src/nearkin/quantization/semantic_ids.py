@@ -71,9 +71,8 @@ class SemanticIds(SavedEstimator):
         if levels * np.log2(codes) > _LONGEST:
             raise ValueError(f"codes is {codes} and levels {levels}; an id has at most {_LONGEST} bits, take fewer")
         if n < codes:
-            raise ValueError(
-                f"X has {n} rows and codes is {codes}; give at least {codes} rows, or type codes={_floor(n)}"
-            )
+            fewer = max(2, 2 ** (n.bit_length() - 1))
+            raise ValueError(f"X has {n} rows and codes is {codes}; give at least {codes} rows, or type codes={fewer}")
         if n > codes**levels:
             needed = next(more for more in range(levels, _LONGEST) if codes**more >= n)
             raise ValueError(f"{n} rows have {codes}^{levels} = {codes**levels} ids to share; type levels={needed}")
@@ -271,8 +270,3 @@ class _Load:
 def _numbered(ids: np.ndarray, depth: int, codes: int) -> np.ndarray:
     """Number the first `depth` codes of ids (n, levels), (n,)."""
     return ids[:, :depth] @ (codes ** np.arange(depth)[::-1].astype(np.int64))
-
-
-def _floor(n: int) -> int:
-    """The largest power of two up to n, at least 2."""
-    return max(2, 2 ** (n.bit_length() - 1))

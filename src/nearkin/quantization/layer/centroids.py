@@ -1,8 +1,5 @@
 """The codebooks of an `IndexingLayer`: running means of the rows that choose a centroid, or ordinary parameters."""
 
-# pyright: reportUnknownMemberType=false
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
-
 import numpy as np
 import torch
 import torch.distributed as dist

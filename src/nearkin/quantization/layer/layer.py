@@ -143,10 +143,6 @@ class LayerRotation(nn.Module):
         A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
         return torch.linalg.solve_ex(eye + A, eye - A).result  # the two commute; I + A is never singular
 
-    def givens_parameters(self) -> list[nn.Parameter]:
-        """R as a parameter for `GivensDescent`, where it is one."""
-        return [self.base] if self.kind in BY_GRADIENT else []
-
     def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
         """Algorithm 2 on R; None if R needs no optimizer.
 
@@ -277,7 +273,7 @@ class IndexingLayer(nn.Module):
             return self._evaluated(x)
         with torch.autocast(x.device.type, enabled=False):
             rows, R = x.float(), self.rotation()
-            coarse = self._coarse_rows(rows)
+            coarse = self.coarse[self._lists(rows)] if self.n_lists else None
             if self.kind == "exact":  # R moves below, before backward asks for it
                 R = R.clone()
             turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
@@ -371,7 +367,7 @@ class IndexingLayer(nn.Module):
 
     def rotation_parameters(self) -> list[nn.Parameter]:
         """What `GivensDescent` must move; empty unless `rotation` is one of "givens-..."."""
-        return self.rotation.givens_parameters()
+        return [self.rotation.base] if self.kind in BY_GRADIENT else []
 
     def other_parameters(self) -> list[nn.Parameter]:
         """All other trainable parameters, for Adam or whatever moves the towers."""
@@ -441,9 +437,6 @@ class IndexingLayer(nn.Module):
         rows = x.detach().float().cpu().numpy()
         T = torch.from_numpy(quantizer.decode(quantizer.encode(rows))).to(x.device)
         return T.to(x.dtype), (x.detach().float() - T).square().sum() / max(len(x), 1)
-
-    def _coarse_rows(self, rows: Tensor) -> Tensor | None:
-        return self.coarse[self._lists(rows)] if self.n_lists else None
 
     def _lists(self, rows: Tensor) -> Tensor:
         if not on_host(rows):
