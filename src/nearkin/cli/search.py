@@ -83,8 +83,7 @@ def search(
     }  # fmt: skip
     size = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
     if out is not None:
-        with pipeline.outputs.writing_answers(out) as write:
-            write(names, scores, ids)
+        pipeline.outputs.write_answers(out, [(names, scores, ids)])
         screen.finish(record, f"{size}: {out} ({seconds:.2f} s)", about)
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]

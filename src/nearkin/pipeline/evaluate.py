@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from contextlib import suppress
 
 import faiss
 import numpy as np
@@ -16,7 +16,7 @@ from nearkin._storage import read_config
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
-from nearkin.hashing.scale_search import Split, split_rows
+from nearkin.hashing.scale_search import split_rows
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
@@ -350,7 +350,6 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
 
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale
 LEARNED_AT_ONCE = ("one", "oge")  # the methods whose scale matters
-Candidate = tuple[Any, Record]  # an unfitted hasher, and the settings in its entry
 _SAMPLES, _QUERIES, _NEIGHBOURS = 5000, 500, 100
 STUDIED_ROWS = _SAMPLES + _QUERIES
 
@@ -366,47 +365,32 @@ def study_hashing(
     methods that cannot make codes of that length from these rows.
     """
     split = split_rows(X, labels, _QUERIES, _SAMPLES, _NEIGHBOURS, "cosine", np.random.default_rng(random_state))
-    candidates = [*_lengths(X.shape[1], n_bits, random_state), *_scales(split.train, n_bits, random_state)]
-    entries = []
+    candidates = [
+        (method.make(CodeSize(n_bits=length), random_state), {"method": method.name, "bits": length})
+        for length in sorted({max(8, n_bits // 2), n_bits, 2 * n_bits})
+        for method in methods().values()
+        if method.metrics == ("hamming",) and length <= X.shape[1]
+    ]
+    eq25 = scale_of("eq25", principal_axes(lambda: row_blocks(split.train), n_bits).variances, n_bits)
+    for name in LEARNED_AT_ONCE:
+        for multiple in MULTIPLES:
+            hasher = methods()[name].make(CodeSize(n_bits=n_bits), random_state)
+            hasher.set_params(scale=float(multiple * eq25))
+            candidates.append((hasher, {"method": name, "multiple": multiple}))
+    found = []
     for done, (hasher, about) in enumerate(candidates, 1):
-        entries.append(_entry(split, hasher, about))
+        with suppress(ValueError):  # too few rows for its codes, or of too low a rank
+            by_labels, by_neighbours = split.judge(hasher)
+            found.append(about | {"neighbour map": by_neighbours})
+            if split.train_labels is not None:
+                found[-1]["label map"] = by_labels
+            if "multiple" in about:
+                found[-1]["loss per bit"] = float(hasher.quantization_error(split.train))
+                found[-1]["retained variance"] = float(hasher.retained_variance(split.train))
         callback(done, {"total": len(candidates)})
-    found = [entry for entry in entries if entry is not None]
     return {
         "rows": len(split.train),
         "queries": len(split.queries),
         "bits": [entry for entry in found if "bits" in entry],
         "scales": [entry for entry in found if "multiple" in entry],
     }
-
-
-def _lengths(width: int, n_bits: int, random_state: Seed) -> Iterator[Candidate]:
-    """Every hashing method at half, once and twice the bits, up to the width of the rows."""
-    for length in sorted({max(8, n_bits // 2), n_bits, 2 * n_bits}):
-        for method in methods().values():
-            if method.metrics == ("hamming",) and length <= width:
-                yield method.make(CodeSize(n_bits=length), random_state), {"method": method.name, "bits": length}
-
-
-def _scales(train: np.ndarray, n_bits: int, random_state: Seed) -> Iterator[Candidate]:
-    """OnE and OgE at multiples of the scale of SCQ's eq. 25."""
-    eq25 = scale_of("eq25", principal_axes(lambda: row_blocks(train), n_bits).variances, n_bits)
-    for name in LEARNED_AT_ONCE:
-        for multiple in MULTIPLES:
-            hasher = methods()[name].make(CodeSize(n_bits=n_bits), random_state)
-            yield hasher.set_params(scale=float(multiple * eq25)), {"method": name, "multiple": multiple}
-
-
-def _entry(split: Split, hasher: Any, about: Record) -> Record | None:
-    """The measures of a candidate; None if there are too few rows, or of too low a rank, for its codes."""
-    try:
-        by_labels, by_neighbours = split.judge(hasher)
-    except ValueError:
-        return None
-    entry = about | {"neighbour map": by_neighbours}
-    if split.train_labels is not None:
-        entry["label map"] = by_labels
-    if "multiple" in about:
-        entry["loss per bit"] = float(hasher.quantization_error(split.train))
-        entry["retained variance"] = float(hasher.retained_variance(split.train))
-    return entry

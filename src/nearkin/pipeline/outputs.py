@@ -9,11 +9,9 @@ import csv
 import glob
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,9 +28,6 @@ _NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
 _PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
 _ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
 _SCORES = ("score", "cosine", "distance")
-
-Write = Callable[[ArrayLike, np.ndarray, np.ndarray], None]
-"""Takes a block of answers: queries (b,), scores (b, k), ids (b, k)."""
 
 
 def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, foreign: bool = False) -> Path:
@@ -128,59 +123,37 @@ def check_answers_path(path: str | os.PathLike) -> Path:
     return path
 
 
-@contextmanager
-def writing_answers(path: str | os.PathLike, columns: Sequence[str] = COLUMNS) -> Iterator[Write]:
-    """Yield a function that writes blocks of answers to a file by its ending; the file is written whole or not at all.
+def write_answers(
+    path: str | os.PathLike,
+    blocks: Iterable[tuple[ArrayLike, np.ndarray, np.ndarray]],
+    columns: Sequence[str] = COLUMNS,
+) -> None:
+    """Write blocks of queries (b,), scores (b, k) and ids (b, k) to a file by its ending, whole or not at all.
 
     Tables (.csv, .tsv, .parquet) have a row per query and place: query, rank (from 1), id and score, best first. Empty
     places of queries that found fewer than k are left out. An .npz holds the arrays `ids`, `scores` and `queries`.
     """
     path = check_answers_path(path)
-    with replacing(path) as fresh, _WRITERS[path.suffix.lower()](fresh, columns) as write:
-        yield write
-
-
-@contextmanager
-def _arrays(path: Path, columns: Sequence[str]) -> Iterator[Write]:
-    parts: list[tuple[Any, ...]] = []
-    yield lambda *block: parts.append(block)
-    queries, scores, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
-    with path.open("wb") as file:
-        np.savez(file, ids=ids, scores=scores, queries=queries)
-
-
-@contextmanager
-def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Write]:
-    pa, parquet = import_pyarrow()
-    opened: list[Any] = []
-
-    def write(*block: Any) -> None:
-        table = pa.table(_long_form(columns, *block), metadata={MARK: b"answers"})
-        if not opened:  # the first block says the types of the columns
-            opened.append(parquet.ParquetWriter(path, table.schema))
-        opened[0].write_table(table)
-
-    try:
-        yield write
-    finally:
-        for writer in opened:
-            writer.close()
-
-
-@contextmanager
-def _delimited(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[Write]:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, delimiter=delimiter)
-        writer.writerow(columns)
-
-        def write(*block: Any) -> None:
-            long = _long_form(columns, *block).values()
-            writer.writerows(zip(*(column.tolist() for column in long), strict=True))
-
-        yield write
-
-
-_WRITERS = {".npz": _arrays, ".parquet": _parquet, ".csv": _delimited, ".tsv": partial(_delimited, delimiter="\t")}
+    ending = path.suffix.lower()
+    with replacing(path) as fresh, ExitStack() as files:
+        if ending == ".npz":
+            queries, scores, ids = (np.concatenate(part) for part in zip(*blocks, strict=True))
+            np.savez(files.enter_context(fresh.open("wb")), ids=ids, scores=scores, queries=queries)
+        elif ending == ".parquet":
+            pa, parquet = import_pyarrow()
+            writer = None
+            for block in blocks:
+                table = pa.table(_long_form(columns, *block), metadata={MARK: b"answers"})
+                if writer is None:  # the first block gives the types of the columns
+                    writer = files.enter_context(parquet.ParquetWriter(fresh, table.schema))
+                writer.write_table(table)
+        else:
+            file = files.enter_context(fresh.open("w", newline="", encoding="utf-8"))
+            writer = csv.writer(file, delimiter="\t" if ending == ".tsv" else ",")
+            writer.writerow(columns)
+            for block in blocks:
+                long = _long_form(columns, *block).values()
+                writer.writerows(zip(*(column.tolist() for column in long), strict=True))
 
 
 def _long_form(names: Sequence[str], queries: ArrayLike, scores: np.ndarray, ids: np.ndarray) -> dict[str, np.ndarray]:

@@ -21,7 +21,7 @@ from nearkin.index.identifiers import positions
 from nearkin.index.searching import normalised
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.inputs import LEFT, MAP, SideNames, find_ids, ids_of, open_given, side_names
-from nearkin.pipeline.outputs import check_answers_path, writing_answers
+from nearkin.pipeline.outputs import check_answers_path, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
@@ -161,9 +161,7 @@ def _answer_in_blocks(
     if out is None:
         names, scores, ids = (np.concatenate(part) for part in zip(*blocks(), strict=True))
         return names, scores, ids
-    with writing_answers(out, columns) as write:
-        for block in blocks():
-            write(*block)
+    write_answers(out, blocks(), columns)
     return None
 
 
