@@ -8,7 +8,7 @@ from typing import Any
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin._fields import counted
-from nearkin._types import Seed
+from nearkin._types import Record, Seed
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
@@ -56,11 +56,10 @@ class CodeSize:
 
 @dataclass(frozen=True)
 class Method:
-    """Makes an unfitted quantizer of a given code size; `sizes(d)`: bytes that a code of d columns can have."""
+    """A way to code vectors; `sizes(d)`: bytes that a code of d columns can have."""
 
     name: str
     summary: str
-    make: Callable[[CodeSize, Seed], Any]  # (size, random_state) -> estimator
     metrics: tuple[str, ...]  # of the search, the default first
     sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
 
@@ -75,68 +74,45 @@ class Method:
                 f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
             )
 
-
-def _product(rotation: str | None) -> Callable[[CodeSize, Seed], Any]:
-    def make(size: CodeSize, random_state: Seed) -> Any:
-        if size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
+    def make(self, size: CodeSize, random_state: Seed) -> Any:
+        """The unfitted quantizer; ValueError for a size that the method does not have."""
+        if self.name == "best":
+            size.no_coarse("method best")
+            return BestCode(check_integer(size.bytes(), "bytes", low=1), random_state=random_state)
+        if self.name in SCALARS:
+            size.no_coarse("a scalar code")
+            n_bits, _ = SCALARS[self.name]
+            if size.n_bytes is not None or size.n_bits is not None:
+                raise ValueError(
+                    f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
+                    "product quantization for a code of any size"
+                )
+            return nk.quantization.ScalarQuantizer(n_bits)
+        if self.metrics == _BITS:
+            size.no_coarse("a hashing method")
+            n_bytes = size.bytes()
+            hasher = next(getattr(nk, public) for public, entry in HASHERS.items() if entry.method == self.name)
+            return hasher(n_bits=8 * n_bytes if size.n_bits is None else size.n_bits, random_state=random_state)
+        if self.name in _ROTATIONS and size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
-        n_subspaces, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
-        return nk.ProductQuantizer(
-            n_subspaces, size.n_centroids, rotation=rotation, n_lists=n_lists, random_state=random_state
-        )
-
-    return make
-
-
-def _residual(size: CodeSize, random_state: Seed) -> Any:
-    codebooks, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
-    return nk.quantization.ResidualQuantizer(codebooks, size.n_centroids, n_lists=n_lists, random_state=random_state)
-
-
-def _product_residual(size: CodeSize, random_state: Seed) -> Any:
-    codebooks, n_lists = subspaces(size.bytes(), size.n_centroids), size.n_coarse or 0
-    each = _codebooks_per_part(codebooks)
-    if each is None:
-        raise ValueError(
-            f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _CODEBOOKS))} "
-            f"codebooks: give {codebooks + 1} bytes, or take --method residual, which has any size"
-        )
-    return nk.quantization.ProductResidualQuantizer(
-        codebooks // each, each, size.n_centroids, n_lists=n_lists, random_state=random_state
-    )
+        codes = subspaces(size.bytes(), size.n_centroids)
+        others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
+        if self.name in _ROTATIONS:
+            return nk.ProductQuantizer(codes, size.n_centroids, rotation=_ROTATIONS[self.name][0], **others)
+        if self.name == "residual":
+            return nk.quantization.ResidualQuantizer(codes, size.n_centroids, **others)
+        each = _codebooks_per_part(codes)
+        if each is None:
+            raise ValueError(
+                f"bytes is {size.n_bytes}; a product residual code has parts of {', '.join(map(str, _CODEBOOKS))} "
+                f"codebooks: give {codes + 1} bytes, or take --method residual, which has any size"
+            )
+        return nk.quantization.ProductResidualQuantizer(codes // each, each, size.n_centroids, **others)
 
 
 def _codebooks_per_part(codebooks: int) -> int | None:
     """The most codebooks per part that divide all of them; None if no number does."""
     return next((count for count in _CODEBOOKS if codebooks % count == 0), None)
-
-
-def _best(size: CodeSize, random_state: Seed) -> BestCode:
-    size.no_coarse("method best")
-    return BestCode(check_integer(size.bytes(), "bytes", low=1), random_state=random_state)
-
-
-def _hash(public_name: str) -> Callable[[CodeSize, Seed], Any]:
-    def make(size: CodeSize, random_state: Seed) -> Any:
-        size.no_coarse("a hashing method")
-        n_bytes = size.bytes()
-        n_bits = 8 * n_bytes if size.n_bits is None else size.n_bits
-        return getattr(nk, public_name)(n_bits=n_bits, random_state=random_state)
-
-    return make
-
-
-def _scalar(n_bits: int) -> Callable[[CodeSize, Seed], Any]:
-    def make(size: CodeSize, random_state: Seed) -> Any:
-        size.no_coarse("a scalar code")
-        if size.n_bytes is not None or size.n_bits is not None:
-            raise ValueError(
-                f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
-                "product quantization for a code of any size"
-            )
-        return nk.quantization.ScalarQuantizer(n_bits)
-
-    return make
 
 
 def subspaces(n_bytes: int, n_centroids: int) -> int:
@@ -157,31 +133,26 @@ def subspaces(n_bytes: int, n_centroids: int) -> int:
 
 def methods() -> dict[str, Method]:
     """All methods by name, product quantization first."""
-    found = [Method(name, text, _product(rotation), _BYTES) for name, (rotation, text) in _ROTATIONS.items()]
-    found += [Method(name, text, _scalar(bits), _BYTES, _bytes_of(bits)) for name, (bits, text) in SCALARS.items()]
-    found += [
-        Method("best", "races product, residual and scalar codes, and keeps the best", _best, _BYTES),
-        Method(
-            "residual",
-            "sums of centroids, each coding the error of those before (slow search)",
-            _residual,
-            _BYTES,
-            lambda d: range(1, _LONGEST + 1),
-        ),
-        Method(
-            "product-residual",
-            "residual codes in each part of rotated rows (between product and residual codes)",
-            _product_residual,
-            _BYTES,
-            lambda d: [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d],
-        ),
-    ]
-    found += [Method(entry.method, entry.summary, _hash(public), _BITS) for public, entry in HASHERS.items()]
-    return {method.name: method for method in found}
+    residual = "sums of centroids, each coding the error of those before (slow search)"
+    product = "residual codes in each part of rotated rows (between product and residual codes)"
+    return {
+        method.name: method
+        for method in (
+            *(Method(name, text, _BYTES) for name, (_, text) in _ROTATIONS.items()),
+            *(
+                Method(name, text, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)])
+                for name, (bits, text) in SCALARS.items()
+            ),
+            Method("best", "races product, residual and scalar codes, and keeps the best", _BYTES),
+            Method("residual", residual, _BYTES, lambda d: range(1, _LONGEST + 1)),
+            Method("product-residual", product, _BYTES, _product_residual_sizes),
+            *(Method(entry.method, entry.summary, _BITS) for entry in HASHERS.values()),
+        )
+    }
 
 
-def _bytes_of(bits: int) -> Callable[[int], Sequence[int]]:
-    return lambda d: [math.ceil(d * bits / 8)]
+def _product_residual_sizes(d: int) -> list[int]:
+    return [n for n in range(4, 4 * d + 1) if (each := _codebooks_per_part(n)) and n // each <= d]
 
 
 def find_method(name: str) -> Method:
