@@ -3,8 +3,8 @@
 import csv
 import os
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
@@ -28,7 +28,7 @@ from nearkin._storage import (
     write_arrays,
 )
 from nearkin._types import Fields, Record, Seed
-from nearkin.contracts import Callback
+from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.linalg.orthonormal import unit_rows
@@ -173,7 +173,14 @@ def embed_pairs(
         if max_steps is not None:
             model.set_params(solver__max_iter=max_steps)
         parts = _held_out_parts(pairs, in_table, split or "random", holdout, seed)
-        quality, judged, trials = _fit(model, pairs, parts, in_table, callback)
+
+        def measure(parts: Parts) -> dict[str, dict[str, float]]:
+            quality = {RESULT: model.evaluate(parts.test, k=(20, 100))}
+            quality |= judge_baselines(parts.train, parts.test, (20, 100), ("recall", "ndcg", "mrr"))
+            return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
+
+        steps = Steps(lambda name: nullcontext(callback or ignore))
+        quality, judged, trials = _fit_and_judge(model, pairs, parts, in_table, measure, steps)
     m, n = model.seen_.shape
     chosen = [trial["why"] for trial in trials if "why" in trial]
     learned, notes = len(model.seen_), []
@@ -216,27 +223,31 @@ def _held_out_parts(pairs: Interactions, in_table: bool, how: str, share: float,
     return split_pairs(pairs, how, share, seed) if share else None
 
 
-def _fit(
-    model: "nk.TwoTower", pairs: Interactions, parts: Parts | None, in_table: bool, callback: Callback | None
+def _fit_and_judge(
+    model: "nk.TwoTower",
+    pairs: Interactions,
+    parts: Parts | None,
+    in_table: bool,
+    judge: Callable[[Parts], dict[str, dict[str, float]]],
+    steps: Steps,
 ) -> tuple[dict[str, dict[str, float]], Record | None, list[Record]]:
     """Fit the model; returns the measures of a fit without the held-out pairs, which pairs those are, and its trials.
 
     The trials are the short fits that chose the loss; the second fit, on all pairs, keeps it.
     """
-    if parts is None:
-        model.fit(pairs, callback=callback)
-        return {}, None, model.trials_
-    model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
-    quality = {}
-    if len(parts.test):
-        quality[RESULT] = model.evaluate(parts.test, k=(20, 100))
-        quality |= judge_baselines(parts.train, parts.test, (20, 100), ("recall", "ndcg", "mrr"))
-    trials = model.trials_
+    quality, judged, trials = {}, None, None
+    if parts is not None:
+        with steps.step("train") as callback:
+            model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
+        with steps.step("judge"):
+            quality = judge(parts) if len(parts.test) else {}
+        judged, trials = held_out(parts.test), model.trials_
+        if not in_table:
+            model.set_params(loss=model.loss_, regularization=model.regularization_)
     if not in_table:
-        model.set_params(loss=model.loss_, regularization=model.regularization_)
-        model.fit(pairs, callback=callback)
-    shown = {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
-    return shown, held_out(parts.test), trials
+        with steps.step("train on all") as callback:
+            model.fit(pairs, callback=callback)
+    return quality, judged, model.trials_ if trials is None else trials
 
 
 def _save_towers(
@@ -298,25 +309,15 @@ def train_index(
     check_choice(split, "split", SPLITS)
     layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
-    quality, kept, judged, given = {}, pairs, None, has_split(pairs)
-    trials: list[Record] = []
+    given = has_split(pairs)
     parts = _held_out_parts(pairs, given, split, holdout, random_state)
-    if parts is not None:
-        with steps.step("train") as callback:
-            model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
-        judged = held_out(parts.test)
-        with steps.step("judge"):
-            quality = judge(model, parts.test, n_bytes, random_state)
-            quality |= judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
-        if given:
-            kept = parts.train
-        else:
-            trials = model.trials_
-            model.set_params(loss=model.loss_, regularization=model.regularization_)
-    if not given:
-        with steps.step("train on all"):
-            model.fit(pairs)
-    trials = trials or model.trials_
+
+    def measure(parts: Parts) -> dict[str, dict[str, float]]:
+        found = judge(model, parts.test, n_bytes, random_state)
+        return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
+
+    quality, judged, trials = _fit_and_judge(model, pairs, parts, given, measure, steps)
+    kept = parts.train if given and parts is not None else pairs
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
