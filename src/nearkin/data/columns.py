@@ -41,7 +41,14 @@ def read_neighbors(path: StrPath) -> np.ndarray:
 
 def _read_hits(where: Locator) -> np.ndarray | None:
     """The ids (n, k) of a table of hits, what is missing as -1 or ""; None for another table."""
-    if not _names_hits(where):
+    with reading(where):
+        if where.suffix == ".parquet":
+            with open_file(where.path) as file:
+                names = set(file.schema_arrow.names)
+        else:
+            with where.path.open("rb") as file:
+                names = set(re.split(r"[,\t]", file.readline(1000).decode("utf-8", "replace").strip()))
+    if not set(_HITS) <= names:
         return None
     columns = read_table(where.path, header=None if where.suffix == ".parquet" else True).columns
     queries, rank, ids = (columns[name].values for name in _HITS)
@@ -54,16 +61,6 @@ def _read_hits(where: Locator) -> np.ndarray | None:
     found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
     found[row, rank - 1] = ids
     return found
-
-
-def _names_hits(where: Locator) -> bool:
-    with reading(where):
-        if where.suffix == ".parquet":
-            with open_file(where.path) as file:
-                return set(_HITS) <= set(file.schema_arrow.names)
-        with where.path.open("rb") as file:
-            first = file.readline(1000).decode("utf-8", "replace").strip()
-    return set(_HITS) <= set(re.split(r"[,\t]", first))
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:

@@ -78,7 +78,13 @@ def embed_comparisons(
     model = nk.OrdinalEmbedding(dim, **options).fit(answers, raters=raters, callback=_half(callback, 1))
     model.dimension_curve_ = curve or model.dimension_curve_
     record = _describe(path, out, answers, model) | judged
-    record["notes"] = [*record["notes"], *_in_words(judged)]
+    if test_size:
+        low, high = judged["held_out_interval"]
+        record["notes"].append(
+            f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
+            f"{judged['held_out_answers']} answers to questions that were not learned from; contradictions among these "
+            f"answers make at least {judged['noise_floor']:.3f}"
+        )
     if missing := letters_without_font(map(str, model.objects_.tolist())):
         record["notes"].append(
             f"map.png shows boxes for {missing}, which its font lacks; map.svg and the report do not"
@@ -90,17 +96,6 @@ def embed_comparisons(
     if current().rank == 0:
         _write(out, model, answers, record, {"csv", tables or "csv"})
     return record
-
-
-def _in_words(judged: Fields) -> list[str]:
-    if judged["held_out_error"] is None:
-        return []
-    low, high = judged["held_out_interval"]
-    return [
-        f"held-out error {judged['held_out_error']:.3f}, 90 % interval {low:.3f} to {high:.3f}, on "
-        f"{judged['held_out_answers']} answers to questions that were not learned from; contradictions among these "
-        f"answers make at least {judged['noise_floor']:.3f}"
-    ]
 
 
 def _describe(path: FileOrFrame, out: str | os.PathLike, answers: Comparisons, model: nk.OrdinalEmbedding) -> Record:

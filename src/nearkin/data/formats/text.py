@@ -72,9 +72,17 @@ def is_number(cell: str, commas: bool = False) -> bool:
 
 def layout_of(where: Locator, lines: list[str]) -> Layout:
     """Read off the first lines of a table how it is cut; ValueError where two readings of its commas are possible."""
-    delimiter = _delimiter(where, lines)
+    marks = dict.fromkeys((DELIMITER[where.suffix], "\t", ";", "|", ","))
+    delimiter = next((mark for mark in marks if mark in lines[0]), None)
+    widths = {len(line.split()) for line in lines[:2]}
+    if delimiter is None and (len(widths) > 1 or widths == {1}):  # no white space parts as many cells in both
+        delimiter = DELIMITER[where.suffix]
     table = [cells_of(line, delimiter) for line in lines]
-    commas = delimiter != "," and _decimal_commas(where, table)
+    marked = [cell for row in table for cell in row[len(row) > 1 :] if delimiter != "," and _DECIMAL.fullmatch(cell)]
+    if marked and all(_THOUSANDS.fullmatch(cell) for cell in marked):
+        point, whole = marked[0].replace(",", "."), marked[0].replace(",", "")
+        raise ValueError(f"{where} holds {marked[0]!r}, which may be {point} or {whole}; write {point} or {whole}")
+    commas = bool(marked)
     first, second = table[0], table[1] if len(table) > 1 else None
     header = _is_header(first, second, commas)
     row = second if header else first
@@ -93,26 +101,6 @@ def looks_counted(layout: Layout, lines: list[str]) -> bool:
         return False
     counts = list(map(int, whole)) == list(range(int(whole[0]), int(whole[0]) + len(rows)))
     return counts or not any(all(map(_WHOLE.fullmatch, column)) for column in others)
-
-
-def _delimiter(where: Locator, lines: list[str]) -> str | None:
-    marks = dict.fromkeys((DELIMITER[where.suffix], "\t", ";", "|", ","))
-    found = next((mark for mark in marks if mark in lines[0]), None)
-    if found is not None:
-        return found
-    widths = {len(line.split()) for line in lines[:2]}
-    return None if len(widths) == 1 and widths != {1} else DELIMITER[where.suffix]
-
-
-def _decimal_commas(where: Locator, table: list[list[str]]) -> bool:
-    marked = [cell for row in table for cell in row[len(row) > 1 :] if _DECIMAL.fullmatch(cell)]
-    if marked and all(_THOUSANDS.fullmatch(cell) for cell in marked):
-        point = marked[0].replace(",", ".")
-        raise ValueError(
-            f"{where} holds {marked[0]!r}, which may be {point} or {marked[0].replace(',', '')}; write {point} or "
-            f"{marked[0].replace(',', '')}"
-        )
-    return bool(marked)
 
 
 def _is_header(first: list[str], second: list[str] | None, commas: bool) -> bool:
