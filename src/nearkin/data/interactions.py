@@ -65,18 +65,15 @@ def read_interactions(
     table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
     columns = find_columns(table, asked)
     numbers = columns["weight"].numbers() if "weight" in columns else None
+    times = columns["timestamp"].times() if "timestamp" in columns else None
+    parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight
-
-    def kept(values: np.ndarray | None) -> np.ndarray | None:
-        return None if values is None else values[keep]
-
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}
     pairs = Interactions.from_pairs(
         ids["left"],
         ids["right"],
-        kept(numbers),
-        kept(columns["timestamp"].times() if "timestamp" in columns else None),
-        split=kept(_parts(columns["split"]) if "split" in columns else None),
+        *(None if values is None else values[keep] for values in (numbers, times)),
+        split=None if parts is None else parts[keep],
         duplicates=duplicates,
         **_catalogue("left", left_features),
         **_catalogue("right", right_features),

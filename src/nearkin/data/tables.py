@@ -218,7 +218,7 @@ def sniff(text: str, where: Locator) -> str:
         )
     if fits:
         return fits[0]
-    if where.suffix != ".csv" and _width([" ".join(line.split(" ")) for line in lines], " ") > 1:
+    if where.suffix != ".csv" and _width(lines, " ") > 1:
         return " "
     counts = {mark: lines[0].count(mark) for mark in DELIMITERS if mark != " "}
     most = max(counts, key=lambda mark: counts[mark])
