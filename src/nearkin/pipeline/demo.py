@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 
 import nearkin as nk
 from nearkin import metrics
+from nearkin._check import check_instance
 from nearkin._storage import check_target, read_arrays, read_config, saving_folder, write_arrays
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
@@ -101,7 +102,8 @@ def run_demo(
 
 
 def _try(method: str, name: str, size: int, random_state: Seed) -> DemoTrial:
-    data, quantizer = digits(), find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
+    data, made = digits(), find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
+    quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
     start = time.perf_counter()
     quantizer.fit(data.base)
     seconds = time.perf_counter() - start
@@ -140,7 +142,8 @@ def save_demo(
     config = {"trials": [{name: value for name, value in asdict(t).items() if name != "ids"} for t in trials]}
     with saving_folder(out, KIND, config) as folder:
         write_arrays(folder / "arrays.safetensors", {"ids": np.stack([trial.ids for trial in trials])})
-        quantizer = find_method("givens-greedy").make(CodeSize(SHOWN, n_centroids=CENTROIDS), random_state)
+        made = find_method("givens-greedy").make(CodeSize(SHOWN, n_centroids=CENTROIDS), random_state)
+        quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
         nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", data.labels)
         np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))

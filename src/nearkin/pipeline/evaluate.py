@@ -16,6 +16,7 @@ from nearkin._storage import read_config
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.scale_search import split_rows
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.index.identifiers import positions
@@ -380,7 +381,7 @@ def study_hashing(
     found = []
     for done, (hasher, about) in enumerate(candidates, 1):
         with suppress(ValueError):  # too few rows for its codes, or of too low a rank
-            by_labels, by_neighbours = split.judge(hasher)
+            by_labels, by_neighbours = split.judge(check_instance(hasher, "hasher", AbstractHasher))
             found.append(about | {"neighbour map": by_neighbours})
             if split.train_labels is not None:
                 found[-1]["label map"] = by_labels

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import nearkin as nk
 from nearkin._check import check_choice, check_integer
 from nearkin._fields import counted
 from nearkin._types import Record, Seed
+from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
@@ -74,7 +74,7 @@ class Method:
                 f"code for each at most; type --bytes {max(1, d * size.n_bytes // codes)}, or --method float16"
             )
 
-    def make(self, size: CodeSize, random_state: Seed) -> Any:
+    def make(self, size: CodeSize, random_state: Seed) -> Fittable:
         """The unfitted quantizer; ValueError for a size that the method does not have."""
         if self.name == "best":
             size.no_coarse("method best")

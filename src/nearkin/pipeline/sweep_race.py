@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from scipy import stats
@@ -207,7 +207,7 @@ class Bench:
             settings = _LIGHT_SUMS if isinstance(quantizer, AbstractAdditiveQuantizer) else _LIGHT
             known = quantizer.get_params()
             quantizer.set_params(**{name: value for name, value in settings.items() if name in known})
-        return quantizer.fit(self.sample)
+        return cast("VectorCodes", quantizer.fit(self.sample))
 
     def _depths(self) -> list[int]:
         k = self.truth.ids.shape[1]
