@@ -160,7 +160,10 @@ def _add_to_blocks(index: BlockIndex, codes: np.ndarray, number: int | None) -> 
     index.ntotal = before + len(codes)
     width, number = _list_bytes(index), before if number is None else number
     if isinstance(index, faiss.IndexFastScan):
-        _resize(index, before)
+        old, new = (-(-rows // index.bbs) * layout.size for rows in (before, index.ntotal))
+        index.codes.resize(new)
+        index.ntotal2 = new // layout.size * index.bbs
+        _blocks(index)[old:] = 0
     for first in range(0, len(codes), _CHUNK):
         some = codes[first : first + _CHUNK]
         numbers = faiss.unpack_bitstrings(np.ascontiguousarray(some[:, width:]), index.M, 4).astype(np.uint8)
@@ -213,15 +216,6 @@ def move_to_full_blocks(source: faiss.IndexIVFFastScan, target: faiss.IndexIVFFa
         ids[before:] = its_ids + shift
         blocks[-len(its_blocks) :] = its_blocks
         source.invlists.resize(number, 0)
-
-
-def _resize(index: faiss.IndexFastScan, before: int) -> None:
-    """Make room for `index.ntotal` rows, `before` of which are there."""
-    size = _layout(index.M, index.bbs).size
-    old, new = (-(-rows // index.bbs) * size for rows in (before, index.ntotal))
-    index.codes.resize(new)
-    index.ntotal2 = new // size * index.bbs
-    _blocks(index)[old:] = 0
 
 
 def _list_bytes(index: BlockIndex) -> int:

@@ -179,12 +179,6 @@ def _written(checksums: Iterator[int]) -> str:
     return "".join(f"{value:0{_DIGITS}x}" for value in checksums)
 
 
-def verify_file(path: Path, file: BinaryIO | None = None) -> None:
-    """`Manifest.verify` for a file whose folder has a manifest, unless `verification(False)`."""
-    if is_verifying() and (manifest := read_manifest(path.parent)) is not None:
-        manifest.verify(path.name, file)
-
-
 def _names(folder: Path) -> list[str]:
     """All files under a folder but its manifest, by their paths in it, sorted; nothing hidden."""
     found = []
@@ -237,7 +231,8 @@ def open_file(path: Path) -> BinaryIO:
     except FileNotFoundError:
         raise ValueError(f"{path} is missing; the folder is damaged") from None
     try:
-        verify_file(path, file)
+        if is_verifying() and (manifest := read_manifest(path.parent)) is not None:
+            manifest.verify(path.name, file)
     except BaseException:
         file.close()
         raise

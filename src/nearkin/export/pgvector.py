@@ -284,7 +284,8 @@ def connecting(dsn: str) -> "Iterator[Connection]":
     try:
         connection = psycopg.connect(dsn, autocommit=True, connect_timeout=parts.get("connect_timeout", 10))
     except psycopg.OperationalError as error:
-        text = " ".join(_without(str(error), parts.get("password")).split())
+        text, password = str(error), parts.get("password")
+        text = " ".join((text.replace(password, "***") if password else text).split())
         raise ConnectionError(f"PostgreSQL at {where} gives no connection: {text}") from None
     with connection:
         yield connection
@@ -313,7 +314,3 @@ def _may_hide_a_password(dsn: str, parts: Record) -> bool:
     return (
         "@" in after or (bool(at) and ("/" in before or "?" in before)) or not all(p.isdigit() or not p for p in ports)
     )
-
-
-def _without(text: str, password: str | None) -> str:
-    return text.replace(password, "***") if password else text

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -91,7 +92,11 @@ def read_parts(path: Path) -> Parts:
     found = read_faiss(path / "index.faiss", binary=metric == "hamming")
     ids = _read_ids(path / "arrays.safetensors", n_rows)
     mapped = isinstance(found, faiss.IndexIDMap | faiss.IndexBinaryIDMap)
-    inner = _unwrapped(found) if mapped else found
+    inner = found
+    if isinstance(found, faiss.IndexBinaryIDMap):  # copies: an owner changed from Python crashes at a later collection
+        inner = faiss.clone_binary_index(faiss.downcast_IndexBinary(found.index))
+    elif isinstance(found, faiss.IndexIDMap):
+        inner = faiss.clone_index(faiss.downcast_index(found.index))
     if inner.ntotal != n_rows:
         raise ValueError(f"{path} holds {inner.ntotal} rows, config.json says {n_rows}; it is damaged")
     if mapped and (ids is None or not np.array_equal(faiss.vector_to_array(found.id_map), ids)):
@@ -131,23 +136,15 @@ def _check_together(path: Path, inner: FaissIndex, d: int, metric: str, quantize
         )
 
 
-def _unwrapped(wrapped: faiss.IndexIDMap | faiss.IndexBinaryIDMap) -> FaissIndex:
-    """A copy of what the map holds: an owner changed from Python (`this.own`) crashes at some later collection."""
-    if isinstance(wrapped, faiss.IndexBinaryIDMap):
-        return faiss.clone_binary_index(faiss.downcast_IndexBinary(wrapped.index))
-    return faiss.clone_index(faiss.downcast_index(wrapped.index))
-
-
 def with_integer_ids(inner: FaissIndex, ids: np.ndarray | None) -> FaissIndex:
     """The FAISS index, under the users' ids if these are integers."""
     if ids is None or ids.dtype.kind != "i":
         return inner
     if isinstance(inner, faiss.IndexBinary):  # a map wants an empty index at first: a stand-in, then the real one
-        wrapped = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
-        wrapped.index = inner
+        wrapped: Any = faiss.IndexBinaryIDMap(faiss.IndexBinaryFlat(inner.d))
     else:
         wrapped = faiss.IndexIDMap(faiss.IndexFlat(inner.d, inner.metric_type))
-        wrapped.index = inner
+    wrapped.index = inner
     faiss.copy_array_to_vector(ids, wrapped.id_map)
     wrapped.ntotal = inner.ntotal
     return wrapped

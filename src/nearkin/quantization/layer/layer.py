@@ -127,7 +127,14 @@ class LayerRotation(nn.Module):
             self.skew = nn.Parameter(torch.zeros(d * (d - 1) // 2))
 
     def forward(self) -> Tensor:
-        return self.base if self.kind != "cayley" else self.base @ self._cayley()
+        if self.kind != "cayley":
+            return self.base
+        d = len(self.base)
+        i, j = torch.triu_indices(d, d, 1, device=self.skew.device)
+        upper = self.skew.new_zeros(d, d).index_put((i, j), self.skew)
+        A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
+        # I + A and I - A commute; I + A is never singular
+        return self.base @ torch.linalg.solve_ex(eye + A, eye - A).result
 
     def set(self, R: Tensor) -> None:
         """Go on from R (d, d)."""
@@ -135,13 +142,6 @@ class LayerRotation(nn.Module):
             self.base.copy_(R)
             if self.kind == "cayley":
                 self.skew.zero_()
-
-    def _cayley(self) -> Tensor:
-        d = len(self.base)
-        i, j = torch.triu_indices(d, d, 1, device=self.skew.device)
-        upper = self.skew.new_zeros(d, d).index_put((i, j), self.skew)
-        A, eye = upper - upper.T, torch.eye(d, device=self.skew.device, dtype=self.skew.dtype)
-        return torch.linalg.solve_ex(eye + A, eye - A).result  # the two commute; I + A is never singular
 
     def optimizer(self, lr: float, n_matchings: int = 1) -> GivensDescent | None:
         """Algorithm 2 on R; None if R needs no optimizer.
