@@ -1,4 +1,4 @@
-"""Checks of what users pass in: every message says what was given, what is needed and what to type instead."""
+"""Checks of what users pass in: every message names what was given, what is needed and what to type instead."""
 
 from __future__ import annotations  # scikit-learn is named, not loaded
 

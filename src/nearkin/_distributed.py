@@ -1,6 +1,6 @@
 """Processes that fit and encode together: a thin group over torch.distributed (gloo), or this process alone.
 
-`torchrun` (and with it Slurm, Kubernetes, Ray Train, SageMaker) starts the same program several times and tells each
+`torchrun` (and with it Slurm, Kubernetes, Ray Train, SageMaker) starts the same program several times and gives each
 copy its RANK and the WORLD_SIZE. `join_processes()` makes them one `Group`; inside it every fit takes its rows as one
 process's part of them all, and the sums of `nearkin.statistics` are merged over the group. Outside it, or with one
 process, `current()` is a group of one, whose operations do nothing.
@@ -255,7 +255,7 @@ def leave(code: int) -> NoReturn:
 
 @contextmanager
 def _sigterm_speaks(group: Group) -> Iterator[None]:
-    """torchrun ends the survivors of a failure by SIGTERM: then this process says so and ends as by an error."""
+    """torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")

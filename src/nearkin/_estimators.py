@@ -145,11 +145,11 @@ class CodesTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedE
 
 
 class ReconstructingTransformer(CodesTransformer):
-    """A transformer to codes that stand for rows."""
+    """A transformer to codes that decode to rows."""
 
     @abstractmethod
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) that codes, as `encode` gives them, stand for."""
+        """Rows (n, d) decoded from codes that `encode` gave."""
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, bytes) uint8 of rows X (n, d) as an index made by `to_faiss` stores them."""

@@ -242,7 +242,7 @@ def _add_to_lists(index: faiss.IndexIVFFastScan, lists: np.ndarray, numbers: np.
 
 
 def _list(index: faiss.IndexIVFFastScan, number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """FAISS's own memory of a list of so many rows: their numbers (rows,), and its blocks one after the other."""
+    """FAISS's own memory of a list of `rows` rows: their numbers (rows,), and its blocks one after the other."""
     length = -(-rows // index.bbs) * _layout(index.M, index.bbs).size
     lists = index.invlists
     return faiss.rev_swig_ptr(lists.get_ids(number), rows), faiss.rev_swig_ptr(lists.get_codes(number), length)
@@ -270,7 +270,7 @@ def _where(rows: np.ndarray, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=64)
 def _layout(M: int, rows: int) -> _Layout:
-    """Of blocks of so many rows with M numbers each, found by packing one number at a time."""
+    """Of blocks of rows with M numbers each, found by packing one number at a time."""
     packer = faiss.IndexPQFastScan(M, M, 4, faiss.METRIC_L2, rows).get_CodePacker()
     byte, shift = np.empty((rows, M), np.int64), np.empty((rows, M), np.uint8)
     for r, m in np.ndindex(rows, M):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
-"""Named values of any kind: what a callback hears, what a file of JSON holds, a function's options by name."""
+"""Named values of any kind: a callback's record, the content of a file of JSON, a function's options."""
 
 Fields: TypeAlias = Mapping[str, Any]
 """A record that is only read."""

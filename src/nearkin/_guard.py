@@ -54,7 +54,7 @@ class Guard:
         me, guards = threading.get_ident(), (self, *others)
         with _free:
             if any(guard._writer != me and guard._readers[me] for guard in guards):
-                raise RuntimeError("the index is changed inside a callback of its own search or save; do it after")
+                raise RuntimeError("the index is changed inside a callback of its search or save; do it after")
             for guard in guards:
                 guard._waiting += 1
             try:

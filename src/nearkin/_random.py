@@ -43,7 +43,7 @@ def torch_normal(n: int, random_state: Seed = None) -> np.ndarray:
 
     The same numbers but for the last bit. torch's stream on the CPU: 53 bits of two words of MT19937 make a uniform
     number, and Box and Muller's formula makes normal ones of blocks of sixteen, eight lengths before eight angles.
-    Where sixteen does not divide n, the last sixteen are drawn anew; fewer are made in pairs, angle before length.
+    Where sixteen does not divide n, the last sixteen are drawn again; fewer are made in pairs, angle before length.
     """
     stream = np.random.RandomState(draw_seed(numpy_generator(random_state)))
 

@@ -1,4 +1,4 @@
-"""Names for what signatures take and give, so that each says what is meant."""
+"""Names for what signatures take and give, so that each names what is meant."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -28,7 +28,7 @@ Callback = Callable[[int, Fields], object]
 `step` counts what is done, from 1. The record holds
 
 - "total": the number of steps at most, where it is known;
-- "objective": what is minimized, as this step saw it, where there is one;
+- "objective": what is minimized, as this step saw it, if there is one;
 - "seconds": time spent so far, where it is measured;
 - whatever else the work has to say, named in the docstring of the function that takes the callback.
 
@@ -46,7 +46,7 @@ class Run:
 
     max_iter: steps at most, in the solver's natural unit (an epoch, a sweep, an iteration).
     tol: the run has converged when a step lowers the objective by less than this share of it; 0 for never.
-    callback: hears of every step.
+    callback: called after every step.
     validate: a function of the point, better when smaller; the point returned is then the best one that was seen.
     """
 
@@ -65,7 +65,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, codes: np.ndarray, /) -> np.ndarray:
-        """Rows (n, d) that the codes stand for."""
+        """Rows (n, d) decoded from the codes."""
         ...
 
 
@@ -92,7 +92,7 @@ class Fittable(Protocol):
     """What gives a fitted quantizer: one that is not fitted yet, or a race between several."""
 
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Quantizer:
-        """Learn from rows X (n, d); `callback` hears of each step."""
+        """Learn from rows X (n, d); `callback` is called after each step."""
         ...
 
 
@@ -169,10 +169,10 @@ class ScannedCodes(VectorCodes, Protocol):
 
 @runtime_checkable
 class Reconstructing(Protocol):
-    """A quantizer whose codes stand for rows again, so that what they lose can be measured; bits do not."""
+    """A quantizer whose codes decode to rows, so that their error can be measured; bits do not."""
 
     def distortion(self, X: ArrayLike) -> float:
-        """The mean squared distance of rows X (n, d) from what their codes stand for."""
+        """The mean squared distance of rows X (n, d) from their decoded codes."""
         ...
 
 
@@ -239,7 +239,7 @@ class PhasedIndex(TrainableIndex, Protocol):
         ...
 
     def rotation_optimizer(self) -> torch.optim.Optimizer | None:
-        """The optimizer that moves them, None where there are none."""
+        """The optimizer that moves them, None if there are none."""
         ...
 
 

@@ -37,7 +37,7 @@ class RowForms(NamedTuple):
 
         H_j = gram + ridge_j I + sum over the entries t of row j of curvature_t p_t p_t^T,  p_t = points[places_t].
 
-    `indptr` (n + 1,) cuts the entries into rows. What an embedding's loss tells a quantizer.
+    `indptr` (n + 1,) cuts the entries into rows. Statistics of an embedding's loss for a quantizer.
     """
 
     gram: np.ndarray  # (d, d) float32
@@ -86,8 +86,8 @@ class Interactions:
     """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.
 
     `indptr` (m + 1,) and `indices` (nnz,) are the CSR structure; `weights`, `timestamps` and `split` (0 train,
-    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None where there are none;
-    `source` says what a reader understood of the file they come from.
+    1 validation, 2 test) run along the pairs; features are dense (m, d) or CSR, None if there are none;
+    `source` is what a reader understood of the file they come from.
     """
 
     indptr: np.ndarray
@@ -116,10 +116,10 @@ class Interactions:
         right_features: MatrixLike | None = None,
         duplicates: str = "sum",
     ) -> "Interactions":
-        """Build the record from one entry per observation; ids of any sortable type are kept as they are.
+        """Build the record from one entry per observation; ids of any sortable type are kept.
 
         `left_ids` and `right_ids` are the whole catalogues, in the order of the features' rows; without them they are
-        the sorted ids that occur. `duplicates` says what becomes of the weights of a pair seen more than once: their
+        the sorted ids that occur. `duplicates` is the rule for the weights of a pair seen more than once: their
         "sum", the "last" one (the latest by timestamp, else by position) or the "max"; the first timestamp and the
         smallest split are kept. Raises ValueError for missing ids, no pair, NaN or negative weights, and columns or
         features of another length.

@@ -1,7 +1,7 @@
 """Sums through which data enters a fit: `update` adds a batch, `merge` what other rows gave, `finalize` ends.
 
 The same record serves rows in memory, rows streamed in chunks, and rows spread over processes, where merging is one
-all-reduce of its `totals` (`nearkin._distributed.Group.merge`). Float sums depend on the order in which they are taken,
+all-reduce of its `totals` (`nearkin._distributed.Group.merge`). Float sums depend on the order of the terms,
 but only in the last bits of float64: products and sums of a *block* of rows may be float32, what they add up to never.
 So parts that are cut where blocks end merge to the whole.
 """
@@ -45,7 +45,7 @@ class Mean(AbstractSums):
         return [self.count, self.total]
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d), a row counting as often as its weight (b,) says."""
+        """Add rows X (b, d), each counted as often as its weight (b,)."""
         self.count += len(X) if weights is None else weights.sum(dtype=np.float64)
         self.total += X.sum(axis=0, dtype=np.float64) if weights is None else weights.astype(np.float64) @ X
         return self
@@ -57,7 +57,7 @@ class Mean(AbstractSums):
 class Gram(AbstractSums):
     """X^T X of rows less a mean (d,) known before, in float64: `finalize` gives the covariance (d, d).
 
-    Two passes, the mean first, because X^T X - n m m^T loses the digits of a variance that is small beside the mean.
+    Two passes, the mean first, because X^T X - n m m^T loses the digits of a variance that is small against the mean.
     """
 
     def __init__(self, mean: np.ndarray) -> None:
@@ -80,7 +80,7 @@ class Gram(AbstractSums):
 
 
 class CrossProduct(AbstractSums):
-    """X^T B (d, L) of rows X and what stands beside them: signs, or decoded rows. `finalize` divides by n."""
+    """X^T B (d, L) of rows X and their partners B: signs, or decoded rows. `finalize` divides by n."""
 
     def __init__(self, d: int, width: int) -> None:
         self.count = np.zeros(1)
@@ -110,7 +110,7 @@ class SquaredNorm(AbstractSums):
         return [self.count, self.total]
 
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
-        """Add rows X (b, d), a row counting as often as its weight (b,) says."""
+        """Add rows X (b, d), each counted as often as its weight (b,)."""
         if weights is None:
             self.count += len(X)
             self.total += np.einsum("ij,ij->", X, X, dtype=np.float64)

@@ -265,7 +265,7 @@ def test_a_search_sees_the_index_before_or_after_a_change(kind) -> None:
 
 def test_a_search_may_not_change_its_own_index() -> None:
     index = Index.build(X)
-    with pytest.raises(RuntimeError, match="changed inside a callback of its own search"):
+    with pytest.raises(RuntimeError, match="changed inside a callback of its search"):
         index.search(X, callback=lambda done, record: index.add(X))
     assert len(index.add(X[:1])) == 301  # and the lock is free again
     index.add(NEW, callback=lambda done, record: index.search(X))

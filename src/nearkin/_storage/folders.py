@@ -83,10 +83,10 @@ def check_apart(one: StrPath, other: StrPath) -> None:
     """Raise ValueError if two folders are the same, or one lies in the other: what writes one may remove the other."""
     first, second = Path(os.path.realpath(one)), Path(os.path.realpath(other))
     if first == second:
-        raise ValueError(f"{one} and {other} are the same place; give each a folder of its own")
+        raise ValueError(f"{one} and {other} are the same place; give two folders")
     for inner, outer, names in ((first, second, (one, other)), (second, first, (other, one))):
         if outer in inner.parents:
-            raise ValueError(f"{names[0]} lies in {names[1]}; give folders that lie beside each other")
+            raise ValueError(f"{names[0]} lies in {names[1]}; give two folders of which neither holds the other")
 
 
 def check_inputs(out: StrPath, inputs: Iterable[StrPath]) -> None:

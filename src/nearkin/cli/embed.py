@@ -68,7 +68,7 @@ def embed(
     - anchor: Comparisons: the column of the object compared; "0" is the first.
     - near: Comparisons: the column of the nearer object.
     - far: Comparisons: the column of the farther object.
-    - response: Comparisons: the column that says which was chosen; COLUMN=VALUE: VALUE chooses the first.
+    - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
     - left_features: Pairs: a table with an id of the left side first, then its features.

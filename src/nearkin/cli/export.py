@@ -92,7 +92,7 @@ def rotate(
 
     The rotation is learned for the engine's codes and judged on rows held out. Distances do not change; if no rotation
     is better than none, none is applied. It is saved next to the vectors, in OUT with the ending .rotation: queries
-    must be rotated by it too (--with). For an engine that rotates vectors itself the command stops and says so.
+    must be rotated by it too (--with). For an engine that rotates vectors itself the command stops with an error.
 
     Examples:
 

@@ -98,7 +98,7 @@ def explore(
 ) -> None:
     """See an index: a map of its rows, and each row's neighbours before and after compression.
 
-    Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand beside
+    Prints a link to a page on this computer. Click a row, or search it by id or text: its exact neighbours stand by
     those that the codes find, as `nearkin search` gives them, with what was lost and gained; a slider shows what
     rescoring brings back. The map is coloured by label, quantization error, list, or neighbours lost. Stop with Ctrl-C.
 
@@ -115,7 +115,7 @@ def explore(
     - texts: A text for every indexed row, in order.
     - images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
     - ids_column: Column of ids in the tables --labels and --texts: rows in any order.
-    - compare: Another index of the same vectors, shown beside.
+    - compare: Another index of the same vectors, shown next to it.
     - sweep: What `nearkin sweep ... --json` printed: shown as pictures.
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.
@@ -183,7 +183,7 @@ def ask(
       link), or the folder of an ordinal embedding.
     - out: Table of the answers, a .csv.
     - form: triplet, odd-one-out (of three) or pairs (of two pairs).
-    - raters: Names, separated by commas: a link of its own for each.
+    - raters: Names, separated by commas: one link for each.
     - goal: Answers that each rater is asked for.
     - title: Title of the first page.
     - instructions: Text of instructions.

@@ -179,7 +179,7 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     A pattern, "parts/*.npy", means its files in the order of their names; a list of files keeps its order. They
     must agree in width and type; some may be without rows.
 
-    Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array where there are
+    Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array if there are
     several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
     Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, and
     `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and

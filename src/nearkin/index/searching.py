@@ -138,7 +138,7 @@ class Kept:
         self._made: dict[str, tuple[tuple[int, int], Any]] = {}
 
     def _once(self, name: str, index: faiss.Index, rows: int, make: Callable[[], Any]) -> Any:
-        """What `make` gave for this index of so many rows: who changes FAISS's index by himself gets it made again."""
+        """What `make` gave for this index and its number of rows; made again if FAISS's index was changed outside."""
         key, known = (int(index.this), int(rows)), self._made.get(name)
         if known is None or known[0] != key:
             known = self._made[name] = key, make()

@@ -111,7 +111,7 @@ def without_own(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
-    """Which queries (q, d) have two of their scores (q, k), in order, at one value as far as float32 tells, (q,) bool.
+    """Which queries (q, d) have two of their scores (q, k), in order, equal within the rounding of float32, (q,) bool.
 
     `largest` is the largest squared norm of a row.
     """

@@ -218,7 +218,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         super().__init__(params, {"eps": 1e-8, "foreach": True, "check_finite": True} | _flat(defaults))
 
     def add_param_group(self, param_group: Record) -> None:
-        """Add parameters with options of their own; each is checked to be orthogonal now."""
+        """Add parameters with other options; each is checked to be orthogonal now."""
         super().add_param_group(_flat(param_group))
         group = self.param_groups[-1]
         try:
@@ -237,7 +237,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
         """Move every parameter that has a gradient; returns the closure's loss.
 
         ValueError if a gradient is not finite, or so large that products with it are not: then no parameter of this
-        step is changed. The group's `check_finite` says how often gradients are looked at.
+        step is changed. The group's `check_finite` is how often gradients are checked.
         """
         loss = None
         if closure is not None:
@@ -374,7 +374,7 @@ def angles(
 
 
 def _flat(options: Record) -> Record:
-    """The options with those that stand for several spread out: plain values can be saved without pickle."""
+    """The options, with those of several values spread out: plain values can be saved without pickle."""
     flat = {name: value for name, value in options.items() if not isinstance(value, GroupOptions)}
     for value in options.values():
         if isinstance(value, GroupOptions):

@@ -42,7 +42,7 @@ EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
 
 
 def has_split(pairs: Interactions) -> bool:
-    """Whether the table itself says which pairs are for training."""
+    """Whether the table itself names the pairs for training."""
     return pairs.split is not None and bool((pairs.split == 0).any())
 
 
@@ -154,7 +154,7 @@ def embed_pairs(
     pairs = _read(path, start, split=None if split in SPLITS else split, **columns)
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
     names = side_names_of(pairs) if start is None else side_names(start)
-    in_table = split not in SPLITS and has_split(pairs)  # the table itself says which pairs are held out
+    in_table = split not in SPLITS and has_split(pairs)  # the table itself names the held-out pairs
     quality: dict[str, dict[str, float]] = {}
     judged: Record | None = None
     trials: list[Record] = []
@@ -300,7 +300,7 @@ def train_index(
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
     A first fit without the share `holdout` of the pairs ("random", "time" or "leave-last-out", by `split`) is judged by
-    them; the saved model is then fitted on all pairs. Pairs with a split of their own are fitted on its training part
+    them; the saved model is then fitted on all pairs. Pairs with a split are fitted on its training part
     and judged by its test part. Returns the record kept as run.json. ValueError before any work if `out` is no place
     for an index or `n_bytes` does not divide `dim`.
     """

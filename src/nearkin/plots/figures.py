@@ -46,7 +46,7 @@ def plot_against_bytes(
     reference: tuple[str, float] | None = None,
     xlabel: str = "bytes per vector",
 ) -> Axes:
-    """Draw one line per method: {bytes per vector: value}, the bytes (or whatever `xlabel` says) on a logarithmic axis.
+    """Draw one line per method: {bytes per vector: value}, the bytes (or `xlabel`) on a logarithmic axis.
 
     `reference` is a name and a value that holds at every size, such as the exact search's.
     """
@@ -55,7 +55,7 @@ def plot_against_bytes(
         label, value = reference
         ax.axhline(value, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     set_ticks(ax, [size for values in series.values() for size in values])
-    crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among so many lines
+    crowded = {"ncols": 4, "loc": "upper center", "bbox_to_anchor": (0.45, -0.18)}  # no room among many lines
     legend(ax, **(crowded if len(series) > 6 else {}))
     return ax
 

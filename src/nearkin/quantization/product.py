@@ -1,6 +1,5 @@
 """Product quantization with a learned rotation, as a scikit-learn transformer."""
 
-import os
 from collections.abc import Iterator
 from typing import Self
 
@@ -18,7 +17,7 @@ from nearkin._check import (
     validate_vectors,
 )  # fmt: skip
 from nearkin._distributed import ALONE, Group
-from nearkin._estimators import ReconstructingTransformer, Source, load_estimator, save_estimator
+from nearkin._estimators import ReconstructingTransformer, Source, load_estimator
 from nearkin._faiss import METRIC_TYPES, add_codes, clear_padding, innermost
 from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
@@ -138,6 +137,7 @@ class ProductQuantizer(ReconstructingTransformer):
     ((500, 4), (500, 16))
     """
 
+    KIND = "product quantizer"
     n_features_in_: int
     rotation_: np.ndarray
     codebooks_: np.ndarray
@@ -325,14 +325,10 @@ class ProductQuantizer(ReconstructingTransformer):
         self.init_recall_ = {}
         return self
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""
-        save_estimator(self, path, "product quantizer")
-
     @classmethod
     def load(cls, path: Source) -> Self:
         """Read the folder that `save` wrote."""
-        return load_estimator(cls, path, "product quantizer", renamed={"coarse": "n_lists"})
+        return load_estimator(cls, path, cls.KIND, renamed={"coarse": "n_lists"})
 
     def _compare_scans(self, rows: TrainingRows) -> dict[str, bool] | None:
         """`fast_scan_`; several processes agree."""

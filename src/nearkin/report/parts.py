@@ -70,7 +70,7 @@ def _best_cells(rows: Sequence[Sequence[object]], best: Mapping[int, str]) -> se
 
 
 def figures(*figures: tuple[str, str]) -> str:
-    """Figures side by side where there is room: pairs of an <svg> (from `plots.to_svg`) and a caption."""
+    """Figures side by side if the page is wide enough: pairs of an <svg> (from `plots.to_svg`) and a caption."""
     parts = "".join(f"<figure>{svg}<figcaption>{html.escape(text)}</figcaption></figure>" for svg, text in figures)
     return f'<div class="figures">{parts}</div>'
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 
 def load(page: str) -> ModuleType:
-    """The package of a page ("ask", "explore"); ImportError that says what to install."""
+    """The package of a page ("ask", "explore"); ImportError with what to install."""
     try:
         return import_module(f"nearkin.web.{page}")
     except ImportError as error:

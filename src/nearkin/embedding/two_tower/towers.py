@@ -346,7 +346,7 @@ class TowerPair:
         return R, distortion
 
     def penalty(self, P: Tensor, Q: Tensor) -> Tensor:
-        """Half the ridge-weighted squares of the id embeddings, or of the embeddings where there are none."""
+        """Half the ridge-weighted squares of the id embeddings, or of the embeddings if there are none."""
         return sum(
             (
                 0.5 * (r * penalised(side, X).square()).sum()

@@ -35,7 +35,7 @@ _LIMITS: dict[str, tuple[Callable[..., object], dict[str, float]]] = {  # of the
     **dict.fromkeys(("max_seconds", "learning_rate", "damping"), (check_real, {"above": 0})),
     "momentum": (check_real, {"low": 0, "high": 0.99}),
 }
-_OPTIONAL = ("patience", "n_sampled")  # settings that may be None beside those whose default it is
+_OPTIONAL = ("patience", "n_sampled")  # settings that may be None, as those whose default it is
 _OPTIMIZER_STATE = ("selection", "steps")  # entries that the optimizers on the manifold add to torch's
 
 

@@ -1,4 +1,4 @@
-"""What people compare, and the questions about it: items, three forms of question, and what an answer says."""
+"""What people compare, and the questions about it: items, three forms of question, and what an answer means."""
 
 import os
 from collections import Counter

@@ -194,7 +194,7 @@ class IndexView:
     """An index whose rows are known by the collection's row numbers; the index itself is not changed.
 
     `kept` are the exact rows in the order of this index, or None; `rows` (n,) says which row of the collection stands
-    at each position of this index, None where they are the same.
+    at each position of this index, None if they are the same.
     """
 
     def __init__(self, name: str, index: Index, kept: KeptVectors | None, rows: np.ndarray | None = None) -> None:
@@ -350,7 +350,7 @@ class Collection:
     def lost(self, rows: np.ndarray) -> np.ndarray:
         """How many of the k exact neighbours of `rows` (b,) each index misses by its codes alone, (indexes, b).
 
-        A row is no neighbour of its own; of rows at one distance any is right. nan without exact rows.
+        A row is not counted as its neighbour; of rows at one distance any is right. nan without exact rows.
         """
         if self.exact is None:
             return np.full((len(self.views), len(rows)), np.nan)

@@ -27,7 +27,7 @@ from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
 from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, Sweep, collect_rows
 
-MOST = 100_000  # rows on a map; of more, so many are drawn at random
+MOST = 100_000  # rows on a map; more are sampled at random
 WORST = 100
 SAMPLE = 3_000  # rows that t-SNE lays out; it takes half a minute on two cores
 _CATEGORIES = 20  # labels with their own colours
@@ -176,7 +176,7 @@ def principal(collection: Collection, rows: np.ndarray) -> np.ndarray:
 def neighbour_preserving(collection: Collection, rows: np.ndarray) -> np.ndarray:
     """`rows` (m,) by scikit-learn's t-SNE, (m, 2).
 
-    Of more than `SAMPLE` rows so many are drawn at random and laid out; each other one is put at the mean, weighted by
+    Of more than `SAMPLE` rows a random sample is laid out; each other one is put at the mean, weighted by
     1 / distance, of the three nearest of them.
     """
     rng = np.random.default_rng(0)
@@ -353,7 +353,7 @@ def write_page(
 ) -> int:
     """Write the page as one HTML file that needs no network; returns how many rows are on it.
 
-    Of more than `most` rows so many are drawn at random; their neighbours are those among all rows.
+    More than `most` rows are sampled at random; their neighbours are those among all rows.
     """
     out = Path(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
@@ -397,7 +397,7 @@ def explore(
     """The page of `nearkin explore` for the last line of a notebook's cell.
 
     vectors (n, d): the exact rows, where the index keeps none. labels, texts (n,), images (n, h, w[, 3]): one for each
-    row. compare: another index over the same rows. Of more than `most` rows so many are drawn at random; their
+    row. compare: another index over the same rows. More than `most` rows are sampled at random; their
     neighbours are those among all rows. ValueError for arrays of another length.
     """
     for name, values in (("labels", labels), ("texts", texts), ("images", images)):
