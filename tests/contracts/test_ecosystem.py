@@ -108,7 +108,7 @@ def test_a_grid_search_over_comparisons(rng: np.random.Generator) -> None:
 
 
 def test_towers_are_cloned_with_what_was_set() -> None:
-    model = nk.TwoTower(8, loss=nk.embedding.two_tower.AllPairs(omega=0.5), random_state=3)
+    model = nk.TwoTower(8, loss=nk.embedding.AllPairs(omega=0.5), random_state=3)
     again = clone(model.set_params(loss__omega=0.25))
     assert (again.n_components, again.loss.omega, again.random_state) == (8, 0.25, 3)
     assert again.loss is not model.loss

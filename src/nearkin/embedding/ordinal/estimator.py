@@ -446,10 +446,13 @@ class OrdinalEmbedding(BaseEstimator):
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
         """Read a folder written by `save` or `nearkin embed`; `partial_fit` can continue it."""
 
-        params, fitted = one_version(path, read_embedding)
-        model = cls(**params)
-        vars(model).update(fitted)
-        return model
+        def load(folder: Path) -> OrdinalEmbedding:
+            params, fitted = read_embedding(folder)
+            model = cls(**params)
+            vars(model).update(fitted)
+            return model
+
+        return one_version(path, load)
 
     def _check_parameters(self) -> None:
         if self.n_components != "auto":
