@@ -199,15 +199,15 @@ def _learn(rows: TrainingRows, plan: Plan, generator: np.random.Generator, callb
     starts = start_rotation(plan.init, rows, M, K, own, _space(plan, rows), plan.max_iter)
     total = len(starts) * (plan.max_iter + DEFAULTS.last_iterations)
     judge = _judge(rows, own) if len(starts) > 1 else None
-    best, most = Learned(starts[0].rotation, np.zeros(0)), -1.0
+    learned: list[Learned] = []
+    kept: list[float] = []
     for start in starts:
         begun = len(history)
         state = _alternated(start, rows, plan, seed, generator, record)
         state = refine(rows, state, None, DEFAULTS.last_iterations, callback=record)
-        if (kept := _recall(judge, state) if judge else 0.0) > most:
-            most = kept
-            best = Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history[begun:])
-    return best
+        learned.append(Learned(state.rotation, state.codebooks, None, start.distortion, start.recall, history[begun:]))
+        kept.append(_recall(judge, state) if judge else 0.0)
+    return learned[int(np.argmax(kept))]
 
 
 def _alternated(
@@ -415,8 +415,8 @@ def _race(
             for name in near
         }
         race = {name: race[name] for name in sorted(near, key=lambda name: -score[name])}
-    leader = max(score.values())
-    ended = [name for name in race if name == next(iter(race)) or (kept and score[name] > leader - DEFAULTS.close)]
+    leader = next(iter(race))
+    ended = [name for name in race if score[name] >= score[leader] - DEFAULTS.close] if kept else [leader]
     return [replace(starts[name], distortion=error, recall=kept) for name in ended]
 
 
