@@ -116,7 +116,9 @@ def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool
     if kind != "auto":
         return kind == "pairs"
     if loss is not None:
-        return loss not in nk.embedding.ordinal.losses.LOSSES
+        from nearkin.embedding.ordinal.losses import LOSSES  # loads numba
+
+        return loss not in LOSSES
     if set(given) & set(FOR_COMPARISONS):
         return False
     if {"left", "right", "start"} & set(given):
