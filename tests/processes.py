@@ -9,10 +9,12 @@ import os
 import runpy
 import signal
 import sys
+from contextlib import suppress
 from multiprocessing import forkserver, reduction
 from threading import Thread
 from typing import Any, TextIO
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the server starts no thread: its forks may fork in turn
 FORKSERVER = multiprocessing.get_context("forkserver")
 LIBRARIES = ["faiss", "numba", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed", "nearkin.cli"]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
@@ -37,35 +39,48 @@ class Program:
     """`python -m module words` in its own process: the part of `subprocess.Popen` that tests use."""
 
     def __init__(self, module: str, *words: object, env: dict[str, str] | None = None) -> None:
-        (out, to_out), (error, to_error) = os.pipe(), os.pipe()
+        (from_in, into), (out, to_out), (error, to_error) = os.pipe(), os.pipe(), os.pipe()
+        self.stdin = os.fdopen(into, "w", encoding="utf-8")
         self.stdout, self.stderr = (os.fdopen(number, encoding="utf-8") for number in (out, error))
         arguments = ([module, *map(str, words)], dict(env or os.environ), os.getcwd())
-        descriptors = _Descriptor(to_out), _Descriptor(to_error)
-        self._process = FORKSERVER.Process(target=_run, args=(*arguments, *descriptors))
+        theirs = from_in, to_out, to_error
+        self._process = FORKSERVER.Process(target=_run, args=(*arguments, [_Descriptor(number) for number in theirs]))
         try:
             forkserver.ensure_running()
             self._process.start()
         finally:
-            os.close(to_out)
-            os.close(to_error)
+            for number in theirs:
+                os.close(number)
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
 
     @property
     def returncode(self) -> int | None:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        os.kill(self._process.pid, number)  # pyright: ignore[reportArgumentType]
+        os.kill(self.pid, number)
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self._process.exitcode
 
     def close(self) -> None:
         """Kill it if it runs."""
         self._process.kill()
         self._process.join()
+        with suppress(BrokenPipeError):
+            self.stdin.close()
         self.stdout.close()
         self.stderr.close()
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:
         """What it wrote since the last line read, once it has ended; TimeoutError if it does not."""
         texts = ["", ""]
+        self.stdin.close()
 
         def read(place: int, stream: TextIO) -> None:
             with stream:
@@ -83,10 +98,11 @@ class Program:
         return texts[0], texts[1]
 
 
-def _run(words: list[str], env: dict[str, str], folder: str, out: _Received, error: _Received) -> None:
-    for number, given in ((1, out.number), (2, error.number)):
-        os.dup2(given, number)
-        os.close(given)
+def _run(words: list[str], env: dict[str, str], folder: str, streams: list[_Received]) -> None:
+    for number, given in enumerate(streams):
+        os.dup2(given.number, number)
+        os.close(given.number)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(env)
     os.chdir(folder)

@@ -7,17 +7,16 @@ import importlib
 import os
 import resource
 import select
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from tests.faults.table import Row
+from tests.processes import Program
 
 SECONDS, BYTES = 10, 2 * 2**30
 PATIENCE = 10  # times as long by the clock: a case that waits for a core is no hang
@@ -95,27 +94,16 @@ class _Child:
     """The process of `main`, and the lines that it writes."""
 
     def __init__(self, *words: str) -> None:
-        path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.child", *words],
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the parent's
-        )
+        self.process = Program("tests.faults.child", *words)
         self._lines: deque[str] = deque()
         self._rest = b""
 
     def tell(self, text: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(text.encode())
+        self.process.stdin.write(text)
         self.process.stdin.flush()
 
     def line(self, seconds: float) -> str | None:
         """The next line; "" when the child ended, None when it has used `seconds` of its time without one."""
-        assert self.process.stdout is not None
         start, used = time.monotonic(), _cpu_seconds(self.process.pid)
         while not self._lines:
             if select.select([self.process.stdout], [], [], 0.5)[0]:
@@ -128,12 +116,7 @@ class _Child:
         return self._lines.popleft()
 
     def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
+        self.process.close()
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -151,6 +134,8 @@ def run_cases(name: str, module: str, count: int, seed: int) -> Row:
 
 def main(module: str, seed: str, folder: str) -> None:
     """For each line "first stop" on stdin write one line a case: number, outcome, text."""
+    os.setsid()  # Ctrl-C is the parent's
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     loaded = importlib.import_module(module)
     case: Case = loaded.case
     if hasattr(loaded, "prepare"):  # what takes its time once is no hang

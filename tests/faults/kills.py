@@ -1,15 +1,12 @@
 """Kill points, full disks and two at once of what writes: the old or the new stands, and the next run cleans up."""
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
-from pathlib import Path
 
-from tests.faults.child import ROOT, SCRATCH, Tell
+from tests.faults.child import SCRATCH, Tell
 from tests.faults.jobs import JOBS
 from tests.faults.table import Row
+from tests.processes import Program
 
 WAYS = {  # the exchange of names is one; systems without it and a full disk are tried where they differ
     "exchange": tuple(JOBS),
@@ -46,16 +43,14 @@ class KillWorker:
 def points(job: str, way: str, step: int = 1) -> Row:
     """What stood after each kill, full disk or two at once, or every `step`-th, and what after the next run."""
     row = Row(f"{job} by {way}")
-    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     with tempfile.TemporaryDirectory(dir=SCRATCH) as base:
         program, words = ("at_once", [job]) if way == "together" else ("kill_points", [job, way])
-        command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), base, *words, str(step)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=SECONDS)
+        done = Program(f"tests.faults.{program}", base, *words, step)
+        printed, errors = done.communicate(SECONDS)
     if done.returncode:
-        row.faults.append(f"{row.suite}: {done.stderr[-500:]}")
+        row.faults.append(f"{row.suite}: {errors[-500:]}")
         return row
-    found = json.loads(done.stdout)
+    found = json.loads(printed)
     for number, (state, beside) in enumerate(zip(found["states"], found["beside"], strict=True)):
         row.inputs += 1
         row.outcomes[OUTCOMES.get(state, "fault")] += 1

@@ -3,17 +3,15 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 import nearkin as nk
 from tests.faults import together
-from tests.faults.child import ROOT, Fault
+from tests.faults.child import Fault
+from tests.processes import Program
 
-PROGRAM = Path(__file__).with_name("together.py")
 WAYS = ("threads", "fork", "spawn")
 
 
@@ -23,16 +21,14 @@ def case(number: int, seed: int, folder: Path) -> str:
     home.mkdir()
     rows = np.concatenate([together.row_of(i) for i in range(3)])
     nk.Index.build(rows, ids=np.arange(3)).save(home / "idx")
-    path = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-    words = [sys.executable, str(PROGRAM), str(home), WAYS[number % len(WAYS)]]
+    way = WAYS[number % len(WAYS)]
+    program = Program("tests.faults.together", home, way)
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, check=False, timeout=300, env=os.environ | {"PYTHONPATH": path}
-        )
+        printed, errors = program.communicate(300)
     finally:
         shutil.rmtree(home)
-    if done.returncode or done.stderr:
-        raise Fault(f"{words[-1]}: {done.returncode}, {done.stderr[-1500:]}")
-    if wrong := json.loads(done.stdout):
-        raise Fault(f"{words[-1]}: {wrong[:3]}")
+    if program.returncode or errors:
+        raise Fault(f"{way}: {program.returncode}, {errors[-1500:]}")
+    if wrong := json.loads(printed):
+        raise Fault(f"{way}: {wrong[:3]}")
     return "same"
