@@ -200,13 +200,8 @@ def check_vectors(
     return check_finite(X, name) if finite else X
 
 
-def validate_vectors(
-    estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1, finite: bool = True
-) -> np.ndarray:
-    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`.
-
-    `finite=False` as there.
-    """
+def validate_vectors(estimator: BaseEstimator, X: ArrayLike, *, reset: bool = False, min_rows: int = 1) -> np.ndarray:
+    """`check_vectors` by scikit-learn's rules: sets or compares `n_features_in_` and feature names on `estimator`."""
     from sklearn.utils.validation import validate_data  # only estimators need scikit-learn
 
     try:
@@ -221,4 +216,4 @@ def validate_vectors(
         )
     except OverflowError as error:
         raise ValueError(f"X holds a number beyond float64 ({error}); give numbers that float32 can hold") from error
-    return check_finite(checked) if finite else checked  # pyright: ignore[reportArgumentType, reportReturnType]
+    return check_finite(checked)  # pyright: ignore[reportArgumentType]

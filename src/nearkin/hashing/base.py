@@ -17,6 +17,9 @@ from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
 from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, nearest_candidates, pack_signs
 from nearkin.hashing.registry import HASHERS
+from nearkin.linalg.signs import row_blocks
+
+ENCODED = 65_536  # rows that are encoded at a time
 
 
 class AbstractHasher(CodesTransformer, ABC):
@@ -45,7 +48,9 @@ class AbstractHasher(CodesTransformer, ABC):
 
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Return packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d); one row encodes as it would in a batch."""
-        return pack_signs(self.project(X))
+        check_is_fitted(self)
+        X = validate_vectors(self, X)  # a block of values at a time: they take 32 times the memory of the codes
+        return np.concatenate([pack_signs(self._project(rows)) for rows in row_blocks(X, ENCODED)])
 
     def quantization_error(self, X: ArrayLike) -> float:
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""

@@ -17,7 +17,7 @@ from nearkin.hashing.columns import StoredRows, learn_columns, random_columns
 from nearkin.hashing.itq import RotationStep
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
-from nearkin.linalg.batch_free import settled_rows, steady_products
+from nearkin.linalg.batch_free import steady_products
 from nearkin.linalg.orthonormal import deal_axes, unit_rows
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.signs import row_blocks
@@ -82,10 +82,9 @@ class SphericalHashing(AbstractHasher):
         values = np.empty((len(X), self.n_bits), np.result_type(X, self.centres_))
         for rows, out in zip(row_blocks(X), row_blocks(values), strict=True):
             centred = rows - mean
-            exact = lambda few: squares - _squared_distances(few, centres, steady=True)  # noqa: E731
-            out[:] = self.scale_ * settled_rows(
-                squares - _squared_distances(centred, centres), centred, np.abs(centres).max() + 1e-300, exact
-            )
+            products = steady_products(centred, centres.T.copy())
+            norms = steady_products(centred * centred, np.ones((centred.shape[1], 1)))
+            out[:] = self.scale_ * (squares - (norms - 2 * products + np.einsum("kd,kd->k", centres, centres)))
         return values
 
     def search(
@@ -132,11 +131,9 @@ def _push_apart(
     return best, np.array(history)
 
 
-def _squared_distances(X: np.ndarray, centres: np.ndarray, steady: bool = False) -> np.ndarray:
+def _squared_distances(X: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Squared distances (n, L) between centred rows and centres, by one product."""
-    products = steady_products(X, centres.T.copy()) if steady else X @ centres.T
-    norms = steady_products(X * X, np.ones((X.shape[1], 1))) if steady else np.einsum("nd,nd->n", X, X)[:, None]
-    return norms - 2 * products + np.einsum("kd,kd->k", centres, centres)
+    return np.einsum("nd,nd->n", X, X)[:, None] - 2 * X @ centres.T + np.einsum("kd,kd->k", centres, centres)
 
 
 _ROTATION_STEPS = 10  # for the first centroids
@@ -217,13 +214,9 @@ class KMeansHash(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         axes, mean = self.axes_.astype(np.float64), self.mean_.astype(np.float64)
-        reach = float(np.abs(self.codebooks_[np.isfinite(self.codebooks_)]).max())
         values = np.empty((len(X), self.n_bits), np.result_type(X, self.axes_))
         for rows, out in zip(row_blocks(X), row_blocks(values), strict=True):
-            centred = rows - mean
-            exact = lambda few: self._margins(steady_products(few, axes))  # noqa: E731
-            margins = settled_rows(self._margins(centred @ axes), centred, reach, exact)
-            out[:] = self.scale_ * margins
+            out[:] = self.scale_ * self._margins(steady_products(rows - mean, axes))
         return values
 
     def _margins(self, points: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import asymmetric_index, asymmetric_search, check_codes, pad_columns
 from nearkin.hashing.columns import CentredRows, StoredRows, StreamedRows, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
-from nearkin.linalg.signs import affine_codes, affine_values, row_blocks
+from nearkin.linalg.signs import affine_values, row_blocks
 from nearkin.statistics import Mean, SquaredNorm
 
 SMALL = 500_000_000  # multiply-adds of a pass: below, BLAS threads wait for each other longer than they work
@@ -41,12 +41,6 @@ class AbstractLinearHasher(AbstractHasher):
 
     def _project(self, X: np.ndarray) -> np.ndarray:
         return affine_values(X, self.mean_, self.projection_, self.scale_, self.intercept_)
-
-    def encode(self, X: ArrayLike) -> np.ndarray:
-        """Packed codes (n, ceil(n_bits / 8)) uint8 of X (n, d): the signs of `project`, which is not formed."""
-        check_is_fitted(self)
-        X = validate_vectors(self, X, finite=False)  # which `affine_codes` sees by itself
-        return affine_codes(X, self.mean_, self.projection_, self.scale_, self.intercept_)
 
     def retained_variance(self, X: ArrayLike) -> float:
         """Return the variance of X in the span of `projection_` as a share of what top-L PCA keeps (Table 3)."""

@@ -7,8 +7,6 @@ and in a fixed order.
 
 # pyright: reportConstantRedefinition=false
 
-from collections.abc import Callable
-
 import numpy as np
 
 from nearkin._compile import cached_njit
@@ -85,23 +83,6 @@ def _decide(X: np.ndarray, points: np.ndarray, scores: np.ndarray, doubt: np.nda
                     distance += (np.float64(X[i, t]) - np.float64(points[k, t])) ** 2
                 if distance < closest:
                     found[i], closest = k, distance
-
-
-def settled_rows(
-    values: np.ndarray,  # (n, L) float64 from a product with BLAS
-    X: np.ndarray,  # (n, d) float64
-    reach: float,  # largest entry that a row's entries were multiplied with
-    exact: Callable[[np.ndarray], np.ndarray],
-) -> np.ndarray:
-    """Replace rows of values that are quadratic in X and hold one too near zero by `exact` of those rows.
-
-    What `affine_values` does for single values; `exact` (k, d) -> (k, L) must treat each row for itself.
-    """
-    sizes = np.abs(X).max(axis=1, initial=0) + reach
-    doubtful = (np.abs(values) <= (1e-14 * X.shape[1] ** 2 * sizes**2)[:, None]).any(axis=1)
-    if doubtful.any():
-        values[doubtful] = exact(np.ascontiguousarray(X[doubtful]))
-    return values
 
 
 def steady_products(
