@@ -11,7 +11,7 @@ demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile # a file in one process: its fixtures are made once
+	$(BIN)/python -m pytest -n 2
 
 check: $(DEV)
 	$(BIN)/ruff check .

@@ -6,6 +6,12 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,11 +19,56 @@ import torch
 torch.set_num_threads(1)
 
 
+# The files that take longest, the longest first.
+LONG = [
+    *("distributed/test_processes", "contracts/test_optimizers", "faults/test_kill_points", "test_examples"),
+    *("test_docs", "contracts/test_tower_solvers", "quantization/test_residual", "export/test_batch_encoder"),
+    *("index/test_changes", "quantization/test_product", "quantization/layer/test_curvature", "quantization/test_best"),
+    *("test_benchmark_two_tower", "contracts/test_hashers", "contracts/test_optimizers_ddp", "faults/test_writers"),
+    *("contracts/test_ecosystem", "quantization/test_faiss_bridge", "cli/test_app", "cli/test_train", "cli/test_embed"),
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first: when two processes share the tests, neither waits for the other's last file."""
+    places = {f"{name}.py": place for place, name in enumerate(LONG)}
+    folder = Path(__file__).parent
+    items.sort(key=lambda item: places.get(item.path.relative_to(folder).as_posix(), len(LONG)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is for one process, so that its fixtures are made once; files start in the order above."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False
+    return LoadFileScheduling(config, log)
+
+
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is learned for the order of near rows takes few steps: for tests of what is done with it."""
     monkeypatch.setattr("nearkin.quantization.order._STEPS", 60)
     monkeypatch.setattr("nearkin.quantization.order._CODE_STEPS", 30)
+    monkeypatch.setattr("nearkin.quantization.engine_rotation._STEPS", 60)
+
+
+@pytest.fixture
+def few_rounds(few_steps: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codebooks are learned in few rounds too: for tests that do not look at how well they were learned."""
+    for module, place, name, most in (("product", 1, "max_iter", 6), ("residual", 3, "rounds", 4)):
+        learn = import_module(f"nearkin.quantization.{module}").learn
+        monkeypatch.setattr(f"nearkin.quantization.{module}.learn", _capped(learn, place, name, most))
+
+
+def _capped(learn: Callable[..., Any], place: int, name: str, most: int) -> Callable[..., Any]:
+    """`learn` with no more rounds than `most`, which the field `name` of its argument number `place` gives."""
+
+    def capped(*given: Any) -> Any:
+        plan = replace(given[place], **{name: min(getattr(given[place], name), most)})
+        return learn(*given[:place], plan, *given[place + 1 :])
+
+    return capped
 
 
 @pytest.fixture

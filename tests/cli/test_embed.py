@@ -18,7 +18,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = "\n".join(f"r{a},b{b}" for a, b in zip(reader, book, strict=True))
     (folder / "pairs.csv").write_text(f"reader,book\n{rows}\n")
     (folder / "renamed.csv").write_text(f"who,what\n{rows}\n")
-    points, asked = rng.normal(size=(30, 2)), rng.permuted(np.tile(np.arange(30), (1500, 1)), axis=1)[:, :3]
+    points, asked = rng.normal(size=(30, 2)), rng.permuted(np.tile(np.arange(30), (900, 1)), axis=1)[:, :3]
     distance = ((points[asked[:, :1]] - points[asked[:, 1:]]) ** 2).sum(-1)
     turned = distance[:, 0] > distance[:, 1]
     asked[turned] = asked[turned][:, [0, 2, 1]]

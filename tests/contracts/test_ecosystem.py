@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import nearkin as nk
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 
-pytestmark = pytest.mark.usefixtures("few_steps")
+pytestmark = pytest.mark.usefixtures("few_rounds")
 
 MATRICES = {  # hashers have their whole family in test_hashers.py, quantizers and rotations a file each
     "product": nk.ProductQuantizer(2, 4, max_iter=2, random_state=0),

@@ -3,6 +3,7 @@
 import copy
 import signal
 import threading
+from itertools import cycle
 from pathlib import Path
 
 import faiss
@@ -244,7 +245,7 @@ def test_a_search_sees_the_index_before_or_after_a_change(kind) -> None:
 
     def changing() -> None:
         try:
-            for i in range(10):
+            for i in range(5):
                 index.add(NEW, np.arange(70) + 1000 * (i + 1))
                 index.update(np.arange(70) + 1000 * (i + 1), 100 + NEW)
                 index.remove(np.arange(70) + 1000 * (i + 1))
@@ -278,7 +279,10 @@ def test_a_copy_has_a_lock_of_its_own() -> None:
     assert (len(index), len(other)) == (300, 299)
 
 
-@pytest.mark.parametrize("loaded", ["neither", "one", "other", "both"])
+LOADED = [(kind, way) for kind, ways in zip(KINDS, cycle([("neither", "both"), ("one", "other")])) for way in ways]
+
+
+@pytest.mark.parametrize(("kind", "loaded"), LOADED, indirect=["kind"])
 def test_a_merged_index_is_empty_and_usable(kind, loaded: str, tmp_path: Path) -> None:
     """It kept its count of rows: a search ended the process, and what it saved over its own folder never loaded."""
     one, other = build(X, kind, None), build(NEW, kind, None)

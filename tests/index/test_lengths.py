@@ -14,7 +14,7 @@ from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
 from nearkin.quantization.additive_learning import INNER, KNOWN
 
-pytestmark = pytest.mark.usefixtures("few_steps")
+pytestmark = pytest.mark.usefixtures("few_rounds")
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(1200, 24)) / np.arange(1, 25) ** 0.3 + 0.1

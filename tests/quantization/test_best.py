@@ -24,7 +24,7 @@ from nearkin.quantization.best import (
 )
 from nearkin.quantization.residual import ResidualQuantizer
 
-pytestmark = pytest.mark.usefixtures("few_steps")  # what all steps give, `test_order.py` tests
+pytestmark = pytest.mark.usefixtures("few_rounds")  # what all steps give, `test_order.py` tests
 
 
 def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:

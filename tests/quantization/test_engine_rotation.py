@@ -29,7 +29,7 @@ def test_the_gain_beside_centred_rows_is_by_the_same_codec(codec: str) -> None:
     assert gains[0] == pytest.approx(gains[1], abs=1e-6)
 
 
-pytestmark = pytest.mark.usefixtures("few_steps")  # what all steps give, `test_order.py` tests
+pytestmark = pytest.mark.usefixtures("few_rounds")  # what all steps give, `test_order.py` tests
 
 
 class Halves:

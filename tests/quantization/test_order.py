@@ -96,10 +96,8 @@ def kept(model, X, Q, **options):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (ResidualQuantizer, {"n_lists": 4}),
+        (ResidualQuantizer, {"n_lists": 4, "scale": 1e12}),
         (ResidualQuantizer, {"norm_bits": 32}),
-        (ResidualQuantizer, {"scale": 1e12}),
-        (ProductResidualQuantizer, {}),
         (ProductResidualQuantizer, {"scale": 1e-12}),
         (ProductResidualQuantizer, {"mean": 2e3}),
     ],

@@ -91,7 +91,7 @@ def test_every_rule_lowers_the_distortion_and_stays_a_rotation(rotation: str, ce
     layer = started(rotation, centroids=(centroids, 512))
     layer.centroids.codebooks.data.mul_(0.5)  # something to win back
     before, R = float(layer(rows(256, 7))[1].detach()), layer.rotation_matrix.clone()
-    train(layer, 60)
+    train(layer, 30)
     after = float(layer(rows(256, 7))[1].detach())
     assert after < 0.9 * before, (before, after)
     now = layer.rotation_matrix

@@ -295,7 +295,7 @@ class AtOnce(Executor):
 
 def test_the_model_never_learns_from_the_random_questions(open_survey: OpenSurvey, monkeypatch) -> None:
     monkeypatch.setattr(survey_module, "ProcessPoolExecutor", AtOnce)
-    monkeypatch.setattr(survey_module, "_GROWTH", 1.5)
+    monkeypatch.setattr(survey_module, "_GROWTH", 2.0)
     survey = open_survey(Plan(random_share=0.3, repeat_share=0.0, seed=1), [str(number) for number in range(12)])
     key = survey.join().key
     X = np.random.default_rng(0).normal(size=(12, 2))
