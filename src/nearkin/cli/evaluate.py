@@ -32,7 +32,6 @@ def evaluate(
     k: Neighbours = 100,
     oversample: Oversample = None,
     n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
-    study: Annotated[bool, typer.Option("--study")] = False,
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +50,7 @@ def evaluate(
     - nearkin evaluate idx Q.npy --truth gt.npy -k 10 --oversample 4
     - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
     - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
-    - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy --study
+    - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy
 
     Options:
 
@@ -60,8 +59,6 @@ def evaluate(
     - labels: A label for every indexed row, in order (file.csv:column).
     - query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
-    - study: For bits, with --base: also judge every hashing method, shorter and longer codes, and other scales of
-      OnE and OgE, on a sample of 5,500 rows (a minute or two).
     """
     screen = Screen(as_json)
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
@@ -76,7 +73,6 @@ def evaluate(
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),
-        study=study,
         steps=pipeline.run.Steps(screen.watch),
         about={"query_file": queries, "threads": threads},
     )

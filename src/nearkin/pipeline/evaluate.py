@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from typing import TypeAlias
 
 import faiss
 import numpy as np
@@ -13,21 +13,17 @@ from nearkin._check import check_instance
 from nearkin._faiss import METRIC_TYPES
 from nearkin._fields import counted
 from nearkin._storage import read_config
-from nearkin._types import Fields, Record, Seed
+from nearkin._types import Fields, Record
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
-from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.scale_search import split_rows
-from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
-from nearkin.linalg.signs import row_blocks
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import ids_of
-from nearkin.pipeline.methods import CodeSize, methods
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
 
+Given: TypeAlias = np.ndarray | None
 CUTS = (1, 10, 100)
 ROWS_AS_QUERIES = 200
 MOST_QUERIES = 1000  # that judge a new index; `evaluate` uses all
@@ -48,7 +44,6 @@ def evaluate_folder(
     k: int = 100,
     oversample: int | None = None,
     n_probes: Sequence[int] = (),
-    study: bool = False,
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
@@ -57,7 +52,7 @@ def evaluate_folder(
     Without queries up to 200 rows of `base` are the queries, and none counts as its own neighbour: rows that the index
     did not learn from, if there are any. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search,
     and rows at equal distance are equally right. `labels` (rows of the index, in order) and `query_labels` (q,) judge
-    by label. `study`, for bits, compares hashing methods, lengths and scales on `base`.
+    by label.
 
     All recalls are of one search for `k` neighbours. "searches" has one record by codes alone and, with `oversample`,
     one with rescoring. One number in `n_probes` is used by the searches; several give the curve "probing", and the
@@ -75,9 +70,9 @@ def evaluate_folder(
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
         rows = rows_as_queries(_whole_base(index, base), run)
         Q = base.take(rows)
-    _check_lengths(index, Q, truth, base, labels, query_labels)
-    if study and (index.metric != "hamming" or base is None):
-        raise ValueError("study is for an index of bits (--method itq, oge, ...) and needs its vectors; give base")
+    if base is not None:
+        _whole_base(index, base)
+    _check_lengths(index, Q, truth, labels, query_labels)
     exact = None if truth is None else ExactNeighbours.given(truth)
     if base is not None and exact is None:
         with steps.step("exact search") as callback:
@@ -98,16 +93,15 @@ def evaluate_folder(
         with steps.step("judge"):
             record |= _judged(index, answers, exact, oversample)
             if len(n_probes) > 1:
-                record["probing"] = _probing(index, Q, exact, k, n_probes, oversample)
+                depth, probes = min(k, exact.ids.shape[1]), sorted(set(n_probes))
+                curve = probing_curve(index, Q, exact, depth, n_probes=probes, oversample=oversample)
+                recall, speed = f"{depth}-recall@{depth}", "queries_per_second"
+                record["probing"] = [
+                    {"n_probe": at.n_probe, recall: at.recall, speed: len(Q) / at.seconds} for at in curve
+                ]
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
-    if study and base is not None:
-        with steps.step("study") as callback:
-            drawn = base.draw(STUDIED_ROWS, 0)
-            n_bits = check_instance(index.quantizer, "quantizer", BitCodes).n_bits
-            given = None if labels is None else labels[drawn]
-            record["study"] = study_hashing(base.take(drawn), n_bits, given, callback=callback)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
     save_evaluation(folder, record, judged)
     return record
@@ -121,40 +115,14 @@ def _whole_base(index: Index, base: VectorFile) -> VectorFile:
     return base
 
 
-def _check_lengths(
-    index: Index,
-    Q: np.ndarray,
-    truth: np.ndarray | None,
-    base: VectorFile | None,
-    labels: np.ndarray | None,
-    query_labels: np.ndarray | None,
-) -> None:
-    if truth is not None and len(truth) != len(Q):
-        raise ValueError(
-            f"truth has {counted(len(truth), 'row')} and there are {len(Q):,} queries; give one row a query"
-        )
-    if base is not None:
-        _whole_base(index, base)
+def _check_lengths(index: Index, Q: np.ndarray, truth: Given, labels: Given, query_labels: Given) -> None:
     if (labels is None) != (query_labels is None):
         raise ValueError("labels need query_labels and the other way round; give both (--labels, --query-labels)")
-    if labels is not None and len(labels) != len(index):
-        raise ValueError(f"labels has {len(labels)} values and the index {len(index)} rows; give one for each row")
-    if query_labels is not None and len(query_labels) != len(Q):
-        raise ValueError(
-            f"query_labels has {len(query_labels)} values and there are {len(Q)} queries; give one for each"
-        )
-
-
-def _probing(
-    index: Index, Q: np.ndarray, truth: ExactNeighbours, k: int, n_probes: Sequence[int], oversample: int | None
-) -> list[dict[str, float]]:
-    """Recall and speed for each number of lists searched, at k or at the depth of the truth."""
-    depth = min(k, truth.ids.shape[1])
-    curve = probing_curve(index, Q, truth, depth, n_probes=sorted(set(n_probes)), oversample=oversample)
-    return [
-        {"n_probe": at.n_probe, f"{depth}-recall@{depth}": at.recall, "queries_per_second": len(Q) / at.seconds}
-        for at in curve
-    ]
+    wanted = (("truth", truth, len(Q), "queries"), ("labels", labels, len(index), "rows of the index"))
+    for name, given, n, what in (*wanted, ("query_labels", query_labels, len(Q), "queries")):
+        if given is not None and len(given) != n:
+            found = counted(len(given), "row" if name == "truth" else "value")
+            raise ValueError(f"{name} has {found} and there are {n:,} {what}; give one for each")
 
 
 def exact_metric(index: Index) -> str:
@@ -276,9 +244,7 @@ def _judged(index: Index, answers: list[np.ndarray], truth: ExactNeighbours, ove
     searches: list[Record] = []
     for name, ids, times in zip(names, answers, (None, oversample), strict=False):
         measures = judge_neighbors(ids, truth.beside(ids), (*CUTS, ids.shape[1]))
-        if (
-            times is not None
-        ):  # a search for fewer neighbours has fewer candidates and keeps fewer than these first ones
+        if times is not None:  # a search for fewer neighbours would rescore fewer candidates than these
             measures = {name: value for name, value in measures.items() if name.startswith(("1-", f"{ids.shape[1]}-"))}
         kept = 4 * index.n_features * len(index) if times is not None else 0
         about = {"search": name, "oversample": times, "bytes_per_vector": index.bytes_per_vector, "bytes_kept": kept}
@@ -347,51 +313,3 @@ def _judge_bits(index: Index, Q: np.ndarray, labels: np.ndarray, query_labels: n
     record = {f"precision@{k}": float(ranks.precision_at(k).mean()) for k in CUTS if k <= len(index)}
     record[f"precision within radius {_RADIUS}"] = float(ranks.precision_within(_RADIUS).mean())
     return record | {"mAP": float(ranks.average_precision().mean())}
-
-
-MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of eq. 25's scale
-LEARNED_AT_ONCE = ("one", "oge")  # the methods whose scale matters
-_SAMPLES, _QUERIES, _NEIGHBOURS = 5000, 500, 100
-STUDIED_ROWS = _SAMPLES + _QUERIES
-
-
-def study_hashing(
-    X: np.ndarray, n_bits: int, labels: np.ndarray | None = None, *, random_state: Seed = 0, callback: Callback = ignore
-) -> Record:
-    """Judge every hashing method at several lengths around `n_bits`, and OnE and OgE at several scales.
-
-    Learns from at most 5,000 of the rows X (n, d) and judges by at most 500 others; the queries of an evaluation are
-    not used. Each entry has "neighbour map", the mean average precision of the 100 exact neighbours by cosine, and with
-    `labels` (n,) "label map". Returns {"rows", "queries", "bits": [entry], "scales": [entry]}, without entries for
-    methods that cannot make codes of that length from these rows.
-    """
-    split = split_rows(X, labels, _QUERIES, _SAMPLES, _NEIGHBOURS, "cosine", np.random.default_rng(random_state))
-    candidates = [
-        (method.make(CodeSize(n_bits=length), random_state), {"method": method.name, "bits": length})
-        for length in sorted({max(8, n_bits // 2), n_bits, 2 * n_bits})
-        for method in methods().values()
-        if method.metrics == ("hamming",) and length <= X.shape[1]
-    ]
-    eq25 = scale_of("eq25", principal_axes(lambda: row_blocks(split.train), n_bits).variances, n_bits)
-    for name in LEARNED_AT_ONCE:
-        for multiple in MULTIPLES:
-            hasher = methods()[name].make(CodeSize(n_bits=n_bits), random_state)
-            hasher.set_params(scale=float(multiple * eq25))
-            candidates.append((hasher, {"method": name, "multiple": multiple}))
-    found = []
-    for done, (hasher, about) in enumerate(candidates, 1):
-        with suppress(ValueError):  # too few rows for its codes, or of too low a rank
-            by_labels, by_neighbours = split.judge(check_instance(hasher, "hasher", AbstractHasher))
-            found.append(about | {"neighbour map": by_neighbours})
-            if split.train_labels is not None:
-                found[-1]["label map"] = by_labels
-            if "multiple" in about:
-                found[-1]["loss per bit"] = float(hasher.quantization_error(split.train))
-                found[-1]["retained variance"] = float(hasher.retained_variance(split.train))
-        callback(done, {"total": len(candidates)})
-    return {
-        "rows": len(split.train),
-        "queries": len(split.queries),
-        "bits": [entry for entry in found if "bits" in entry],
-        "scales": [entry for entry in found if "multiple" in entry],
-    }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from nearkin._storage import one_version, read_config
 from nearkin._types import Fields
@@ -25,13 +25,6 @@ from nearkin.plots.style import FAINT, INK, SERIES, for_page, legend, series_sty
 from nearkin.report import Page, Section
 from nearkin.report.parts import facts, figures, paragraph, table
 
-_STUDY_BY_LENGTH = {"label map": "mAP by label", "neighbour map": "mAP of the 100 exact neighbours"}
-_STUDY_BY_SCALE = {
-    "loss per bit": "quantization loss per bit",
-    "retained variance": "variance kept, share of PCA's",
-    **_STUDY_BY_LENGTH,
-}
-
 
 def folder_page(folder: str | os.PathLike) -> Page:
     """The report of a folder that nearkin saved, by its kind; ValueError if there is none, or it is damaged."""
@@ -41,7 +34,7 @@ def folder_page(folder: str | os.PathLike) -> Page:
 def _page(folder: Path) -> Page:
     kind = read_config(folder)["kind"]
     if (folder / LEFT).is_file():
-        return trained_page(folder)
+        return pairs_page(folder)
     if kind not in PAGES:
         raise ValueError(f"{folder} holds a {kind}; reports are written for {', '.join(PAGES)}")
     return PAGES[kind](folder)
@@ -58,48 +51,36 @@ def index_page(folder: Path) -> Page:
             f"each, by the method {run.get('method', 'of the caller')}."
         )
     page = Page(title=name, lead=lead, made_by=f"nearkin report {folder}")
-    page.add(_size(run, folder)).add(_answers(evaluation)).add(_probing(evaluation)).add(_study(evaluation))
-    page.add(_training(run))
-    return page.add(_settings(run, ("data", "train", "trained_on", "metric", "seed", "threads")))
+    page.add(_size(run, folder)).add(_answers(evaluation)).add(_probing(evaluation))
+    return page.add(_learning(run)).add(_settings(run))
 
 
-def trained_page(folder: Path) -> Page:
-    """The report of a folder of `nearkin train`."""
-    run, names = read_record(folder, RUN) or {}, side_names(folder)
-    page = Page(
-        title=f"{folder.resolve().name}: {run['vectors']:,} {names.right} in {run['bytes_per_vector']:g} bytes each",
-        lead=f"Learned from {run['pairs']:,} pairs with {run['left']:,} {names.left}: towers and index together.",
-        made_by=f"nearkin report {folder}",
-    )
-    size = {
-        f"bytes per {names.right}": run["bytes_per_vector"],
-        "smaller than float32: the codes alone": f"{run['compression']:.3g}×",
-        "pairs": run["pairs"],
-        "seconds": sum(run["seconds"].values()),
-    }
-    page.add(Section("Size", facts(size))).add(_trained_quality(run)).add(_trained_learning(run))
-    made = ("data", "solver", "loss", "dimensions", "regularization", "seed", "threads")
-    return page.add(_examples(run, names.right)).add(_settings(run, made))
-
-
-def towers_page(folder: Path) -> Page:
-    """The report of vectors of pairs: their number, how well they rank, and examples of neighbours."""
-    run, names = read_record(folder, RUN) or {}, side_names(folder)
-    towers = saved_towers.read_towers(folder)
-    m, n = towers.pairs.shape
-    page = Page(
-        title=f"{folder.resolve().name}: vectors of {m:,} {names.left} and {n:,} {names.right}",
-        lead=f"Learned from {len(towers.pairs):,} pairs of {names.left} and {names.right}, in "
-        f"{towers.left.shape[1]} dimensions: the inner product ranks.",
-        made_by=f"nearkin report {folder}",
-    )
-    size = {names.left: m, names.right: n, "pairs": len(towers.pairs), "dimensions": towers.left.shape[1]}
-    page.add(Section("Size", facts(size))).add(_quality(run))
-    values = [entry["objective"] for entry in run.get("history") or [] if "objective" in entry]
-    if len(values) > 1:
-        page.add(Section("Learning", figures((_curve(values, "objective", "objective"), f"{len(values)} steps."))))
-    made = ("data", "solver", "loss", "omega", "regularization", "dim", "split", "start", "steps", "threads")
-    return page.add(_examples(run, names.right)).add(_settings(run, made))
+def pairs_page(folder: Path) -> Page:
+    """The report of pairs, as vectors of both sides or as an index learned with them: how well they rank, examples."""
+    run, names, together = read_record(folder, RUN) or {}, side_names(folder), (folder / LEFT).is_file()
+    name, made_by = folder.resolve().name, f"nearkin report {folder}"
+    if together:
+        n_bytes = run["bytes_per_vector"]
+        title = f"{name}: {run['vectors']:,} {names.right} in {n_bytes:g} bytes each"
+        lead = f"Learned from {run['pairs']:,} pairs with {run['left']:,} {names.left}: towers and index together."
+        smaller, seconds = f"{run['compression']:.3g}×", sum(run["seconds"].values())
+        size = {f"bytes per {names.right}": n_bytes, "smaller than float32: the codes alone": smaller}
+        size |= {"pairs": run["pairs"], "seconds": seconds}
+    else:
+        towers = saved_towers.read_towers(folder)
+        (m, n), count, d = towers.pairs.shape, len(towers.pairs), towers.left.shape[1]
+        title = f"{name}: vectors of {m:,} {names.left} and {n:,} {names.right}"
+        lead = f"Learned from {count:,} pairs of {names.left} and {names.right}, in {d} dimensions: the inner product "
+        lead += "ranks."
+        size = {names.left: m, names.right: n, "pairs": count, "dimensions": d}
+    page = Page(title=title, lead=lead, made_by=made_by).add(Section("Size", facts(size)))
+    page.add(_quality(run, together)).add(_learning(run))
+    if examples := run.get("examples"):
+        rows = [[str(cell) for cell in row] for row in examples]
+        columns = [names.right, *(f"#{place}" for place in range(1, len(rows[0])))]
+        lead = f"The most frequent {names.right}, and their nearest ones."
+        page.add(Section("Neighbours", table(columns, rows), lead))
+    return page.add(_settings(run))
 
 
 def map_page(folder: Path) -> Page:
@@ -120,12 +101,12 @@ def map_page(folder: Path) -> Page:
             page.add(Section(title, figures((for_page(file.read_text(encoding="utf-8"), file.stem), ""))))
     notes = "".join(map(paragraph, record.get("notes", [])))
     page.add(Section("Notes", notes) if notes else None)
-    return page.add(_settings(record, ("path", "understood", "loss", "solver", "dropped")))
+    return page.add(_settings(record))
 
 
 PAGES: dict[str, Callable[[Path], Page]] = {
     "index": index_page,
-    saved_towers.KIND: towers_page,
+    saved_towers.KIND: pairs_page,
     MAP: map_page,
     demo.KIND: demo.demo_page,
 }
@@ -208,131 +189,74 @@ def _probing(record: Fields | None) -> Section | None:
     return Section("Coarse cells", figures((to_svg(ax, "probing"), "")) + table(columns, rows, formats={1: ".3f"}))
 
 
-def _study(record: Fields | None) -> Section | None:
-    """The figures of a comparison of hashing methods (`evaluate --study`)."""
-    study = (record or {}).get("study")
-    if not study:
-        return None
-    drawn = [_study_figure(study["bits"], "bits", "bits", *measure) for measure in _STUDY_BY_LENGTH.items()]
-    drawn += [
-        _study_figure(study["scales"], "multiple", "scale, multiples of eq. 25's", *measure)
-        for measure in _STUDY_BY_SCALE.items()
-    ]
-    lead = (
-        f"Learned from {study['rows']:,} of the indexed rows and judged by {study['queries']:,} others. Keeping labels "
-        "together and keeping neighbours are different goals: a method can be best at one and not at the other."
-    )
-    return Section("Methods, bits and scale", figures(*filter(None, drawn)), lead)
+_CURVES = {  # of a training's history, with what the axis is called
+    "loss": "loss on the training rows",
+    "objective": "objective",
+    "distortion": "distortion on the training rows",
+    "metric": "held-out NDCG@100",
+}
 
 
-def _study_figure(entries: Sequence[Fields], x: str, xlabel: str, measure: str, ylabel: str) -> tuple[str, str] | None:
-    if not entries or measure not in entries[0]:
-        return None
-    series: dict[str, dict[float, float]] = {}
-    for entry in entries:
-        series.setdefault(entry["method"], {})[entry[x]] = entry[measure]
-    svg = to_svg(plot_against_bytes(series, ylabel, xlabel=xlabel), f"{x}-{measure}".replace(" ", "-"))
-    return svg, f"{ylabel} against {xlabel}"
-
-
-def _training(run: Fields) -> Section | None:
-    """The loss of a hasher, or the distortion of a quantizer, after each iteration."""
-    history = run.get("history") or []
-    name = str(run.get("method", "training"))
-    if len(history) > 1 and not isinstance(history[0], Mapping):
-        svg = to_svg(plot_convergence({name: history}, ylabel="loss on the training rows"), "convergence")
-        return Section("Learning", figures((svg, f"{len(history)} iterations.")))
-    distortions = [entry["distortion"] for entry in history if "distortion" in entry]
-    if len(distortions) < 2:
-        return None
-    seconds = {part: sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in ("kmeans", "rotation")}
-    spent = f" k-means took {seconds['kmeans']:.2f} s of it, the rotation {seconds['rotation']:.2f} s."
-    svg = to_svg(plot_convergence({name: distortions}), "convergence")
-    return Section("Learning", figures((svg, f"{len(history)} iterations.{spent}")))
-
-
-def _trained_quality(run: Fields) -> Section | None:
-    """The test pairs ranked by exact search, by codes made after training, and by the learned index."""
-    quality = run["quality"]
-    if not quality:
-        return None
-    exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
-    lead = "Pairs held out of training; pairs of training are left out of the rankings."
-    if exact > after:
-        share = (learned - after) / (exact - after)
-        lead += f" Learning together recovers {share:.0%} of the NDCG@100 that compression after training loses."
-    shown = ("recall@20", "ndcg@20", "recall@100", "precision@100", "ndcg@100")
-    return Section(
-        "Answers",
-        _quality_table(quality, [name for name in shown if all(name in values for values in quality.values())]),
-        lead,
-    )
-
-
-def _quality(run: Fields) -> Section | None:
-    """The test pairs ranked by the model and by the baselines."""
-    quality = run.get("quality")
-    if not quality:
-        return None
-    chosen = {
-        "random": "drawn at random",
-        "time": "the latest",
-        "leave-last-out": f"the last one of each {run['words']['left']}",
-        "column": "those that the table's column names",
-    }
-    about = run.get("held_out")
-    judged = f" ({held_out_in_words(about, run['words']['left'])})" if about else ""
-    lead = (
-        f"Pairs held out of training: {chosen[run['split']]}{judged}. Pairs of training are left out of the rankings. "
-        f"Popularity ranks each {run['words']['right']} by its number of pairs, item-kNN by similarity to the history."
-    )
-    return Section("Answers", _quality_table(quality, list(next(iter(quality.values())))), lead)
-
-
-def _quality_table(quality: Mapping[str, Fields], measures: Sequence[str]) -> str:
-    rows = [[name, *(values[key] for key in measures)] for name, values in quality.items()]
-    return table(["", *measures], rows, formats=dict.fromkeys(range(1, len(measures) + 1), ".4f"))
-
-
-def _trained_learning(run: Fields) -> Section | None:
-    history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in run["history"]]
+def _learning(run: Fields) -> Section | None:
+    """What was recorded after each step of a training, a figure each; of towers with an index in both phases."""
+    history = [entry if isinstance(entry, Mapping) else {"loss": entry} for entry in run.get("history") or []]
+    history = [{"objective": entry["value"], **entry} if "value" in entry else entry for entry in history]
+    together = any("phase" in entry for entry in history)
     drawn = []
-    for name, title in (("objective", "loss"), ("distortion", "distortion"), ("metric", "held-out NDCG@100")):
-        for phase in ("teacher", "index") if name == "objective" else ("index",):
+    for name, ylabel in _CURVES.items():
+        for phase, steps in (("teacher", "sweeps of the towers"), ("index", "rounds with the index")):
             values = [entry[name] for entry in history if name in entry and entry.get("phase", "index") == phase]
-            if len(values) > 1:
-                label = f"{title}, {'sweeps of the towers' if phase == 'teacher' else 'rounds with the index'}"
-                drawn.append((_curve(values, title, f"{phase}-{name}"), label))
-    lead = (
-        "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
-        "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
-    )
+            if len(values) > 1 and (phase == "index" or name == "objective"):
+                svg = to_svg(plot_convergence({ylabel: values}, ylabel=ylabel), f"{phase}-{name}")
+                drawn.append((svg, f"{ylabel}, {steps}" if together else f"{len(values)} steps."))
+    lead = ""
+    if together:
+        lead = (
+            "First the towers are trained alone; then codes, codebooks and the left side are optimized in turn. The "
+            "distortion may rise: the objective is the error of the scores near the top, not of the vectors."
+        )
+    elif any("kmeans_seconds" in entry for entry in history):
+        kmeans, rotation = (sum(entry.get(f"{part}_seconds", 0.0) for entry in history) for part in _PARTS)
+        lead = f"k-means took {kmeans:.2f} s, the rotation {rotation:.2f} s."
     return Section("Learning", figures(*drawn), lead) if drawn else None
 
 
-def _curve(values: Sequence[float], name: str, key: str) -> str:
-    """The figure of a value after each step."""
-    ax = new_axes()
-    ax.plot(range(1, len(values) + 1), values, color=SERIES[0], linewidth=1.8, marker="o", markersize=4)
-    ax.set_xlabel("step")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_ylabel(name)
-    return to_svg(ax, key)
-
-
-def _examples(run: Fields, word: str) -> Section | None:
-    """The rights with most pairs, and their neighbours."""
-    examples = run.get("examples") or []
-    if not examples:
+def _quality(run: Fields, together: bool) -> Section | None:
+    """The test pairs ranked by the model and by the baselines, or by exact search, codes made after, and the index."""
+    quality = run.get("quality")
+    if not quality:
         return None
-    places = [f"#{place}" for place in range(1, len(examples[0]))]
-    rows = [[str(cell) for cell in row] for row in examples]
-    return Section("Neighbours", table([word, *places], rows), f"The most frequent {word}, and their nearest ones.")
+    if together:
+        lead = "Pairs held out of training; pairs of training are left out of the rankings."
+        exact, after, learned = (values["ndcg@100"] for values in list(quality.values())[:3])
+        if exact > after:
+            share = (learned - after) / (exact - after)
+            lead += f" Learning together recovers {share:.0%} of the NDCG@100 that compression after training loses."
+    else:
+        left, right, about = run["words"]["left"], run["words"]["right"], run.get("held_out")
+        chosen = {"random": "drawn at random", "time": "the latest", "leave-last-out": f"the last one of each {left}"}
+        how = chosen.get(run["split"], "those that the table's column names")
+        judged = f" ({held_out_in_words(about, left)})" if about else ""
+        lead = (
+            f"Pairs held out of training: {how}{judged}. Pairs of training are left out of the rankings. "
+            f"Popularity ranks each {right} by its number of pairs, item-kNN by similarity to the history."
+        )
+    shown = ("recall@20", "ndcg@20", "recall@100", "precision@100", "ndcg@100", "mrr@100")
+    measures = [name for name in shown if all(name in values for values in quality.values())]
+    rows = [[name, *(values[key] for key in measures)] for name, values in quality.items()]
+    return Section("Answers", table(["", *measures], rows, formats=dict.fromkeys(range(1, len(rows[0])), ".4f")), lead)
 
 
-def _settings(run: Fields, names: Sequence[str]) -> Section | None:
+_PARTS = ("kmeans", "rotation")
+_MADE = (
+    *("data", "train", "trained_on", "path", "understood", "metric", "solver", "loss", "omega", "dimensions", "dim"),
+    *("regularization", "split", "start", "steps", "dropped", "seed", "threads"),
+)
+
+
+def _settings(run: Fields) -> Section | None:
     """The settings of a run, and the seconds of its steps."""
-    made = [[name.replace("_", " "), setting(run[name])] for name in names if run.get(name) is not None]
+    made = [[name.replace("_", " "), setting(run[name])] for name in _MADE if run.get(name) is not None]
     seconds = run.get("seconds", {})
     steps = seconds if isinstance(seconds, Mapping) else {"embed": seconds}
     made += [[f"seconds to {name}", f"{value:.2f}"] for name, value in steps.items()]
@@ -357,13 +281,6 @@ def sweep_page(sweep: Sweep, vectors: str, queries: str | None = None) -> Page:
     )
     notes = "".join(f"<p>{_with_options(note)}</p>" for note in sweep.notes())
     page.add(Section("The answer", answers + notes, sweep.judged_by()))
-    drawn = _pictures(sweep)
-    page.add(Section("Recall against bytes and speed", figures(*drawn)) if drawn else None)
-    return page.add(Section("All trained codes", table(*sweep.rows())))
-
-
-def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
-    """The figures that have more than one point."""
     drawn = []
     if len(sweep.codes(scouts=True)) > 1:
         text = "Neighbours kept by the codes alone, and by candidates ranked again with exact vectors."
@@ -371,7 +288,8 @@ def _pictures(sweep: Sweep) -> list[tuple[str, str]]:
     if len(sweep.trials) > 1:
         text = "Codes that no other code beats in both, on this machine, by codes alone."
         drawn.append((to_svg(_by_speed(sweep), "speed"), text))
-    return drawn
+    page.add(Section("Recall against bytes and speed", figures(*drawn)) if drawn else None)
+    return page.add(Section("All trained codes", table(*sweep.rows())))
 
 
 def _by_bytes(sweep: Sweep) -> Axes:
