@@ -7,20 +7,19 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import File, Index, Json, Side, Threads, Vectors
+from nearkin.cli.options import File, Index, Side, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line
 
 DAMAGED = 2
 
 
 def add(
+    screen: Screen,
     index: Index,
     vectors: Vectors,
     ids: File = None,
     upsert: Annotated[bool, typer.Option("--upsert")] = False,
     side: Side = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Add rows to an index. The folder is the old index or the new one at every moment.
 
@@ -36,8 +35,6 @@ def add(
 
     - upsert: Replace the rows whose ids the index has, add the others.
     """
-    del threads  # set by its callback
-    screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors, side)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     steps = pipeline.run.Steps(screen.watch)
@@ -51,10 +48,10 @@ def add(
 
 
 def remove(
+    screen: Screen,
     index: Index,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
-    as_json: Json = False,
 ) -> None:
     """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes.
 
@@ -70,16 +67,13 @@ def remove(
     - ids: Ids of the rows to remove.
     - ids_file: A file of ids, one a row.
     """
-    screen = Screen(as_json)
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
     _finish(screen, pipeline.change.remove_rows(index, names, steps=pipeline.run.Steps(screen.watch)))
 
 
-def update(
-    index: Index, vectors: Vectors, ids: File = None, side: Side = None, threads: Threads = None, as_json: Json = False
-) -> None:
+def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, side: Side = None) -> None:
     """Replace the vectors of some ids by new ones. An unknown id is an error, and nothing changes.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
@@ -88,8 +82,6 @@ def update(
 
     - nearkin update idx changed.npy --ids changed_ids.txt
     """
-    del threads  # set by its callback
-    screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors, side)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     if names is None:
@@ -103,7 +95,7 @@ def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))
 
 
-def check(folder: Annotated[str, typer.Argument(metavar="FOLDER")], as_json: Json = False) -> None:
+def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:
     """Print the kind of a saved folder, and whether it is complete and unchanged.
 
     Every file is compared with the length and the checksums in the folder's manifest.json. The exit code is 2 for a
@@ -118,7 +110,6 @@ def check(folder: Annotated[str, typer.Argument(metavar="FOLDER")], as_json: Jso
 
     - folder: A folder that nearkin saved: of any kind.
     """
-    screen = Screen(as_json)
     with pipeline.run.Steps(screen.watch).step("check") as callback:
         found = pipeline.change.check_folder(folder, callback)
     shown = {name: found[name] for name in ("kind", "format_version", "files", "bytes")}

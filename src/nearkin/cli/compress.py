@@ -8,11 +8,12 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import File, Json, Metric, OutFolder, Seed, Side, Threads, Vectors
+from nearkin.cli.options import File, Metric, OutFolder, Seed, Side, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, show
 
 
 def compress(
+    screen: Screen,
     vectors: Vectors,
     out: OutFolder,
     method: Annotated[str, typer.Option("--method", "-m", metavar="NAME")] = "procrustes",
@@ -29,8 +30,6 @@ def compress(
     keep_vectors: Annotated[bool, typer.Option("--keep-vectors")] = False,
     checkpoint: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Compress vectors into a small, searchable index.
 
@@ -67,7 +66,6 @@ def compress(
     - keep_vectors: Keep exact vectors next to the codes, for search --oversample.
     - checkpoint: Folder from which an interrupted run resumes; removed at the end.
     """
-    screen = Screen(as_json)
     size = pipeline.methods.CodeSize(n_bytes, bits, centroids, coarse)
     chosen = pipeline.methods.find_method(method)
     quantizer = chosen.make(size, seed)
@@ -92,7 +90,7 @@ def compress(
         keep_vectors=keep_vectors,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
-        about={"method": method, "seed": seed, "threads": threads, "train": train, "queries": queries},
+        about={"method": method, "seed": seed, "threads": screen.threads, "train": train, "queries": queries},
         checkpoint=checkpoint,
     )
     names = [out, *([vectors] if left is not None else [queries] if queries else []), "--base", vectors, "-k", "10"]
@@ -116,12 +114,12 @@ def _for_people(record: Fields) -> dict[str, object]:
 
 
 def encode(
+    screen: Screen,
     shards: Annotated[list[str], typer.Argument(metavar="SHARDS...")],
     model: Annotated[str, typer.Option("--model", "-m", metavar="FOLDER")],
     out: OutFolder,
     workers: Annotated[int, typer.Option(min=0)] = 1,
     replace: Annotated[bool, typer.Option("--replace")] = False,
-    as_json: Json = False,
 ) -> None:
     """Encode files of vectors, in any number, with a quantizer that is already learned.
 
@@ -139,7 +137,6 @@ def encode(
     - workers: Processes, of one thread each; 0 works in this one.
     - replace: Encode again if `out` holds other codes.
     """
-    screen = Screen(as_json)
     steps = pipeline.run.Steps(screen.watch)
     with steps.step("encode") as callback:
         made = pipeline.encode.encode_shards(shards, model, out, workers=workers, replace=replace, callback=callback)

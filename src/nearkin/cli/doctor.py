@@ -11,7 +11,6 @@ import typer
 
 import nearkin
 from nearkin._fields import Fields
-from nearkin.cli.options import Json
 from nearkin.cli.screen import Screen, pairs, table, threads_used
 
 BROKEN = 2
@@ -28,7 +27,7 @@ EXTRAS = {  # extra -> (its modules, what needs them)
 }
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(screen: Screen) -> None:
     """Print what nearkin runs on: versions, threads, SIMD levels, the cache folder, and which extras are missing.
 
     Add the output to every report of a fault. The exit code is 2 if a library that nearkin needs cannot be loaded.
@@ -37,7 +36,6 @@ def doctor(as_json: Json = False) -> None:
 
     - nearkin doctor
     """
-    screen = Screen(as_json)
     libraries = {name: _attempt(lambda name=name: import_module(name).__version__) for name in LIBRARIES}
     broken = [name for name, version in libraries.items() if version.startswith(FAILED)]
     folder = None if {"numba", "numpy"} & {*broken} else _cache_folder()

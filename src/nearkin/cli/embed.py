@@ -10,7 +10,7 @@ from rich.table import Table
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields, Record
-from nearkin.cli.options import File, Header, Json, OutFolder, Seed, Threads
+from nearkin.cli.options import File, Header, OutFolder, Seed
 from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 KINDS = ("pairs", "comparisons", "auto")
@@ -19,6 +19,7 @@ FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
 
 
 def embed(
+    screen: Screen,
     signals: Annotated[str, typer.Argument(metavar="SIGNALS")],
     out: OutFolder,
     left: str | None = None,
@@ -44,8 +45,6 @@ def embed(
     start: Annotated[str | None, typer.Option(metavar="EMB")] = None,
     tables: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Learn vectors from pairs or from comparisons.
 
@@ -84,8 +83,7 @@ def embed(
       may be the same folder.
     - tables: Write the vectors as tables too: csv or parquet.
     """
-    del threads  # set by its callback
-    screen, size = Screen(as_json), _size(dim)
+    size = _size(dim)
     columns = {
         "left": left, "right": right, "weight": weight, "timestamp": timestamp, "anchor": anchor, "near": near,
         "far": far, "response": response, "form": form, "raters": raters, "header": header, "delimiter": delimiter,
@@ -178,6 +176,7 @@ LARGE = 2**21  # bytes from which an array has its own pages, which go back to t
 
 
 def train(
+    screen: Screen,
     interactions: Annotated[str, typer.Argument(metavar="PAIRS")],
     out: OutFolder,
     n_bytes: Annotated[int, typer.Option("--bytes", "-b", min=1)] = 16,
@@ -192,8 +191,6 @@ def train(
     loss: str = "auto",
     holdout: Annotated[float, typer.Option(min=0, max=0.5)] = 0.1,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Learn vectors of both sides and a compact index of the right side, together.
 
@@ -215,7 +212,6 @@ def train(
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.
     """
     give_back_large_arrays()
-    screen = Screen(as_json)
     steps, by_rule = pipeline.run.Steps(screen.watch), split in pipeline.pairs.SPLITS
     with steps.step("read"):
         record = nk.read_interactions(
@@ -225,7 +221,7 @@ def train(
     made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
         split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
-        about={"data": interactions, "seed": seed, "threads": threads},
+        about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
     report = Path(out) / "report.html"
     try:

@@ -9,20 +9,19 @@ from nearkin import pipeline
 from nearkin.cli.options import (
     File,
     Index,
-    Json,
     Metric,
     Neighbours,
     OutPage,
     Oversample,
     Queries,
     Seed,
-    Threads,
     Vectors,
 )
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
 def evaluate(
+    screen: Screen,
     index: Index,
     queries: Queries = None,
     truth: File = None,
@@ -32,8 +31,6 @@ def evaluate(
     k: Neighbours = 100,
     oversample: Oversample = None,
     n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Judge an index: recall against exact neighbours, mAP by label, distortion.
 
@@ -60,7 +57,6 @@ def evaluate(
     - query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
     """
-    screen = Screen(as_json)
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     n_queries = None if Q is None else len(Q)
     record = pipeline.evaluate.evaluate_folder(
@@ -74,7 +70,7 @@ def evaluate(
         oversample=oversample,
         n_probes=_counts(n_probe),
         steps=pipeline.run.Steps(screen.watch),
-        about={"query_file": queries, "threads": threads},
+        about={"query_file": queries, "threads": screen.threads},
     )
     numbers = {name: value for name, value in record.items() if type(value) in (int, float) and "recall@" not in name}
     asked = f"{record['queries']:,} " + ("rows, each without itself" if Q is None else "queries")
@@ -99,6 +95,7 @@ def _counts(text: str | None) -> list[int]:
 
 
 def sweep(
+    screen: Screen,
     vectors: Vectors,
     queries: File = None,
     recall: Annotated[float, typer.Option(min=0.01, max=0.999)] = 0.95,
@@ -110,8 +107,6 @@ def sweep(
     seconds: Annotated[float | None, typer.Option(min=0.1, hidden=True)] = None,
     out: OutPage = None,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Find the code of fewest bytes that keeps enough neighbours, and print the command that makes it.
 
@@ -143,7 +138,6 @@ def sweep(
     - minutes: Time limit.
     - seconds: The same in seconds.
     """
-    screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors)
     if queries is None and given.queries(metric or given.metric) is not None:
         queries = vectors
@@ -159,7 +153,7 @@ def sweep(
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
     )
-    record = found.record(vectors, queries) | {"threads": threads, "seed": seed}
+    record = found.record(vectors, queries) | {"threads": screen.threads, "seed": seed}
     if out is not None:
         pipeline.pages.sweep_page(found, vectors, queries).write(out)
     for sentence in found.diagnosis.sentences():

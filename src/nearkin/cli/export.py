@@ -6,13 +6,14 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.cli.options import File, Index, Json, Neighbours, OutFolder, Seed, Threads, Vectors
+from nearkin.cli.options import File, Index, Neighbours, OutFolder, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs
 
 _NOT_SHOWN = ("index", "queries", "k", "recall", "recall_target", "self_check")
 
 
 def export(
+    screen: Screen,
     index: Index,
     to: Annotated[str, typer.Option(metavar="TARGET")],
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FOLDER")] = None,
@@ -25,7 +26,6 @@ def export(
     queries: File = None,
     k: Neighbours = 10,
     recall_target: Annotated[float | None, typer.Option(min=0, max=1)] = None,
-    as_json: Json = False,
 ) -> None:
     """Move a finished index into an engine that shards and replicates.
 
@@ -55,7 +55,6 @@ def export(
     - recall_target: Share of `nearkin search`'s neighbours that the engine must find. [default: 0.95; exact ones
       0.99]
     """
-    screen = Screen(as_json)
     target = nk.export.make_target(
         to, out=out, shards=shards, dsn=dsn, url=url, name=name, form=form, replace=replace or None
     )
@@ -78,6 +77,7 @@ def export(
 
 
 def rotate(
+    screen: Screen,
     vectors: Vectors,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
     engine: Annotated[str | None, typer.Option("--for", metavar="ENGINE")] = None,
@@ -85,8 +85,6 @@ def rotate(
     queries: File = None,
     center: Annotated[bool, typer.Option("--center")] = False,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Rotate vectors so that another engine's codes keep more of their neighbours.
 
@@ -112,7 +110,6 @@ def rotate(
     - center: Subtract the mean of the vectors first, from queries too. Distances do not change; inner products and
       angles do. Sign bits gain most by it.
     """
-    screen = Screen(as_json)
     if (engine is None) == (folder is None):
         raise ValueError("say what to rotate the vectors for: --for ENGINE, or --with FOLDER for queries")
     if folder is not None and (queries is not None or center):
@@ -128,7 +125,7 @@ def rotate(
         return
     Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
     made = pipeline.rotate.rotate_file(file, engine, out, queries=Q, center=center, random_state=seed, steps=steps)
-    made |= {"queries": queries, "center": center, "threads": threads}
+    made |= {"queries": queries, "center": center, "threads": screen.threads}
     recall = ", ".join(f"{in_words(name)} {share:.3f}" for name, share in made["recall"].items())
     shown = {
         "vectors": f"{made['vectors']:,} × {made['dimensions']:,}",
@@ -147,6 +144,7 @@ def in_words(name: str) -> str:
 
 
 def ids(
+    screen: Screen,
     vectors: Vectors,
     out: OutFolder,
     levels: Annotated[int, typer.Option(min=1)] = 3,
@@ -154,8 +152,6 @@ def ids(
     balance: Annotated[float, typer.Option(min=0, max=1)] = 0.0,
     ids: File = None,
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Give every item a semantic id: a few codes, unique, and alike for items that are alike.
 
@@ -173,8 +169,6 @@ def ids(
     - codes: Values of each code, a power of two.
     - balance: 0 for no bound; else a prefix holds at most 1 / balance times its even share of the items.
     """
-    del threads  # set by its callback
-    screen = Screen(as_json)
     given = pipeline.inputs.open_given(vectors)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
     steps = pipeline.run.Steps(screen.watch)
@@ -191,14 +185,13 @@ def ids(
 
 
 def bridge(
+    screen: Screen,
     vectors: Vectors,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")],
     new: File = None,
     folder: Annotated[str | None, typer.Option("--with", metavar="FOLDER")] = None,
     metric: Annotated[str, typer.Option(metavar="NAME")] = "cosine",
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Search an old index with a new encoder: learn the map from its vectors to the old ones.
 
@@ -217,8 +210,6 @@ def bridge(
     - folder: Map vectors of the new encoder by this saved map.
     - metric: How the index compares: cosine, ip or l2.
     """
-    del threads  # set by its callback
-    screen = Screen(as_json)
     if (new is None) == (folder is None):
         raise ValueError("type --new FILE to learn a map from pairs, or --with FOLDER to map vectors by a saved one")
     given, steps = pipeline.inputs.open_given(vectors), pipeline.run.Steps(screen.watch)

@@ -5,9 +5,12 @@ import os
 import re
 from collections.abc import Callable
 from copy import copy
-from typing import Annotated
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
+
+from nearkin.cli.screen import Screen
 
 
 def limit_threads(threads: int | None) -> int | None:
@@ -70,19 +73,39 @@ HELP = f"""
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
 
 def described(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the help of its options: "- name: help" under "Options:" in its docstring, else in `HELP`."""
+    """The command as typer takes it: with --threads and --json, and the help of its options.
+
+    Its first argument is the `Screen` of these two. Help is "- name: help" under "Options:" in its docstring, else in
+    `HELP`.
+    """
+    common = {"threads": Threads, "as_json": Json}
+
+    @wraps(command)
+    def run(threads: int | None, as_json: bool, **given: Any) -> None:
+        command(Screen(as_json, threads), **given)
+
     text, _, own = inspect.cleandoc(command.__doc__ or "").partition("\n\nOptions:\n\n")
-    command.__doc__ = text
+    run.__doc__ = text
+    options = {
+        name: kind for name, kind in (command.__annotations__ | common).items() if name not in ("screen", "return")
+    }
     listed = re.findall(r"^- (\w+): (.+?)(?=\n- |\Z)", f"{HELP.strip()}\n{own}", re.DOTALL | re.MULTILINE)
     for name, words in dict(listed).items():
-        if name not in command.__annotations__:
+        if name not in options:
             continue
-        given = command.__annotations__[name]
+        given = options[name]
         kind, info = (given.__origin__, given.__metadata__[0]) if hasattr(given, "__metadata__") else (given, None)
         info = copy(info or typer.Option())
         info.help = " ".join(words.split()).replace(" [default: ", "  [default: ")
         info.show_default = "[default: " not in info.help
-        command.__annotations__[name] = Annotated[kind, info]
-    return command
+        options[name] = Annotated[kind, info]
+    defaults = {name: given.default for name, given in inspect.signature(command).parameters.items()}
+    defaults |= {"threads": None, "as_json": False}
+    known = [inspect.Parameter(name, _KEYWORD, default=defaults[name], annotation=options[name]) for name in options]
+    run.__annotations__ = options
+    vars(run)["__signature__"] = inspect.Signature(known)
+    return run

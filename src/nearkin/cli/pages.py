@@ -7,7 +7,7 @@ import typer
 
 from nearkin import pipeline
 from nearkin._fields import Record
-from nearkin.cli.options import File, Index, Json, OutPage, Seed, Threads
+from nearkin.cli.options import File, Index, OutPage, Seed
 from nearkin.cli.screen import Screen, table
 from nearkin.web import load
 
@@ -23,7 +23,7 @@ _COLUMNS = {
 
 
 def report(
-    folders: Annotated[list[str], typer.Argument(metavar="FOLDER")], out: OutPage = None, as_json: Json = False
+    screen: Screen, folders: Annotated[list[str], typer.Argument(metavar="FOLDER")], out: OutPage = None
 ) -> None:
     """Write a self-contained HTML page about a folder: how it was made, what it costs, how well it answers.
 
@@ -47,14 +47,13 @@ def report(
     pages = pipeline.pages
     page = pages.folder_page(folders[0]) if len(folders) == 1 else pages.comparison_page(folders)
     page.write(path)
-    Screen(as_json).finish({"folder": folders[0], "folders": folders, "report": str(path)}, f"Report: {path}")
+    screen.finish({"folder": folders[0], "folders": folders, "report": str(path)}, f"Report: {path}")
 
 
 def demo(
+    screen: Screen,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER")] = "demo",
     seed: Seed = 0,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Search 1,500 handwritten digits exactly and through codes of 2 to 16 bytes, and write a report.
 
@@ -69,18 +68,18 @@ def demo(
 
     - out: Folder for the report.
     """
-    screen = Screen(as_json)
     trials, explore = pipeline.demo.save_demo(out, seed, pipeline.run.Steps(screen.watch))
     path = Path(out) / "report.html"
     pipeline.pages.folder_page(out).write(path)
     records = [trial.record() for trial in trials]
     rows = [[form(record[name]) for name, form in _COLUMNS.items()] for record in records]
     made = table("1,500 handwritten digits, 297 queries", list(_COLUMNS), rows)
-    record = {"seed": seed, "threads": threads, "trials": records, "report": str(path), "explore": explore}
+    record = {"seed": seed, "threads": screen.threads, "trials": records, "report": str(path), "explore": explore}
     screen.finish(record, made, f"Report: {path}", "See the digits, and what 4 bytes keep of them:", explore)
 
 
 def explore(
+    screen: Screen,
     index: Index,
     vectors: File = None,
     labels: File = None,
@@ -94,7 +93,6 @@ def explore(
     rows: Annotated[int, typer.Option(min=4)] = 3000,
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8766,
-    as_json: Json = False,
 ) -> None:
     """See an index: a map of its rows, and each row's neighbours before and after compression.
 
@@ -123,7 +121,7 @@ def explore(
     - host: Address to listen at; 0.0.0.0 for the whole network.
     - port: Port to listen at; 0 for any free one.
     """
-    screen, page = Screen(as_json), load("explore")
+    page = load("explore")
     measured = None if sweep is None else page.read_sweep(sweep)
     collection = page.open_collection(
         index, vectors=vectors, labels=labels, texts=texts, images=images, ids_column=ids_column, compare=compare, k=k
@@ -146,6 +144,7 @@ def explore(
 
 
 def ask(
+    screen: Screen,
     items: Annotated[str, typer.Argument(metavar="ITEMS")],
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE")],
     form: Annotated[str, typer.Option(metavar="NAME")] = "triplet",
@@ -162,7 +161,6 @@ def ask(
     host: str = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
     seed: Seed = 0,
-    as_json: Json = False,
 ) -> None:
     """Ask people which of two things is more like a third, on a page for phone and desk.
 
@@ -196,7 +194,7 @@ def ask(
     - host: Address to listen at; 0.0.0.0 for the whole network.
     - port: Port to listen at; 0 for any free one.
     """
-    screen, page = Screen(as_json), load("ask")
+    page = load("ask")
     things = page.read_items(items, header=header)
     questions = () if catch is None else page.read_catch(catch, things)
     said = {

@@ -43,10 +43,10 @@ LOG = Log()
 
 
 class Screen:
-    """Console of one command; with `as_json` stdout holds the record alone."""
+    """Console of one command; with `as_json` stdout holds the record alone. `threads` are those it was limited to."""
 
-    def __init__(self, as_json: bool = False) -> None:
-        self.as_json = as_json
+    def __init__(self, as_json: bool = False, threads: int | None = None) -> None:
+        self.as_json, self.threads = as_json, threads
         self._is_peer = current().rank > 0  # of several processes only the first one prints
         self._silent = self._is_peer or LOG.quiet
         self._out = Console(file=sys.stdout, quiet=self._is_peer)

@@ -8,7 +8,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted
-from nearkin.cli.options import Embedding, File, Index, Json, Neighbours, OutAnswers, Oversample, Queries, Side, Threads
+from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side
 from nearkin.cli.screen import Screen, read_line, show, table
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _SHOWN = 5  # queries, and answers of each, in a table when no file takes them
 
 
 def search(
+    screen: Screen,
     index: Index,
     queries: Queries = None,
     k: Neighbours = 10,
@@ -29,8 +30,6 @@ def search(
     oversample: Oversample = None,
     n_probe: Annotated[int | None, typer.Option("--n-probe", min=1)] = None,
     out: OutAnswers = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Find the nearest indexed vectors of every query.
 
@@ -54,7 +53,6 @@ def search(
     - among: Answer with these ids only (in stock, in season), one a row.
     - n_probe: Coarse cells to search: more find more, and take longer. [default: a sixteenth, at least 8]
     """
-    screen = Screen(as_json)
     if (queries is None) == (not left_id):
         raise ValueError("give either QUERIES, a file of vectors, or --left-id, an id of `nearkin train`'s left side")
     if among is not None and queries is None:
@@ -71,7 +69,7 @@ def search(
     with steps.step("search") as callback:
         if given is None:
             names, about = left_id or [], ""
-            scores, ids = pipeline.pairs.search_left(index, names, k, with_seen=with_seen, index=opened)
+            scores, ids = pipeline.recommend.search_left(index, names, opened, k, with_seen=with_seen)
         else:
             names, about = given.ids.tolist(), read_line(given.about)
             scores, ids = opened.search(given.vectors, k, among=allowed, oversample=oversample, callback=callback)
@@ -79,7 +77,7 @@ def search(
     record: Record = {
         "index": index, "queries": len(names), "k": k, "among": among, "oversample": oversample,
         "n_probe": opened.n_probe,
-        "seconds": seconds, "threads": threads, "out": out,
+        "seconds": seconds, "threads": screen.threads, "out": out,
     }  # fmt: skip
     size = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
     if out is not None:
@@ -88,7 +86,7 @@ def search(
         return
     rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
     columns = ["query", *(f"#{place}" for place in range(1, min(ids.shape[1], _SHOWN) + 1))]
-    if as_json:
+    if screen.as_json:
         hits = zip(names, ids, scores, strict=True)
         record["hits"] = [{"query": name, "ids": i.tolist(), "scores": _finite(s)} for name, i, s in hits]
     more = "" if len(names) <= _SHOWN and ids.shape[1] <= _SHOWN else f"{size}; --out FILE keeps all."
@@ -101,6 +99,7 @@ def _finite(scores: Iterable[float]) -> list[float | None]:
 
 
 def recommend(
+    screen: Screen,
     folder: Embedding,
     left_ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     everybody: Annotated[bool, typer.Option("--all")] = False,
@@ -111,8 +110,6 @@ def recommend(
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     index: Annotated[str | None, typer.Option(metavar="INDEX")] = None,
     out: OutAnswers = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Recommend: the best matches for one, some or all, without known pairs.
 
@@ -135,8 +132,7 @@ def recommend(
     - with_seen: Pairs of the table may be answers too.
     - index: Rank by an index of `nearkin compress EMB --metric ip` instead.
     """
-    del threads  # set by its callback
-    screen, read_ids = Screen(as_json), pipeline.inputs.read_ids
+    read_ids = pipeline.inputs.read_ids
     if sum(map(bool, (left_ids, everybody, left_file, history))) != 1:
         raise ValueError("say who to recommend to: ids, or one of --all, --left-ids FILE, --history FILE")
     names = pipeline.inputs.side_names(folder)
@@ -156,6 +152,7 @@ def recommend(
 
 
 def similar(
+    screen: Screen,
     folder: Embedding,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     everything: Annotated[bool, typer.Option("--all")] = False,
@@ -163,8 +160,6 @@ def similar(
     side: Side = None,
     history: File = None,
     out: OutAnswers = None,
-    threads: Threads = None,
-    as_json: Json = False,
 ) -> None:
     """Find the most similar ones of some ids, or of all of them.
 
@@ -183,8 +178,6 @@ def similar(
     - ids: Ids to find similar ones of, as in the table.
     - everything: Find similar ones of every id.
     """
-    del threads  # set by its callback
-    screen = Screen(as_json)
     if bool(ids) + everything + (history is not None) != 1:
         raise ValueError("say what to find similar ones of: ids, or one of --all, --history FILE")
     newcomers = None

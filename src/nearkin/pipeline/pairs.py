@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin import metrics
-from nearkin._check import check_choice, check_integer
+from nearkin._check import check_choice
 from nearkin._distributed import current
 from nearkin._storage import (
     check_inputs,
@@ -24,7 +23,6 @@ from nearkin._storage import (
     pack_ids,
     read_arrays,
     replacing_folder,
-    unpack_ids,
     write_arrays,
 )
 from nearkin._types import Fields, Record, Seed
@@ -32,7 +30,7 @@ from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.linalg.orthonormal import unit_rows
-from nearkin.pipeline.inputs import LEFT, SideNames, find_ids, ids_of, side_names, side_names_of
+from nearkin.pipeline.inputs import LEFT, SideNames, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, write_record
 from nearkin.records import Interactions
 
@@ -394,32 +392,10 @@ def _save_index(model: "nk.TwoTower", kept: Interactions, out: str | os.PathLike
         write_record(fresh / RUN, run)
 
 
-@dataclass(frozen=True)
-class LeftSide:
-    """Ids (m,) and vectors (m, d) of the left entities, and the known pairs: `seen(i)` are positions in the index."""
-
-    ids: np.ndarray
-    vectors: np.ndarray
-    indptr: np.ndarray
-    indices: np.ndarray
-
-    def seen(self, row: int) -> np.ndarray:
-        return self.indices[self.indptr[row] : self.indptr[row + 1]]
-
-
 def save_left(folder: Path, vectors: np.ndarray, seen: Interactions) -> None:
     """Write the left vectors (m, d) with their ids, and the seen pairs with their weights."""
     arrays = {"vectors": vectors, "indptr": seen.indptr, "indices": seen.indices, "weights": seen.weights}
     write_arrays(folder / LEFT, arrays | pack_ids("left", seen.left_ids))
-
-
-def read_left(folder: str | os.PathLike) -> LeftSide | None:
-    """The left side in a folder; None if it has none."""
-    file = Path(folder) / LEFT
-    if not file.is_file():
-        return None
-    arrays = read_arrays(file)
-    return LeftSide(unpack_ids("left", arrays), arrays["vectors"], arrays["indptr"], arrays["indices"])
 
 
 def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
@@ -432,36 +408,5 @@ def move_left(old: Path, new: Path, positions: np.ndarray) -> None:
     order = np.lexsort((moved, rows))
     counts = np.bincount(rows, minlength=len(indptr) - 1)
     changed = {"indptr": np.concatenate([[0], np.cumsum(counts)]).astype(indptr.dtype), "indices": moved[order]}
-    if "weights" in arrays:  # folders of earlier versions have none
-        changed["weights"] = arrays["weights"][stays][order]
+    changed["weights"] = arrays["weights"][stays][order]
     write_arrays(new / LEFT, arrays | changed)
-
-
-def search_left(
-    folder: str | os.PathLike,
-    left_ids: list[str],
-    k: int = 10,
-    *,
-    with_seen: bool = False,
-    index: nk.Index | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and right ids, both (b, k), for left ids given as text; without seen pairs unless `with_seen`.
-
-    `index` is the folder's index if it is open already. ValueError for a folder without a left side and for an unknown
-    id.
-    """
-    k = check_integer(k, "k", low=1)
-    index = nk.Index.load(folder) if index is None else index
-    left = read_left(folder)
-    if left is None:
-        raise ValueError(f"{folder} holds no left vectors; make it with `nearkin train`, or give query vectors")
-    rows = find_ids(left_ids, left.ids, "left id")
-    most = 0 if with_seen else int(np.diff(left.indptr)[rows].max(initial=0))
-    scores, found = index.search(left.vectors[rows], k + most)
-    if with_seen:
-        return scores, found
-    known = ids_of(index)
-    seen = np.stack([np.isin(ids, known[left.seen(row)]) for ids, row in zip(found, rows, strict=True)])
-    order = np.argsort(seen, axis=1, kind="stable")[:, :k]
-    scores = np.where(seen, -np.inf, scores)
-    return np.take_along_axis(scores, order, 1), np.take_along_axis(found, order, 1)

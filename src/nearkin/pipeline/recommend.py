@@ -189,7 +189,21 @@ def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None
     return sides if index is None else _with_index(sides, nk.Index.load(index), str(index))
 
 
-def _sides(path: Path) -> Sides:
+def search_left(
+    folder: str | os.PathLike, left_ids: ArrayLike, index: nk.Index, k: int = 10, *, with_seen: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and right ids, both (b, k), that the folder's opened index gives left ids; no seen pairs unless wanted.
+
+    ValueError for a folder without a left side and for an unknown id.
+    """
+    sides, k = one_version(folder, lambda path: _sides(path, index)), check_integer(k, "k", low=1)
+    rows = find_ids(left_ids, sides.left_ids, "left id")
+    scores, numbers = recommend(sides.left, index.faiss_index, k, seen=None if with_seen else sides.seen, rows=rows)
+    none = "" if sides.right_ids.dtype.kind == "U" else -1
+    return scores, np.where(numbers < 0, none, sides.right_ids[numbers])
+
+
+def _sides(path: Path, index: nk.Index | None = None) -> Sides:
     kind, names = read_config(path)["kind"], side_names(path)
     if kind == saved_towers.KIND:
         towers = saved_towers.read_towers(path)
@@ -200,7 +214,7 @@ def _sides(path: Path) -> Sides:
             f"{path} holds {_KINDS.get(kind, kind)} and no left side to recommend to; give a folder of `nearkin embed` "
             "made of pairs, or of `nearkin train`. For similar entities: nearkin similar"
         )
-    arrays, index = read_arrays(path / LEFT), nk.Index.load(path)
+    arrays, index = read_arrays(path / LEFT), nk.Index.load(path) if index is None else index
     indices = arrays["indices"]
     shape = len(arrays["vectors"]), len(index)
     seen = sp.csr_matrix((np.ones(len(indices), np.float32), indices, arrays["indptr"]), shape)

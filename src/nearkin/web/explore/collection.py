@@ -23,8 +23,8 @@ from nearkin.index import Index, identifiers
 from nearkin.index.faiss_file import inverted_file
 from nearkin.index.searching import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
-from nearkin.pipeline.inputs import decoded, open_index
-from nearkin.pipeline.pairs import LeftSide, read_left
+from nearkin.pipeline.inputs import LEFT, decoded, open_index
+from nearkin.pipeline.recommend import Sides, open_sides
 from nearkin.plots import new_axes, plot_against_bytes
 from nearkin.plots.style import legend, series_style, to_png
 
@@ -273,7 +273,7 @@ class Collection:
     kept: KeptVectors | None
     metadata: Metadata = field(default_factory=Metadata)
     k: int = 10
-    left: LeftSide | None = None
+    left: Sides | None = None
 
     def __post_init__(self) -> None:
         self.k = check_integer(self.k, "k", low=1)
@@ -415,7 +415,8 @@ def open_collection(
     )
     names = tuple("" if path is None else Path(path).resolve().name for path in (folder, compare))
     names = (str(folder), str(compare)) if names[0] == names[1] else names
-    return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=read_left(folder))
+    left = open_sides(folder) if (Path(folder) / LEFT).is_file() else None
+    return collect_rows(index, rows, metadata, other=other, names=names, k=k, left=left)
 
 
 def collect_rows(
@@ -426,7 +427,7 @@ def collect_rows(
     other: Index | None = None,
     names: Sequence[str] = ("index", "other"),
     k: int = 10,
-    left: LeftSide | None = None,
+    left: Sides | None = None,
 ) -> Collection:
     """The rows of an index; `vectors` (n, d) are the exact ones where it keeps none, `other` is compared with it.
 

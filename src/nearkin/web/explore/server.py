@@ -231,7 +231,7 @@ class Explorer:
             "layouts": [column.record(name) for name, column in list(columns.layouts.items())],
             "colours": [column.record(name) for name, column in list(columns.colours.items())],
             "busy": columns.busy,
-            "left": None if collection.left is None else len(collection.left.ids),
+            "left": None if collection.left is None else len(collection.left.left_ids),
             "sweep": None if self.sweep is None else self.sweep.record(),
         }
 
@@ -246,9 +246,9 @@ class Explorer:
         left = self.collection.left
         if left is None:
             raise ValueError("this index has no left side; `nearkin train` makes one")
-        (at,) = find_ids([name], left.ids, "left id")
-        history = left.seen(at).tolist()
-        (answer,) = self.collection.answers(left.vectors[at : at + 1], [frozenset(history)])
+        (at,) = find_ids([name], left.left_ids, "left id")
+        history = left.seen[at].indices.tolist()
+        (answer,) = self.collection.answers(left.left[at : at + 1], [frozenset(history)])
         return self._record(answer) | {"left": name, "history": [self.collection.about(row) for row in history]}
 
     def _record(self, answer: Answer, row: int = -1) -> Record:
