@@ -17,7 +17,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin.data import open_vectors
-from nearkin.pipeline.change import add_rows, remove_rows, update_rows
+from nearkin.pipeline.change import change_rows
 
 WRITERS, ROUNDS, D = 3, 3, 4
 
@@ -39,10 +39,10 @@ def write(folder: Path, writer: int) -> None:
             np.save(
                 folder / f"rows-{writer}.npy", np.concatenate([row_of(first), row_of(first + 1), row_of(first + 5000)])
             )
-            add_rows(folder / "idx", open_vectors(folder / f"rows-{writer}.npy"), np.arange(first, first + 3))
-            remove_rows(folder / "idx", [first + 1])
+            change_rows(folder / "idx", "add", range(first, first + 3), open_vectors(folder / f"rows-{writer}.npy"))
+            change_rows(folder / "idx", "remove", [first + 1])
             np.save(folder / f"row-{writer}.npy", row_of(first + 2))
-            update_rows(folder / "idx", open_vectors(folder / f"row-{writer}.npy"), [first + 2])
+            change_rows(folder / "idx", "update", [first + 2], open_vectors(folder / f"row-{writer}.npy"))
             told.write(f"{first}\n")
             told.flush()
 

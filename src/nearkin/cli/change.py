@@ -35,16 +35,7 @@ def add(
 
     - upsert: Replace the rows whose ids the index has, add the others.
     """
-    given = pipeline.inputs.open_given(vectors, side)
-    names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
-    steps = pipeline.run.Steps(screen.watch)
-    if not upsert:
-        made = pipeline.change.add_rows(index, given.file, names, steps=steps)
-    elif names is None:
-        raise ValueError("--upsert needs the ids of the vectors: --ids FILE, one id a row")
-    else:
-        made = pipeline.change.upsert_rows(index, given.file, names, steps=steps)
-    _finish(screen, made, given.file.about)
+    _change(screen, index, "upsert" if upsert else "add", vectors, ids, side)
 
 
 def remove(
@@ -70,7 +61,7 @@ def remove(
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
-    _finish(screen, pipeline.change.remove_rows(index, names, steps=pipeline.run.Steps(screen.watch)))
+    _finish(screen, pipeline.change.change_rows(index, "remove", names, steps=pipeline.run.Steps(screen.watch)))
 
 
 def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, side: Side = None) -> None:
@@ -82,12 +73,17 @@ def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, sid
 
     - nearkin update idx changed.npy --ids changed_ids.txt
     """
+    _change(screen, index, "update", vectors, ids, side)
+
+
+def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None, side: str | None) -> None:
+    """Bring the rows of a file into an index."""
     given = pipeline.inputs.open_given(vectors, side)
     names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
-    if names is None:
+    if names is None and how != "add":
         raise ValueError("say whose vectors these are: --ids FILE, one id a row")
     steps = pipeline.run.Steps(screen.watch)
-    _finish(screen, pipeline.change.update_rows(index, given.file, names, steps=steps), given.file.about)
+    _finish(screen, pipeline.change.change_rows(index, how, names, given.file, steps=steps), given.file.about)
 
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:

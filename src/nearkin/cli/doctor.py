@@ -38,7 +38,9 @@ def doctor(screen: Screen) -> None:
     """
     libraries = {name: _attempt(lambda name=name: import_module(name).__version__) for name in LIBRARIES}
     broken = [name for name, version in libraries.items() if version.startswith(FAILED)]
-    folder = None if {"numba", "numpy"} & {*broken} else _cache_folder()
+    folder = None
+    if not {"numba", "numpy"} & {*broken}:  # the folder that numba has written compiled loops to
+        folder = import_module("nearkin.cell_sums")._add_rows.stats.cache_path
     about: Fields = {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -47,7 +49,11 @@ def doctor(screen: Screen) -> None:
         "cache_folder": folder,
     }
     simd = {name: _attempt(level) for name, level in SIMD.items()}
-    pools = _thread_pools()
+    found = import_module("threadpoolctl").threadpool_info()
+    pools: list[Fields] = [
+        {"kind": pool["user_api"], "threads": pool["num_threads"], "file": "/".join(Path(pool["filepath"]).parts[-2:])}
+        for pool in sorted(found, key=lambda pool: (pool["user_api"], pool["filepath"]))
+    ]
     missing = {extra: use for extra, (modules, use) in EXTRAS.items() if not all(map(find_spec, modules))}
     record = {"nearkin": nearkin.__version__, **about, "libraries": libraries, "simd": simd}
     tables = [
@@ -73,47 +79,24 @@ def _attempt(function: Callable[[], str]) -> str:
         return f"{FAILED}: {type(error).__name__}: {error}"
 
 
-def _cache_folder() -> str | None:
-    """The folder of compiled loops, which numba has written to; None if it found none."""
-    from nearkin.cell_sums import _add_rows
-
-    return _add_rows.stats.cache_path
-
-
-def _thread_pools() -> list[Fields]:
-    from threadpoolctl import threadpool_info  # slow to import
-
-    return [
-        {"kind": pool["user_api"], "threads": pool["num_threads"], "file": "/".join(Path(pool["filepath"]).parts[-2:])}
-        for pool in sorted(threadpool_info(), key=lambda pool: (pool["user_api"], pool["filepath"]))
-    ]
-
-
 def _numpy_level() -> str:
-    import numpy as np
-
-    found = np.show_config(mode="dicts")["SIMD Extensions"]  # type: ignore[index]
+    found = import_module("numpy").show_config(mode="dicts")["SIMD Extensions"]
     return " ".join([*found["baseline"], *found["found"]])
 
 
 def _faiss_level() -> str:
-    import faiss
-
+    faiss = import_module("faiss")
     config = getattr(faiss, "SIMDConfig", None)  # since FAISS 1.15
     return config.get_level_name() if config else faiss.get_compile_options().strip()
 
 
-def _torch_level() -> str:
-    import torch
-
-    return torch.backends.cpu.get_cpu_capability()
-
-
 def _numba_level() -> str:
-    from llvmlite.binding import get_host_cpu_name
-    from numba import config
-
-    return config.CPU_NAME or get_host_cpu_name()  # type: ignore[attr-defined]
+    return import_module("numba").config.CPU_NAME or import_module("llvmlite.binding").get_host_cpu_name()
 
 
-SIMD = {"numpy": _numpy_level, "faiss": _faiss_level, "torch": _torch_level, "numba": _numba_level}
+SIMD = {
+    "numpy": _numpy_level,
+    "faiss": _faiss_level,
+    "torch": lambda: import_module("torch").backends.cpu.get_cpu_capability(),
+    "numba": _numba_level,
+}

@@ -1,9 +1,9 @@
 """`nearkin add`, `remove`, `update` and `check`: the rows and the files of a saved folder."""
 
 import os
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,37 +20,49 @@ from nearkin.pipeline.pairs import move_left
 from nearkin.pipeline.run import RUN, Steps, read_record, write_record
 
 
-def add_rows(
-    folder: str | os.PathLike, file: VectorFile, ids: np.ndarray | None = None, *, steps: Steps | None = None
+def change_rows(
+    folder: str | os.PathLike,
+    how: str,
+    ids: Any = None,
+    file: VectorFile | None = None,
+    *,
+    steps: Steps | None = None,
 ) -> Record:
-    """Add the rows of a file, with `ids` if the index has ids; returns the record to print."""
-    file.check_finite(metric=read_config(folder, "index")["metric"])
-    return _changed(folder, "add", lambda index, callback: index.add(file.read(), ids=ids, callback=callback), steps)
+    """Load, change and save an index, with the folder locked; returns the record to print.
 
-
-def upsert_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
-    """Replace the rows whose ids the index has by those of a file, and add the others."""
-    file.check_finite(metric=read_config(folder, "index")["metric"])
-
-    def upsert(index: nk.Index, callback: Callback) -> None:
-        index.upsert(file.read(), as_own(ids, index.ids) if len(index) else np.asarray(ids), callback=callback)
-
-    return _changed(folder, "upsert", upsert, steps)
-
-
-def remove_rows(folder: str | os.PathLike, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
-    """Remove the rows of ids, which may be text; ValueError, and no change, for an unknown one."""
-    return _changed(folder, "remove", lambda index, callback: index.remove(as_own(ids, index.ids)), steps)
-
-
-def update_rows(folder: str | os.PathLike, file: VectorFile, ids: ArrayLike, *, steps: Steps | None = None) -> Record:
-    """Replace the rows of ids by those of a file; ValueError, and no change, for an unknown id."""
-    file.check_finite(metric=read_config(folder, "index")["metric"])
-
-    def update(index: nk.Index, callback: Callback) -> None:
-        index.update(as_own(ids, index.ids), file.read(), callback=callback)
-
-    return _changed(folder, "update", update, steps)
+    how: "add" the rows of a file, with `ids` if the index has ids; "remove" the rows of ids; "update" them to the rows
+    of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
+    evaluation of the old rows is left out.
+    """
+    path, steps = Path(folder), steps or Steps()
+    metric = read_config(path, "index")["metric"]
+    if file is not None:
+        file.check_finite(metric=metric)
+    with ExitStack() as locked:
+        with steps.step("wait"):
+            locked.enter_context(changing(path))
+        with steps.step("load"):
+            index = nk.Index.load(path)
+            before = ids_of(index)
+        with steps.step(how) as callback:
+            X: Any = None if file is None else file.read()
+            if how == "add":
+                index.add(X, ids=ids, callback=callback)
+            elif how == "upsert":
+                index.upsert(X, as_own(ids, index.ids) if len(index) else np.asarray(ids), callback=callback)
+            elif how == "update":
+                index.update(as_own(ids, index.ids), X, callback=callback)
+            else:
+                index.remove(as_own(ids, index.ids))
+        with steps.step("save"):
+            run = read_record(path, RUN)
+            with replacing_folder(path) as fresh:
+                index.save(fresh)
+                if run is not None:
+                    write_record(fresh / RUN, run | {"vectors": len(index)})
+                if (path / LEFT).is_file():
+                    move_left(path, fresh, positions(ids_of(index), len(index), before))
+    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "seconds": steps.seconds}
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
@@ -62,36 +74,6 @@ def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
             raise ValueError(f"id {wrong[0]!r} is no number, and the ids of this index are numbers")
         return given.astype(np.int64)
     return given.astype(str) if own is not None and own.dtype.kind == "U" else given
-
-
-def _changed(
-    folder: str | os.PathLike, step: str, change: Callable[[nk.Index, Callback], object], steps: Steps | None
-) -> Record:
-    """Load, change and save, with the folder locked. The evaluation of the old rows is left out."""
-    path, steps = Path(folder), steps or Steps()
-    read_config(path, "index")
-    with ExitStack() as locked:
-        with steps.step("wait"):
-            locked.enter_context(changing(path))
-        with steps.step("load"):
-            index = nk.Index.load(path)
-            before = ids_of(index)
-        with steps.step(step) as callback:
-            change(index, callback)
-        with steps.step("save"):
-            _save(index, path, before)
-    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "seconds": steps.seconds}
-
-
-def _save(index: nk.Index, path: Path, before: np.ndarray) -> None:
-    """Save the index with its run.json and, if there is one, its left side; `before` are the ids of the old rows."""
-    run = read_record(path, RUN)
-    with replacing_folder(path) as fresh:
-        index.save(fresh)
-        if run is not None:
-            write_record(fresh / RUN, run | {"vectors": len(index)})
-        if (path / LEFT).is_file():
-            move_left(path, fresh, positions(ids_of(index), len(index), before))
 
 
 def check_folder(folder: str | os.PathLike, callback: Callback = ignore) -> Record:

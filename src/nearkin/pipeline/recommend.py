@@ -198,7 +198,7 @@ def search_left(
     """
     sides, k = one_version(folder, lambda path: _sides(path, index)), check_integer(k, "k", low=1)
     rows = find_ids(left_ids, sides.left_ids, "left id")
-    scores, numbers = recommend(sides.left, index.faiss_index, k, seen=None if with_seen else sides.seen, rows=rows)
+    scores, numbers = recommend(sides.left, sides.right, k, seen=None if with_seen else sides.seen, rows=rows)
     none = "" if sides.right_ids.dtype.kind == "U" else -1
     return scores, np.where(numbers < 0, none, sides.right_ids[numbers])
 
