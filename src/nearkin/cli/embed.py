@@ -212,15 +212,15 @@ def train(
     - holdout: Share of the pairs held out, for tables without a split; 0 for none.
     """
     give_back_large_arrays()
-    steps, by_rule = pipeline.run.Steps(screen.watch), split in pipeline.pairs.SPLITS
+    steps = pipeline.run.Steps(screen.watch)
     with steps.step("read"):
         record = nk.read_interactions(
             interactions, left=left, right=right, weight=weight, timestamp=timestamp, header=header,
-            delimiter=delimiter, split=None if by_rule else split,
+            delimiter=delimiter, split=None if split in pipeline.pairs.SPLITS else split,
         )  # fmt: skip
     made = pipeline.pairs.train_index(
         record, out, n_bytes=n_bytes, dim=dim, loss=loss, holdout=holdout,
-        split=split if by_rule and split is not None else "random", random_state=seed, steps=steps,
+        split=split, random_state=seed, steps=steps,
         about={"data": interactions, "seed": seed, "threads": screen.threads},
     )  # fmt: skip
     report = Path(out) / "report.html"

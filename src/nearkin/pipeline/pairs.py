@@ -8,7 +8,7 @@ from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from nearkin.records import Interactions
 
 SPLITS = ("random", "time", "leave-last-out")
 MOST_WORK = 3e8  # products; item-kNN with more takes minutes and is left out
+Quality: TypeAlias = dict[str, dict[str, float]]  # of each ranking, its measures
 EXAMPLES = 8  # rights with most pairs, whose neighbours the report shows
 
 
@@ -81,9 +82,7 @@ def _time(value: float) -> str:
     return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC ({value:.0f})"
 
 
-def judge_baselines(
-    train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]
-) -> dict[str, dict[str, float]]:
+def judge_baselines(train: Interactions, test: Interactions, k: Sequence[int], measures: Sequence[str]) -> Quality:
     """Measures of the test pairs ranked by popularity and by item-kNN, which both know `train`."""
     if not len(test):
         return {}
@@ -124,9 +123,6 @@ def embed_pairs(
     dim: int | None = None,
     solver: str = "auto",
     loss: str | None = None,
-    omega: float | str = "auto",
-    regularization: float | str = "auto",
-    max_steps: int | None = None,
     holdout: float = 0.1,
     start: str | PathLike | None = None,
     tables: str | None = None,
@@ -149,38 +145,33 @@ def embed_pairs(
     check_target(out)
     check_choice(tables, "--tables", TABLES)
     check_inputs(out, [path] if start is None else [path, start])
-    pairs = _read(path, start, split=None if split in SPLITS else split, **columns)
+    columns["split"] = None if split in SPLITS else split
+    known_names, pairs = SideNames() if start is None else side_names(start), None
+    if known_names != SideNames() and columns.get("left") is None and columns.get("right") is None:
+        with suppress(ValueError):  # a table with other columns is read as a first one would be
+            pairs = nk.read_interactions(path, **columns | known_names._asdict())
+    pairs = nk.read_interactions(path, **columns) if pairs is None else pairs
     check_space(out, 4 * sum(pairs.shape) * (dim or 64))
-    names = side_names_of(pairs) if start is None else side_names(start)
-    in_table = split not in SPLITS and has_split(pairs)  # the table itself names the held-out pairs
-    quality: dict[str, dict[str, float]] = {}
-    judged: Record | None = None
-    trials: list[Record] = []
+    names = side_names_of(pairs) if start is None else known_names
+    judged: Record = {"quality": {}, "held_out": None, "trials": [], "split": split or "random"}
     if start is not None:
         model = nk.TwoTower.load(start)
         known = model.left_embeddings_.shape[1]
         if dim is not None and dim != known:
             raise ValueError(f"--dim is {dim}, but {start} has vectors of {known}; leave --dim out with --start")
-        model.partial_fit(pairs, max_iter=max_steps, callback=callback)
+        model.partial_fit(pairs, callback=callback)
     else:
-        model = nk.TwoTower(
-            dim or 64, solver=solver, loss=loss or "auto", regularization=regularization, random_state=seed
-        )
-        if omega != "auto":
-            model.set_params(loss__omega=omega)
-        if max_steps is not None:
-            model.set_params(solver__max_iter=max_steps)
-        parts = _held_out_parts(pairs, in_table, split or "random", holdout, seed)
+        model = nk.TwoTower(dim or 64, solver=solver, loss=loss or "auto", random_state=seed)
 
-        def measure(parts: Parts) -> dict[str, dict[str, float]]:
+        def measure(parts: Parts) -> Quality:
             quality = {RESULT: model.evaluate(parts.test, k=(20, 100))}
             quality |= judge_baselines(parts.train, parts.test, (20, 100), ("recall", "ndcg", "mrr"))
             return {name: {measure: values[measure] for measure in _SHOWN} for name, values in quality.items()}
 
         steps = Steps(lambda name: nullcontext(callback or ignore))
-        quality, judged, trials = _fit_and_judge(model, pairs, parts, in_table, measure, steps)
+        judged, _ = _fit_and_judge(model, pairs, split, holdout, measure, steps)
     m, n = model.seen_.shape
-    chosen = [trial["why"] for trial in trials if "why" in trial]
+    chosen = [trial["why"] for trial in judged["trials"] if "why" in trial]
     learned, notes = len(model.seen_), []
     if start is not None:
         notes = [f"{len(pairs):,} pairs of the table join those of {start}: {learned:,} different pairs in all"]
@@ -192,12 +183,11 @@ def embed_pairs(
         "out": str(out), "data": str(path), "left": m, "right": n, "pairs": len(pairs),
         "learned_from": learned,
         "dim": model.left_embeddings_.shape[1], "solver": model.solver_,
-        "loss": model.loss_.name, "trials": trials,
+        "loss": model.loss_.name, **judged,
         "omega": model.omega_, "regularization": model.regularization_,
         "steps": len(model.history_), "start": None if start is None else str(start),
-        "split": "column" if in_table else split or "random",
-        "seconds": time.perf_counter() - began, "words": names._asdict(), "quality": quality, "held_out": judged,
-        "notes": [*chosen, *notes], **quality.get(RESULT, {}),
+        "seconds": time.perf_counter() - began, "words": names._asdict(),
+        "notes": [*chosen, *notes], **judged["quality"].get(RESULT, {}),
         **({} if pairs.source is None else {"understood": str(pairs.source)}),
     }  # fmt: skip
     if current().rank == 0:
@@ -205,47 +195,39 @@ def embed_pairs(
     return record
 
 
-def _read(path: str | PathLike, start: str | PathLike | None, **columns: Any) -> Interactions:
-    """The table in the columns given; with `start` and none given in those of the earlier table, if it has both."""
-    known = SideNames() if start is None else side_names(start)
-    if known != SideNames() and columns.get("left") is None and columns.get("right") is None:
-        with suppress(ValueError):  # a table with other columns is read as a first one would be
-            return nk.read_interactions(path, **columns | known._asdict())
-    return nk.read_interactions(path, **columns)
-
-
-def _held_out_parts(pairs: Interactions, in_table: bool, how: str, share: float, seed: Seed) -> Parts | None:
-    """The pairs to learn from and those held out; None if none are."""
-    if in_table:
-        return nk.data.split_given(pairs)
-    return split_pairs(pairs, how, share, seed) if share else None
-
-
 def _fit_and_judge(
     model: "nk.TwoTower",
     pairs: Interactions,
-    parts: Parts | None,
-    in_table: bool,
-    judge: Callable[[Parts], dict[str, dict[str, float]]],
+    split: str | None,
+    share: float,
+    judge: Callable[[Parts], Quality],
     steps: Steps,
-) -> tuple[dict[str, dict[str, float]], Record | None, list[Record]]:
-    """Fit the model; returns the measures of a fit without the held-out pairs, which pairs those are, and its trials.
+) -> tuple[Record, Interactions]:
+    """Fit the model; returns the measures of a fit without the held-out pairs, which these are, and the pairs learned.
 
-    The trials are the short fits that chose the loss; the second fit, on all pairs, keeps it.
+    A split of the table itself is used unless `split` is a rule. Otherwise a second fit, on all pairs, keeps the loss
+    that the short fits "trials" chose.
     """
-    quality, judged, trials = {}, None, None
+    in_table = split not in SPLITS and has_split(pairs)
+    rule = split if split in SPLITS else "random"
+    judged: Record = {"quality": {}, "held_out": None, "split": "column" if in_table else rule}
+    parts = None
+    if in_table:
+        parts = nk.data.split_given(pairs)
+    elif share:
+        parts = split_pairs(pairs, rule, share, model.random_state)
     if parts is not None:
         with steps.step("train") as callback:
             model.fit(parts.train, validation=parts.valid if len(parts.valid) else None, callback=callback)
         with steps.step("judge"):
-            quality = judge(parts) if len(parts.test) else {}
-        judged, trials = held_out(parts.test), model.trials_
-        if not in_table:
-            model.set_params(loss=model.loss_, regularization=model.regularization_)
-    if not in_table:
-        with steps.step("train on all") as callback:
-            model.fit(pairs, callback=callback)
-    return quality, judged, model.trials_ if trials is None else trials
+            judged["quality"] = judge(parts) if len(parts.test) else {}
+        judged |= {"held_out": held_out(parts.test), "trials": model.trials_}
+        if in_table:
+            return judged, parts.train
+        model.set_params(loss=model.loss_, regularization=model.regularization_)
+    with steps.step("train on all") as callback:
+        model.fit(pairs, callback=callback)
+    return {"trials": model.trials_} | judged, pairs
 
 
 def _save_towers(
@@ -290,7 +272,7 @@ def train_index(
     dim: int = 64,
     loss: str = "auto",
     holdout: float = 0.1,
-    split: str = "random",
+    split: str | None = None,
     random_state: Seed = 0,
     steps: Steps | None = None,
     about: Fields | None = None,
@@ -298,31 +280,26 @@ def train_index(
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
     A first fit without the share `holdout` of the pairs ("random", "time" or "leave-last-out", by `split`) is judged by
-    them; the saved model is then fitted on all pairs. Pairs with a split are fitted on its training part
-    and judged by its test part. Returns the record kept as run.json. ValueError before any work if `out` is no place
-    for an index or `n_bytes` does not divide `dim`.
+    them; the saved model is then fitted on all pairs. With `split` None, pairs with a split are fitted on its training
+    part and judged by its test part. Returns the record kept as run.json. ValueError before any work if `out` is no
+    place for an index or `n_bytes` does not divide `dim`.
     """
     steps = steps or Steps()
     check_target(out)
-    check_choice(split, "split", SPLITS)
     layer = make_layer(pairs, n_bytes, dim, random_state)
     model = nk.TwoTower(dim, index=layer, loss=loss, random_state=random_state)
-    given = has_split(pairs)
-    parts = _held_out_parts(pairs, given, split, holdout, random_state)
 
-    def measure(parts: Parts) -> dict[str, dict[str, float]]:
+    def measure(parts: Parts) -> Quality:
         found = judge(model, parts.test, n_bytes, random_state)
         return found | judge_baselines(parts.train, parts.test, _DEPTHS, _MEASURES)
 
-    quality, judged, trials = _fit_and_judge(model, pairs, parts, given, measure, steps)
-    kept = parts.train if given and parts is not None else pairs
+    judged, kept = _fit_and_judge(model, pairs, split, holdout, measure, steps)
     record = {
         "task": "train", "left": pairs.shape[0], "vectors": pairs.shape[1], "pairs": len(kept), "dimensions": dim,
         "metric": "ip", "method": "learned with the towers", "solver": model.solver_, "loss": model.loss_.name,
-        "trials": trials,
         "bytes_per_vector": n_bytes, "compression": metrics.compression_ratio(dim, n_bytes),
         "distortion": model.history_[-1]["distortion"], "regularization": model.regularization_, "omega": model.omega_,
-        "quality": quality, "held_out": judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
+        **judged, "words": side_names_of(pairs)._asdict(), **(about or {}),
     }  # fmt: skip
     with steps.step("save"):
         _save_index(model, kept, out, record, steps)
@@ -358,9 +335,7 @@ def _parts(n_bytes: int, n_rights: int) -> tuple[int, int]:
     return (2 * n_bytes, 16) if n_rights < 256 else (n_bytes, 256)
 
 
-def judge(
-    model: "nk.TwoTower", test: Interactions, n_bytes: int, random_state: Seed = 0
-) -> dict[str, dict[str, float]]:
+def judge(model: "nk.TwoTower", test: Interactions, n_bytes: int, random_state: Seed = 0) -> Quality:
     """Measures of the test pairs for three searches: exact, by OPQ after training, by the learned index."""
     if not len(test):
         return {}

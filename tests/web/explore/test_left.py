@@ -35,13 +35,13 @@ def test_a_list_equals_nearkin_search(trained: Path) -> None:
     with TestClient(explore_app(Explorer("idx", collection, Columns(collection)), "token")) as client:
         assert client.get("/token/about").json()["left"] == 40
         for row in (0, 13, 39):
-            name = str(collection.left.ids[row])
+            name = str(collection.left.left_ids[row])
             (said,) = run_json("search", trained, "--left-id", name, "-k", 7)["hits"]
             answer = client.get("/token/left", params={"id": name}).json()
-            seen = collection.left.seen(row).tolist()
+            seen = collection.left.seen[row].indices.tolist()
             assert [thing["id"] for thing in answer["history"]] == [str(500 + place) for place in seen]
             assert [answer["about"][str(r)]["id"] for r in answer["found"][0][0]] == [str(i) for i in said["ids"]]
-            scores = right @ collection.left.vectors[row]
+            scores = right @ collection.left.left[row]
             scores[seen] = -np.inf
             assert answer["exact"] == np.argsort(-scores, kind="stable")[:7].tolist()
         said = client.get("/token/left", params={"id": "nobody"})
