@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import NoneType
 from typing import TypeVar
 
 from nearkin._fields import StrPath
@@ -165,7 +164,6 @@ def _read_config(path: Path, kind: str | None) -> Record:
     if kind is not None and found != kind:
         raise ValueError(f"{path} holds the kind {found!r}; {kind!r} is needed")
     _check_whole(path, found, version)
-    check_schema(path / "config.json", config)
     return config
 
 
@@ -196,39 +194,6 @@ def _check_whole(path: Path, kind: str, version: int) -> None:
         for name in manifest.files:
             if name.endswith(".json"):
                 manifest.verify(name)
-
-
-_ESTIMATOR = {"class": (str,), "params": (dict,), "fitted": (dict,)}
-SCHEMAS: dict[str, dict[str, tuple[type, ...]]] = {
-    "index": {"metric": (str,), "n_features": (int,), "n_rows": (int,)},
-    **dict.fromkeys(("product quantizer", "scalar quantizer", "axis quantizer", "residual quantizer"), _ESTIMATOR),
-    **dict.fromkeys(("product residual quantizer", "rotation", "bridge", "semantic ids"), _ESTIMATOR),
-    "hasher": _ESTIMATOR | {"bit_order": (str,)},
-    "ordinal-embedding": {
-        "n_objects": (int,),
-        "n_components": (int,),
-        "params": (dict,),
-        "dimension_curve": (dict, NoneType),
-        "objective": (float, int),
-        "n_iter": (int,),
-        "status": (str,),
-    },
-    "two-tower": {"parameters": (dict,), "fitted": (dict,), "encoders": (dict,), "history": (list,)},
-    "compress checkpoint": {"job": (dict,), "block_rows": (int,)},
-    "faiss shards": {"metric": (str,), "n_features": (int,), "bounds": (list,)},
-}
-
-
-def check_schema(file: Path, config: Fields) -> None:
-    """ValueError for a key that is missing or of another type; folders of version 1 may lack keys."""
-    for key, types in SCHEMAS.get(config["kind"], {}).items():
-        if key not in config:
-            if config["format_version"] > 1:
-                raise ValueError(f"{file} has no {key!r}; the folder is damaged")
-        elif type(config[key]) not in types:
-            wanted = " or ".join("null" if kind is NoneType else kind.__name__ for kind in types)
-            found = type(config[key]).__name__
-            raise ValueError(f"{key!r} in {file} is of type {found}, not {wanted}; the folder is damaged")
 
 
 Loaded = TypeVar("Loaded")

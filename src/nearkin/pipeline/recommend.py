@@ -14,8 +14,7 @@ import nearkin as nk
 from nearkin._check import check_integer
 from nearkin._pairs import number_ids
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
-from nearkin._types import ArrayLike, Record
-from nearkin.contracts import Callback
+from nearkin._types import ArrayLike, Fields, Record
 from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import positions
 from nearkin.index.searching import normalised
@@ -67,9 +66,7 @@ def recommend_folder(
     the embedded table. Returns the record to print, and the answers unless there is a table. ValueError before any work
     for unknown ids and for a folder without two sides.
     """
-    steps, k = steps or Steps(), check_integer(k, "k", low=1)
-    if out is not None:
-        check_answers_path(out)
+    steps, k = _checked(steps, k, out)
     with steps.step("load"):
         sides = open_sides(folder, index)
         if history is not None:
@@ -85,17 +82,9 @@ def recommend_folder(
         scores, numbers = recommend(sides.left, right, k, seen=seen, rows=block, candidates=allowed)
         return sides.left_ids[block], scores, sides.right_ids[numbers]
 
-    columns = answer_columns(*sides.names)
-    with steps.step("recommend") as callback:
-        answers = _answer_in_blocks(rows, answer, out, columns, callback)
-    record: Record = {
-        "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
-        "k": k, "seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["recommend"], 1e-9),
-        "with_seen": with_seen,
-        "candidates": None if allowed is None else len(allowed),
-        "index": None if index is None else str(index),
-    }  # fmt: skip
-    return record, answers
+    n_candidates = None if allowed is None else len(allowed)
+    about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
+    return _answer_in_blocks(folder, rows, answer, out, answer_columns(*sides.names), steps, {"k": k, **about})
 
 
 def similar_folder(
@@ -114,9 +103,7 @@ def similar_folder(
     the score. `history` are pairs of new entities of that side, for whom the answers then are. Written to the table
     `out`, or returned with the record to print.
     """
-    steps, k = steps or Steps(), check_integer(k, "k", low=1)
-    if out is not None:
-        check_answers_path(out)
+    steps, k = _checked(steps, k, out)
     with steps.step("load"):
         given = open_given(folder, side)
         by_distance = read_config(folder)["kind"] == MAP
@@ -136,33 +123,41 @@ def similar_folder(
         return names[block], scores, own[numbers]
 
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
-    with steps.step("similar") as callback:
-        answers = _answer_in_blocks(rows, answer, out, columns, callback)
-    return {
-        "folder": str(folder), "out": None if out is None else str(out), "columns": list(columns), "queries": len(rows),
-        "k": k, "seconds": steps.seconds, "per_second": len(rows) / max(steps.seconds["similar"], 1e-9),
-    }, answers  # fmt: skip
+    return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k})
+
+
+def _checked(steps: Steps | None, k: int, out: str | os.PathLike | None) -> tuple[Steps, int]:
+    if out is not None:
+        check_answers_path(out)
+    return steps or Steps(), check_integer(k, "k", low=1)
 
 
 def _answer_in_blocks(
+    folder: str | os.PathLike,
     rows: np.ndarray,
     answer: Callable[[np.ndarray], Answers],
     out: str | os.PathLike | None,
     columns: Sequence[str],
-    callback: Callback,
-) -> Answers | None:
+    steps: Steps,
+    about: Fields,
+) -> tuple[Record, Answers | None]:
     """Call `answer` with block after block of the rows; write the answers to a table, or return all of them."""
+    answers = None
+    with steps.step("answer") as callback:
 
-    def blocks() -> Iterator[Answers]:
-        for first in range(0, len(rows), BLOCK):
-            yield answer(rows[first : first + BLOCK])
-            callback(min(first + BLOCK, len(rows)), {"total": len(rows)})
+        def blocks() -> Iterator[Answers]:
+            for first in range(0, len(rows), BLOCK):
+                yield answer(rows[first : first + BLOCK])
+                callback(min(first + BLOCK, len(rows)), {"total": len(rows)})
 
-    if out is None:
-        names, scores, ids = (np.concatenate(part) for part in zip(*blocks(), strict=True))
-        return names, scores, ids
-    write_answers(out, blocks(), columns)
-    return None
+        if out is not None:
+            write_answers(out, blocks(), columns)
+        else:
+            names, scores, ids = (np.concatenate(part) for part in zip(*blocks(), strict=True))
+            answers = names, scores, ids
+    speed = len(rows) / max(steps.seconds["answer"], 1e-9)
+    record = {"folder": str(folder), "out": None if out is None else str(out), "columns": list(columns)}
+    return record | {"queries": len(rows), **about, "seconds": steps.seconds, "per_second": speed}, answers
 
 
 def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:

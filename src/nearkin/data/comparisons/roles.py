@@ -45,13 +45,13 @@ def assign_roles(table: Table, asked: Mapping[str, str | None], form: str | None
         if rating is not None and "response" not in given:
             return _rated(table, rating, extra, form)
     taken = [*given.values(), *(column for column in extra.values() if column is not None)]
-    rest = {n: c for n, c in free.items() if not any(c is other for other in taken) and normal(n) not in ASIDE}
+    rest = {n: c for n, c in free.items() if c not in taken and normal(n) not in ASIDE}
     objects, options = _objects(table, given, rest, form)
     shape = form if form in ("odd-one-out", "most-central") else {3: "triplet", 4: "quadruplet"}.get(len(objects))
     if shape is None or (form in ("triplet", "quadruplet") and form != shape):
         raise _too_many(table, [column.name for column in objects], form)
     used = [*objects, *given.values(), *taken]
-    aside = [name for name, column in table.columns.items() if not any(column is other for other in used)]
+    aside = [name for name, column in table.columns.items() if column not in used]
     return Roles(objects, shape, options, given.get("response"), extra["weight"], extra["annotator"], None, aside)
 
 
@@ -88,7 +88,7 @@ def _objects(
         return [first, *options], True
     missing = [role for role, column in named.items() if column is None]
     if {"anchor", "near", "far"} & set(given):
-        left = [c for c in rest.values() if not any(c is other for other in named.values())]
+        left = [c for c in rest.values() if c not in named.values()]
         if len(missing) == 1 and len(left) == 1:
             named[missing[0]] = left[0]
             return [column for column in named.values() if column is not None], False
@@ -144,11 +144,7 @@ def _check_shared(table: Table, objects: list[Column]) -> None:
 
 def _rated(table: Table, rating: Column, extra: dict[str, Column | None], form: str | None) -> Roles:
     used = [rating, *(column for column in extra.values() if column is not None)]
-    rest = {
-        name: column
-        for name, column in table.columns.items()
-        if not any(column is other for other in used) and normal(name) not in ASIDE
-    }
+    rest = {name: column for name, column in table.columns.items() if column not in used and normal(name) not in ASIDE}
     if len(rest) != 2:
         if form is None and len(rest) in (3, 4):
             raise ValueError(
