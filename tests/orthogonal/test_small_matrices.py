@@ -19,17 +19,14 @@ from nearkin.orthogonal.retraction import (
     descend_small,
     inverse_root,
     is_small,
-    orthonormalize_small,
 )
 
-SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (9, 4), (40, 3), (3, 6, 6), (2, 9, 4)]
+SHAPES = [(1, 1), (2, 2), (7, 7), (20, 20), (3, 6, 6)]
 
 
-def trained(
-    shape: tuple[int, ...], dtype: torch.dtype, momentum: Any, lr: float, retraction: str
-) -> tuple[Tensor, list[Tensor]]:
+def trained(shape: tuple[int, ...], dtype: torch.dtype, momentum: Any, lr: float) -> tuple[Tensor, list[Tensor]]:
     p = nn.Parameter(haar_orthogonal(*shape, random_state=1, dtype=dtype))
-    optimizer = RiemannianDescent([p], lr, retraction, momentum=momentum)
+    optimizer = RiemannianDescent([p], lr, "taylor", momentum=momentum)
     generator = torch.Generator().manual_seed(0)
     for _ in range(5):
         p.grad = torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
@@ -40,56 +37,40 @@ def trained(
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("momentum", [0.0, 0.7, Adam((0.8, 0.95))], ids=["plain", "momentum", "adam"])
-@pytest.mark.parametrize("lr", [1e-3, 0.05, 30.0], ids=["short", "usual", "too long"])
-@pytest.mark.parametrize("retraction", ["newton-schulz", "taylor"])
+@pytest.mark.parametrize("lr", [1e-3, 0.05, 0.2], ids=["short", "usual", "long"])
 def test_it_is_the_step_of_products(
     shape: tuple[int, ...],
     dtype: torch.dtype,
     momentum: Any,
     lr: float,
-    retraction: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if retraction == "taylor" and lr > 1:
-        lr = 0.2  # beyond, it is a matter of rounding which side of the bound a step is on
-    compiled, moments = trained(shape, dtype, momentum, lr, retraction)
+    compiled, moments = trained(shape, dtype, momentum, lr)
     monkeypatch.setattr(riemannian_descent, "is_small", lambda M: False)
-    slow, slow_moments = trained(shape, dtype, momentum, lr, retraction)
-    bound = 40 * TOLERANCE[dtype]  # of the iteration; moments are those of gradients at points so near
-    if lr > 1:  # long steps carry a difference far
-        bound *= 60
-    if retraction == "taylor":  # which of its two polynomials it takes; they differ by the third power of a step
-        bound = max(bound, TOLERANCE[dtype] ** 0.75)
+    slow, slow_moments = trained(shape, dtype, momentum, lr)
+    # of the iteration; the two polynomials, of which either may be taken, differ by the third power of a step
+    bound = max(40 * TOLERANCE[dtype], TOLERANCE[dtype] ** 0.75)
     torch.testing.assert_close(compiled, slow, rtol=0, atol=bound)
     for ours, theirs in zip(moments, slow_moments, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e3 * bound)
-    # one vector estimates the error of "taylor"
-    assert orthogonality_error(compiled) <= TOLERANCE[dtype] * (2 if retraction == "taylor" else 1)
+    assert orthogonality_error(compiled) <= 2 * TOLERANCE[dtype]  # one vector estimates it
 
 
-@pytest.mark.parametrize("shape", [(2, 5, 5), (2, 7, 3)], ids=str)
-def test_a_step_too_long_leaves_the_point(shape: tuple[int, ...]) -> None:
-    X = haar_orthogonal(*shape, random_state=0)
-    start, G = X.clone(), torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    moved, done = descend_small(X, G, (None, None), Rates(100.0), 3e-5)
-    assert not done
+def test_a_step_too_long_leaves_the_point() -> None:
+    X = haar_orthogonal(2, 5, 5, random_state=0)
+    start, G = X.clone(), torch.randn(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    assert descend_small(X, G, (None, None), Rates(100.0)) is None
     assert torch.equal(X, start)
-    assert not torch.equal(moved, start)
-    moved, done = descend_small(X, G, (None, None), Rates(0.01), 3e-5)
-    assert done
-    assert moved is X
+    assert descend_small(X, G, (None, None), Rates(0.01)) is not None
 
 
-def test_far_and_near_matrices_need_several_steps_or_one() -> None:
+def test_far_and_near_matrices_become_their_polar_factor() -> None:
     X = haar_orthogonal(12, 12, random_state=0, dtype=torch.float64)
     for size in (1e-9, 1e-5, 1e-3, 0.05, 0.2):
         M = X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
-        assert orthonormalize_small(M, 1e-11)
-        assert orthogonality_error(M) <= 1e-11
-        U, _, Vt = torch.linalg.svd(
-            X + size * torch.randn(12, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64) / 12
-        )
-        torch.testing.assert_close(M, U @ Vt, rtol=0, atol=1e-10)  # the polar factor
+        moved = retraction.newton_schulz_orthonormalize(M)
+        assert orthogonality_error(moved) <= 1e-11
+        torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.7, Adam((0.8, 0.95))], ids=["plain", "momentum", "adam"])
@@ -130,15 +111,12 @@ def test_the_fitted_inverse_root_leaves_what_it_says(dtype: torch.dtype) -> None
 def test_a_long_step_is_corrected_once(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     W = random_skew(64, 64, generator=torch.Generator().manual_seed(0))
     M = torch.eye(64) + W * (size / torch.linalg.matrix_norm(W @ W @ W @ W) ** 0.5) ** 0.5
-    small, grams = M.clone(), []
-    assert orthonormalize_small(small, TOLERANCE[torch.float32])
-    monkeypatch.setattr(retraction, "is_small", lambda M: False)
+    grams = []
     monkeypatch.setattr(retraction, "_deviation", lambda M: grams.append(M.mT @ M - torch.eye(64)) or grams[-1])
-    large = retraction.newton_schulz_orthonormalize(M.clone())
+    moved = retraction.newton_schulz_orthonormalize(M.clone())
     assert len(grams) == 1
-    for moved in (small, large):
-        assert orthogonality_error(moved) <= TOLERANCE[torch.float32]
-        torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=2e-4)
+    assert orthogonality_error(moved) <= TOLERANCE[torch.float32]
+    torch.testing.assert_close(moved, nearest_orthogonal(M), rtol=0, atol=2e-4)
 
 
 def test_what_is_small() -> None:
@@ -147,5 +125,4 @@ def test_what_is_small() -> None:
     assert not is_small(torch.eye(side + 1))
     assert not is_small(torch.eye(4, dtype=torch.bfloat16))
     assert not is_small(torch.eye(6)[:, ::2])
-    with pytest.raises(ValueError, match="at most"):
-        orthonormalize_small(torch.eye(side + 1), 1e-5)
+    assert not is_small(torch.eye(6, 3))

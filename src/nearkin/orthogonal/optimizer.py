@@ -36,7 +36,7 @@ class Defaults:
     """Sizes at which one way to compute the same step overtakes the other, in entries of a matrix or its side."""
 
     batched: int = 64 * 64  # parameters of one shape up to here move as one batch
-    compiled: int = 128 * 128  # "newton-schulz" and "taylor" up to here are one compiled call
+    compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
     large: int = 1024  # side from which `cheap_gradients` selects the flow
 
 

@@ -13,14 +13,11 @@ from nearkin.linalg.skew import drop_normal, right_skew
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, first_moment, step_length
 from nearkin.orthogonal.retraction import (
     RETRACTIONS,
-    TOLERANCE,
     Rates,
     descend_small,
     is_small,
     left_step,
     newton_schulz_unseen,
-    probing_signs,
-    qr_orthonormalize,
     right_step,
 )
 
@@ -102,9 +99,7 @@ class RiemannianDescent(AbstractOrthogonalOptimizer):
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         if group.get("capturable"):
             return _descend_unseen(X, G, group, state)
-        entrywise = X.shape[-2] == X.shape[-1] or group.get("betas") is None
-        compiled = ("newton-schulz", "taylor") if X.shape[-2] == X.shape[-1] else ("newton-schulz",)
-        if entrywise and _retraction(X, group) in compiled and is_small(X) and G.is_contiguous():
+        if _retraction(X, group) == "taylor" and is_small(X) and G.is_contiguous():
             return _descend_small(X, G, group, state)
         if len(X) > 1:
             return _descend(X, G, group, state)
@@ -139,7 +134,7 @@ def _descend_unseen(X: Tensor, G: Tensor, group: Record, state: Record) -> Tenso
 
 
 def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
-    """`_descend` for small matrices: all of it in one compiled call."""
+    """`_descend` for small square matrices by "taylor": all of it in one compiled call."""
     betas, names = group.get("betas"), ["momentum"]
     if betas is not None:
         names, scale, step = [*names, "second_moment"], (1 - betas[1] ** state["step"]) ** 0.5, state["step"]
@@ -152,12 +147,8 @@ def _descend_small(X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor
         if name not in state:
             state[name] = torch.zeros_like(X if len(X) > 1 else X[0])
     first, second = (*(state[name] for name in names), None, None)[:2]
-    if _retraction(X, group) == "newton-schulz":
-        moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype])
-        return moved if done else qr_orthonormalize(moved)
-    signs = probing_signs(X.shape[-1], X.dtype, X.device).view(-1)
-    moved, done = descend_small(X, G, (first, second), rates, TOLERANCE[X.dtype], signs)
-    return moved if done else right_step(X, *_direction(right_skew(X, G), group, state), "taylor")
+    moved = descend_small(X, G, (first, second), rates)
+    return right_step(X, *_direction(right_skew(X, G), group, state), "taylor") if moved is None else moved
 
 
 def _skew_direction(A: Tensor, group: Record, state: Record) -> tuple[Tensor, float]:
