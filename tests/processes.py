@@ -16,7 +16,11 @@ from typing import Any, TextIO
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the server starts no thread: its forks may fork in turn
 FORKSERVER = multiprocessing.get_context("forkserver")
-LIBRARIES = ["faiss", "numba", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed", "nearkin.cli"]
+LIBRARIES = [
+    *("faiss", "numba", "pytest", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed"),
+    *("nearkin.cli.app", "nearkin.embedding.two_tower.estimator", "nearkin.hashing.linear", "nearkin.index.index"),
+    *("nearkin.pipeline.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
+]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
 
 

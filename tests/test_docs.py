@@ -7,9 +7,7 @@ import importlib
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
-import faiss
 import matplotlib
 import numpy as np
 import pytest
@@ -27,21 +25,10 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-def quick_factory(*args: Any, factory: Any = faiss.index_factory) -> Any:
-    """FAISS's own, but OPQ learns its matrix in 2 rounds, not 50."""
-    index = factory(*args)
-    if isinstance(index, faiss.IndexPreTransform):
-        first = faiss.downcast_VectorTransform(index.chain.at(0))
-        if isinstance(first, faiss.OPQMatrix):
-            first.niter = 2
-    return index
-
-
 @pytest.fixture
-def names(tmp_path: Path, few_rounds: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+def names(tmp_path: Path, few_rounds: None, quick_faiss: None, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """A folder with the files that pages read, and the arrays that they call X, Q, y, ..."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(faiss, "index_factory", quick_factory)
     matplotlib.use("Agg")
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 600)

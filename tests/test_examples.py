@@ -26,14 +26,14 @@ def stop(*_: object) -> None:
     raise TimeoutError(f"the example took more than {SECONDS} seconds of processor time")
 
 
-@pytest.mark.usefixtures("few_rounds")
+@pytest.mark.usefixtures("few_rounds", "quick_faiss")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if path.stem in EXTRAS:
         pytest.importorskip(EXTRAS[path.stem], reason=f"needs {EXTRAS[path.stem]}, which nearkin[rl] installs")
-    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4, 8))
+    monkeypatch.setattr("nearkin.pipeline.demo.BYTES", (4,))
     out = tmp_path / "figure.png" if path.stem in SMALL else tmp_path
     monkeypatch.setattr("sys.argv", [path.name, *SMALL.get(path.stem, []), "--out", str(out)])
     spec = importlib.util.spec_from_file_location(f"examples_{path.stem}", path)

@@ -1,5 +1,9 @@
 """The contract of engines with aliases, on the edition of Qdrant that runs inside this process."""
 
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,15 +13,20 @@ from nearkin.export.qdrant import Qdrant
 from nearkin.hashing.bits import unpack_signs
 from nearkin.index import Index
 
-qdrant_client = pytest.importorskip("qdrant_client", reason="pip install 'nearkin[qdrant]'")
-ResponseHandlingException = qdrant_client.http.exceptions.ResponseHandlingException
+pytestmark = [
+    pytest.mark.skipif(find_spec("qdrant_client") is None, reason="pip install 'nearkin[qdrant]'"),
+    pytest.mark.filterwarnings("ignore:Local mode performs exact"),
+]
 
-pytestmark = pytest.mark.filterwarnings("ignore:Local mode performs exact")
+
+def library() -> Any:
+    """Imported by the process that runs these tests alone: it takes two seconds."""
+    return import_module("qdrant_client")
 
 
 @pytest.fixture
-def client() -> "qdrant_client.QdrantClient":
-    return qdrant_client.QdrantClient(":memory:")
+def client() -> Any:
+    return library().QdrantClient(":memory:")
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +34,7 @@ def small(X: np.ndarray, hasher: nk.ITQ) -> Index:
     return Index.build(X[:400], hasher, ids=[f"row {i}" for i in range(400)], metric="hamming", keep_vectors=True)
 
 
-def names(client: "qdrant_client.QdrantClient") -> set[str]:
+def names(client: Any) -> set[str]:
     return {found.name for found in client.get_collections().collections}
 
 
@@ -51,7 +60,7 @@ def test_rescoring_by_a_prefetch(small, Q, client) -> None:
     export_index(small, Qdrant(client=client))
     own = small.search(Q, 5, oversample=80)[1]  # all rows: an exact order
     for query, code, truth in zip(Q, unpack_signs(small.quantizer.encode(Q), 12), own, strict=True):
-        prefetch = qdrant_client.models.Prefetch(query=code.tolist(), using="code", limit=400)
+        prefetch = library().models.Prefetch(query=code.tolist(), using="code", limit=400)
         found = client.query_points("nearkin", prefetch=prefetch, query=query.tolist(), using="vector", limit=5).points
         assert [point.payload["id"] for point in found] == truth.tolist()
 
@@ -102,7 +111,7 @@ def test_rows_lost_by_another_hand_are_noticed(small, client) -> None:
 
 
 def test_a_collection_of_someone_elses_and_a_server_that_is_down(small, client) -> None:
-    params = qdrant_client.models.VectorParams(size=2, distance=qdrant_client.models.Distance.DOT)
+    params = library().models.VectorParams(size=2, distance=library().models.Distance.DOT)
     client.create_collection("others", vectors_config=params)
     with pytest.raises(ValueError, match="a collection others, which is no alias of ours"):
         export_index(small, Qdrant(name="others", replace=True, client=client))
@@ -114,7 +123,7 @@ def test_a_collection_of_someone_elses_and_a_server_that_is_down(small, client) 
 def test_a_password_in_the_url_is_not_repeated(small, url) -> None:
     class Broken:
         def get_aliases(self):
-            raise ResponseHandlingException(OSError(f"cannot reach {url}"))
+            raise library().http.exceptions.ResponseHandlingException(OSError(f"cannot reach {url}"))
 
     with pytest.raises(ConnectionError, match="Give the key by QDRANT_API_KEY") as caught:
         export_index(small, Qdrant(url, client=Broken()))

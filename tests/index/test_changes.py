@@ -3,6 +3,7 @@
 import copy
 import signal
 import threading
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 
@@ -24,21 +25,21 @@ UNIT = X / np.linalg.norm(X, axis=1, keepdims=True)
 KINDS = {
     "exact": (None, "l2"),
     "exact cosine": (None, "cosine"),
-    "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0).fit(X), "l2"),
-    "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0).fit(UNIT), "cosine"),
-    "scalar": (ScalarQuantizer(8).fit(X), "ip"),
-    "axes": (AxisQuantizer(3).fit(X), "l2"),
-    "axes cosine": (AxisQuantizer(3).fit(UNIT), "cosine"),
-    "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0).fit(X), "l2"),
-    "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0).fit(X), "ip"),
-    "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0).fit(X), "l2"),
-    "scanned sums": (ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0).fit(X), "l2"),
+    "pq": (ProductQuantizer(4, 32, max_iter=2, random_state=0), "l2"),
+    "pq cosine": (ProductQuantizer(4, 32, rotation=None, random_state=0), "cosine"),
+    "scalar": (ScalarQuantizer(8), "ip"),
+    "axes": (AxisQuantizer(3), "l2"),
+    "axes cosine": (AxisQuantizer(3), "cosine"),
+    "fast scan": (ProductQuantizer(4, 16, max_iter=2, random_state=0), "l2"),
+    "lists": (ProductQuantizer(4, 32, n_lists=5, max_iter=2, random_state=0), "ip"),
+    "fast-scan lists": (ProductQuantizer(4, 16, n_lists=5, max_iter=2, random_state=0), "l2"),
+    "scanned sums": (ResidualQuantizer(4, 16, norm_bits=8, max_iter=2, random_state=0), "l2"),
     "scanned sums in lists": (
-        ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=2, random_state=0).fit(X),
+        ProductResidualQuantizer(2, 2, 16, norm_bits=8, n_lists=5, max_iter=2, random_state=0),
         "l2",
     ),
-    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0).fit(X), "l2"),
-    "bits": (RandomHyperplanes(24, random_state=0).fit(X), "hamming"),
+    "sums": (ResidualQuantizer(3, 32, max_iter=2, random_state=0), "l2"),
+    "bits": (RandomHyperplanes(24, random_state=0), "hamming"),
 }
 NAMES = {
     "counted": lambda n: None,
@@ -49,7 +50,13 @@ NAMES = {
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> tuple[object, str]:
-    return KINDS[request.param]
+    return fitted(request.param)
+
+
+@cache
+def fitted(name: str) -> tuple[object, str]:
+    quantizer, metric = KINDS[name]
+    return None if quantizer is None else quantizer.fit(UNIT if metric == "cosine" else X), metric
 
 
 def build(rows: np.ndarray, kind: tuple[object, str], ids: object, **options: object) -> Index:
@@ -400,7 +407,7 @@ def test_merging_both_ways_at_once_ends() -> None:
 def test_ten_thousand_searches_leak_nothing() -> None:
     import resource
 
-    index = build(X, KINDS["lists"], NAMES["text"](300), keep_vectors=True)
+    index = build(X, fitted("lists"), NAMES["text"](300), keep_vectors=True)
 
     def searches(n: int) -> int:
         for _ in range(n):
@@ -412,7 +419,7 @@ def test_ten_thousand_searches_leak_nothing() -> None:
 
 
 def test_the_direct_map_that_an_export_made_does_not_stand_in_the_way() -> None:
-    index = build(X, KINDS["lists"], None)
+    index = build(X, fitted("lists"), None)
     faiss.downcast_index(faiss.downcast_index(index.faiss_index).index).make_direct_map()
     assert len(index.remove([4]).add(NEW).update([7], X[:1])) == 369
 
@@ -430,4 +437,4 @@ def test_a_deep_copy_shares_nothing(kind) -> None:
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("none", [[], (), np.array([])], ids=["list", "tuple", "array"])
 def test_removing_no_ids_changes_nothing(names: str, none: object) -> None:
-    assert len(build(X, KINDS["exact"], NAMES[names](300)).remove(none)) == 300
+    assert len(build(X, fitted("exact"), NAMES[names](300)).remove(none)) == 300

@@ -1,6 +1,7 @@
 """Decoded rows are compared at their own length if the index knows it, and only then."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import nearkin as nk
 from nearkin import Index, ProductQuantizer
 from nearkin._faiss import nearest_rows
+from nearkin.contracts import Quantizer
 from nearkin.linalg.orthonormal import row_length
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
@@ -35,7 +37,11 @@ CODES = {
     "scalar": ScalarQuantizer(4),
     "axes": AxisQuantizer(3),
 }
-FITTED = {name: quantizer.fit(ROWS) for name, quantizer in CODES.items()}
+
+
+@cache
+def fitted(name: str) -> Quantizer:
+    return CODES[name].fit(ROWS)
 
 
 def expected_scores(index: Index, rows: np.ndarray, length: float, Q: np.ndarray) -> np.ndarray:
@@ -48,9 +54,9 @@ def expected_scores(index: Index, rows: np.ndarray, length: float, Q: np.ndarray
 
 
 @pytest.mark.parametrize("metric", ["l2", "ip", "cosine"])
-@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("name", CODES)
 def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str) -> None:
-    index = Index.build(ROWS, FITTED[name], metric=metric, n_probe=5)
+    index = Index.build(ROWS, fitted(name), metric=metric, n_probe=5)
     assert index.row_length == 1
     scores, ids = index.search(QUERIES, len(ROWS))
     expected = expected_scores(index, ROWS, 1.0, QUERIES)
@@ -66,9 +72,9 @@ def test_scores_are_those_of_decoded_rows_at_their_length(name: str, metric: str
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine"])
-@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("name", CODES)
 def test_among_allowed_rows_the_scores_are_the_same(name: str, metric: str) -> None:
-    index = Index.build(ROWS, FITTED[name], metric=metric)
+    index = Index.build(ROWS, fitted(name), metric=metric)
     allowed = np.arange(0, len(ROWS), 7)
     scores, ids = index.search(QUERIES, 10, among=allowed)
     expected = expected_scores(index, ROWS[allowed], 1.0, QUERIES)
@@ -82,7 +88,7 @@ def test_among_allowed_rows_the_scores_are_the_same(name: str, metric: str) -> N
 @pytest.mark.parametrize("name", ["product", "product, lists", "residual", "product residual", "axes"])
 def test_more_neighbours_are_found_than_by_rounded_rows(name: str) -> None:
     for metric in ("l2", "cosine"):
-        index = Index.build(ROWS, FITTED[name], metric=metric, n_probe=5)
+        index = Index.build(ROWS, fitted(name), metric=metric, n_probe=5)
         true = nearest_rows(ROWS, QUERIES, 10)
         kept = recall_k_at_k(index.search(QUERIES, 10)[1], true, 10)
         index.row_length = None
@@ -110,11 +116,11 @@ def test_a_length_is_known_only_if_all_rows_have_it(rows: np.ndarray, known: boo
 
 
 def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
-    index = Index.empty(24, FITTED["product"])
+    index = Index.empty(24, fitted("product"))
     for first in range(0, 100, 20):
         index.add(ROWS[first : first + 20])
     index.update([3], ROWS[200:201]).remove([5])
-    other = Index.empty(24, FITTED["product"]).add(ROWS[100:120])
+    other = Index.empty(24, fitted("product")).add(ROWS[100:120])
     index._next_id = index.ids = None
     index.merge(other)
     assert index.row_length == 1
@@ -135,7 +141,7 @@ def test_the_length_follows_changes_of_the_rows(tmp_path: Path) -> None:
 
 
 def test_a_folder_saved_without_a_length_answers_as_before(tmp_path: Path) -> None:
-    index = Index.build(ROWS, FITTED["product"], metric="cosine")
+    index = Index.build(ROWS, fitted("product"), metric="cosine")
     index.save(tmp_path / "idx")
     config = json.loads((tmp_path / "idx" / "config.json").read_text())
     assert config["row_length"] == 1
@@ -173,7 +179,7 @@ def test_codes_with_scales_need_no_common_length(tmp_path: Path) -> None:
 def test_an_export_and_the_judges_see_rows_at_their_length() -> None:
     from nearkin.export.source import Source
 
-    index = Index.build(ROWS, FITTED["product, lists"], metric="cosine", n_probe=5)
+    index = Index.build(ROWS, fitted("product, lists"), metric="cosine", n_probe=5)
     rows = Source(index).as_searched(np.arange(50))
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     best = nk.quantization.best(ROWS, 3, random_state=0)

@@ -78,18 +78,15 @@ def test_one_row_encodes_as_in_a_batch_on_any_threads(fitted, vectors):
 
 
 @pytest.mark.parametrize("factory", ["PQ8x5", "OPQ8,IVF10,PQ8x4", "IVF10,PQ4x5"])
-def test_reads_what_faiss_trained(factory, vectors):
+def test_reads_what_faiss_trained(factory, vectors, quick_faiss):
     X, Q = vectors
     index = faiss.index_factory(32, factory)
-    if factory.startswith("OPQ"):  # its default trains 8 bits for 50 iterations: a minute
-        opq = faiss.downcast_VectorTransform(index.chain.at(0))
-        opq.niter, opq.pq = 2, faiss.ProductQuantizer(32, 8, 4)
-        opq.own_fields = False
     index.train(X[:1300])
     pq = ProductQuantizer.from_faiss(index)
     np.testing.assert_allclose(pq.decode(pq.encode(Q)), index.sa_decode(index.sa_encode(Q)), atol=2e-3)
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_fast_scan_is_near(vectors):
     X, Q = vectors
     pq = ProductQuantizer(8, 16, random_state=0).fit(X)
@@ -104,6 +101,7 @@ def test_fast_scan_is_near(vectors):
         ProductQuantizer(8, 32).fit(X).to_faiss(fast_scan=True)
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_refuses_what_it_cannot_read(vectors):
     with pytest.raises(TypeError, match=r"faiss.IndexFlatL2; it must be a PQ"):
         ProductQuantizer.from_faiss(faiss.IndexFlatL2(8))
