@@ -11,24 +11,64 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import svds
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 import nearkin as nk
 from benchmarks.papers.jobs import Job, Row
 from benchmarks.two_tower.problems import read
-from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, GradientDescent
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton
+from nearkin.embedding.two_tower.gradient import AbstractAllPairs
 from nearkin.embedding.two_tower.objective import Objective
 from nearkin.embedding.two_tower.towers import Side, TowerPair
+from nearkin.solvers.linesearch import armijo
 
 ZEROS = (0, 1, 4, 16)  # sampled for an observed pair; 0 for all of them
 RATES = (0.001, 0.003, 0.01)
 LAMBDAS = (0.003, 0.01, 0.03)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GradientDescent(AbstractAllPairs):
+    """Steepest descent on the exact gradient with an Armijo search, the slowest of the solvers that are compared.
+
+    learning_rate: the search of the first step starts at twice this, each later one at twice the last step.
+    """
+
+    max_iter: int | None = 200
+    learning_rate: float = 1e-3
+
+    name: ClassVar[str] = "gd"
+
+    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
+        super().begin(pair, loss)
+        self.rate = self.learning_rate
+        return self
+
+    def step(self) -> float:
+        value = self.gradient()
+        gradients = [p.grad.clone() for p in self.parameters]  # pyright: ignore[reportOptionalMemberAccess]
+        start = [p.detach().clone() for p in self.parameters]
+
+        def along(t: float) -> float:
+            with torch.no_grad():
+                for p, s, g in zip(self.parameters, start, gradients, strict=True):
+                    p.copy_(s - t * g)
+            return self.pair.value(self.loss, self.scale)
+
+        slope = -sum(float(g.square().sum(dtype=torch.float64)) for g in gradients)
+        found = armijo(along, value, slope, start=2 * self.rate, max_iter=30)
+        along(found.step_size)
+        self.rate = found.step_size or self.rate / 1024
+        return value
+
+
 SOLVERS: dict[str, Callable[..., Any]] = {
     "gradient descent": GradientDescent,
     "L-BFGS": LBFGS,

@@ -15,7 +15,7 @@ from benchmarks.harness import limit_threads, load, median_ms, save
 from benchmarks.options import parser
 from nearkin import ProductQuantizer
 from nearkin.linalg import directional_derivatives, rotate_rows
-from nearkin.orthogonal import greedy_matching, random_matching, two_opt_matching
+from nearkin.orthogonal import greedy_matching, random_matching
 
 
 def cayley_step(R: np.ndarray, G: np.ndarray) -> np.ndarray:
@@ -40,7 +40,6 @@ def update_costs(n: int, repeats: int) -> dict[str, float]:
             "derivatives": lambda: directional_derivatives(G, R),
             "select random": lambda: random_matching(n, rng),
             "select greedy": lambda: greedy_matching(W, check_input=False),
-            "select 2-opt": lambda: two_opt_matching(W, check_input=False),
             "angles of given pairs": lambda: np.einsum(
                 "pk,pk->p", G.T[shuffled[:, 0]], R.T[shuffled[:, 1]]
             ),  # all that GCD-R needs of A
@@ -88,7 +87,7 @@ def main() -> None:
     sizes = (64, 128, 256, 512) if options.quick else (64, 128, 256, 512, 1024)
     repeats = 7 if options.quick else 15
     costs = {n: update_costs(n, repeats) for n in sizes}
-    columns = ("one product", "GCD-R", "GCD-G", "Cayley", "SVD", "select greedy", "select 2-opt", "apply")
+    columns = ("one product", "GCD-R", "GCD-G", "Cayley", "SVD", "select greedy", "apply")
     print(f"CPU milliseconds of one update, {options.threads} thread(s), medians of {repeats} in turn")
     print("    n " + " ".join(f"{c:>13}" for c in columns) + "   Cayley/GCD-R  Cayley/GCD-G  GCD-G/product")
     for n, c in costs.items():

@@ -16,7 +16,7 @@ from torch.optim import lr_scheduler, swa_utils
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import orthogonality_error
 from nearkin.linalg.skew import random_skew
-from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow, is_orthogonal
+from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow, is_orthogonal
 from tests.covering import covering
 
 Build = Callable[..., Any]
@@ -27,7 +27,6 @@ OPTIMIZERS: dict[str, Build] = {
     "givens-random-3": lambda p, lr, **o: GivensDescent(p, lr, selection="random", n_matchings=3, **o),
     "givens-greedy": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", **o),
     "givens-greedy-2": lambda p, lr, **o: GivensDescent(p, lr, selection="greedy", n_matchings=2, **o),
-    "givens-2opt": lambda p, lr, **o: GivensDescent(p, lr, selection="2opt", **o),
     "givens-steepest": lambda p, lr, **o: GivensDescent(p, lr, selection="steepest", **o),
     "flow-2": lambda p, lr, **o: StochasticFlow(p, lr, scale="none", **o),
     "flow-2-unbiased": lambda p, lr, **o: StochasticFlow(p, lr / 6, **o),
@@ -36,9 +35,6 @@ OPTIMIZERS: dict[str, Build] = {
     "flow-abs": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="abs", **o),
     "flow-square": lambda p, lr, **o: StochasticFlow(p, lr / 4, component_size=3, sampling="square", **o),
     "flow-importance": lambda p, lr, **o: StochasticFlow(p, lr / 6, sampling="importance", **o),
-    "flow-importance-greedy": lambda p, lr, **o: StochasticFlow(
-        p, lr / 6, sampling=Importance("greedy", rebuild_every=5), **o
-    ),
     "riemannian-exp": lambda p, lr, **o: RiemannianDescent(p, lr, "exp", **o),
     "riemannian-cayley": lambda p, lr, **o: RiemannianDescent(p, lr, "cayley", **o),
     "riemannian-qr": lambda p, lr, **o: RiemannianDescent(p, lr, "qr", **o),

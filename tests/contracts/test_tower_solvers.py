@@ -11,7 +11,7 @@ from nearkin.embedding import Adam
 from nearkin.embedding.two_tower.settings import SOLVERS, as_object
 
 WAYS = [
-    *({"solver": name} for name in ("als", "ials++", "adam", "gd", "l-bfgs")),
+    *({"solver": name} for name in ("als", "ials++", "adam", "l-bfgs")),
     *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sub-blocks", "sogram")),
     *({"loss": name} for name in ("in-batch-softmax", "in-batch-hinge", "sampled-bce")),
 ]
@@ -30,9 +30,7 @@ def few() -> Parts:
 def model(way: dict, **options) -> nk.TwoTower:
     """A quick fit of one way; `options` go to its solver."""
     solver = as_object(way.get("solver", "adam"), "solver", SOLVERS)
-    fast = {"max_iter": 60 if way.get("solver") in ("adam", "gd") else 8, "learning_rate": 0.01, "start": "random"}
-    if solver.name == "gd":
-        del fast["learning_rate"]
+    fast = {"max_iter": 60 if way.get("solver") == "adam" else 8, "learning_rate": 0.01, "start": "random"}
     if solver.name == "sogram" or "loss" in way:
         fast["batch_size"] = 64
     known = solver.get_params()

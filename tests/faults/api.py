@@ -170,7 +170,7 @@ WORK_MORE = (
 NOT = {
     "a record, made by nearkin itself": (
         "Parts VectorFile RankHistograms Snapshot Solution History ScaleSearch Check Source AllPairsPoint Plain "
-        "RowScaled VarianceReduced RecallTooLowError Importance Page Section Indexed"
+        "RowScaled VarianceReduced RecallTooLowError Page Section Indexed"
     ),
     "a protocol": "Target Objective Solver FiniteSum",
     "functions of torch or of users as arguments": (

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nearkin.linalg.haar import haar_orthogonal
-from nearkin.orthogonal import Adam, GivensDescent, Importance, RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.optimizer import DEFAULTS, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
 
@@ -59,7 +59,7 @@ COORDINATES = {
     "flow pairs": lambda p, **o: StochasticFlow(p, 0.02, 2, scale="none", **o),
     "flow blocks": lambda p, **o: StochasticFlow(p, 0.02, 3, scale="none", **o),
     "flow blocks, abs": lambda p, **o: StochasticFlow(p, 0.02, 3, "abs", **o),
-    "flow importance": lambda p, **o: StochasticFlow(p, 0.01, 2, Importance("greedy", rebuild_every=2), **o),
+    "flow importance": lambda p, **o: StochasticFlow(p, 0.01, 2, "importance", **o),
 }
 
 

@@ -9,11 +9,11 @@ from torch import nn
 from nearkin.linalg.givens import directional_derivatives, rotate_columns
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.skew import right_skew
-from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching, two_opt_matching
+from nearkin.orthogonal import GivensDescent, greedy_matching, max_weight_matching, random_matching
 from nearkin.orthogonal.matching import heavy_matchings, most_matchings, random_matchings
 from tests.orthogonal.steps import problem, stepped
 
-MATCHINGS = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}
+MATCHINGS = {"greedy": greedy_matching, "steepest": max_weight_matching}
 
 
 @pytest.mark.parametrize("selection", MATCHINGS)
@@ -98,7 +98,7 @@ def test_exact_angles_never_ascend_a_concave_objective(selection: str, shape: tu
 
 def test_greedy_descends_faster_per_step_than_random() -> None:
     losses = {}
-    for selection in ("random", "greedy", "2opt", "steepest"):
+    for selection in ("random", "greedy", "steepest"):
         p = nn.Parameter(torch.eye(16, dtype=torch.float64))
         target = haar_orthogonal(16, 16, special=True, random_state=0, dtype=torch.float64)
         optimizer = GivensDescent([p], 0.3, selection)

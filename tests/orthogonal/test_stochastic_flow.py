@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from nearkin.linalg.skew import left_skew
-from nearkin.orthogonal import Importance, RiemannianDescent, StochasticFlow
+from nearkin.orthogonal import RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.matching import uniform_components
 from nearkin.orthogonal.stochastic_flow import uniform_scale
 from tests.orthogonal.steps import problem, stepped
@@ -44,7 +44,6 @@ def test_one_component_is_the_exact_method() -> None:
         {"component_size": 3, "sampling": "abs"},
         {"component_size": 2, "sampling": "square"},
         {"component_size": 2, "sampling": "importance"},
-        {"component_size": 2, "sampling": Importance("greedy")},
     ],
     ids=str,
 )
@@ -54,20 +53,6 @@ def test_the_mean_step_is_the_exact_one(options: dict) -> None:
     mean = stepped(StochasticFlow, X.expand(n, 6, 6), G.expand(n, 6, 6), lr, **options).mean(0)
     exact = -lr * left_skew(X, G) @ X
     assert float((mean - X - exact).norm()) < 0.2 * float(exact.norm())
-
-
-def test_families_are_kept_and_rebuilt() -> None:
-    X, G = problem(6, 6)
-    p = nn.Parameter(X.clone())
-    optimizer = StochasticFlow([p], 1e-3, sampling=Importance("greedy", rebuild_every=3))
-    seen = []
-    for step in range(6):
-        p.grad = G * (1 if step < 3 else torch.linspace(-1, 1, 6, dtype=torch.float64))
-        optimizer.step()
-        seen.append(optimizer.state[p]["colour"])
-    assert seen[0] is seen[2]
-    assert seen[2] is not seen[3]
-    assert not torch.equal(seen[2], seen[3])
 
 
 def test_bad_input() -> None:
@@ -82,7 +67,3 @@ def test_bad_input() -> None:
         StochasticFlow(params, 0.1, 3, "importance")
     with pytest.raises(ValueError, match="scale is 'mean'"):
         StochasticFlow(params, 0.1, scale="mean")
-    with pytest.raises(ValueError, match="family is 'all'"):
-        StochasticFlow(params, 0.1, sampling=Importance("all"))
-    with pytest.raises(ValueError, match="rebuild_every is 0"):
-        StochasticFlow(params, 0.1, sampling=Importance(rebuild_every=0))

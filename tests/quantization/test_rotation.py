@@ -75,9 +75,9 @@ def test_numeric_step_is_the_papers_algorithm_2():
 
 
 def test_heavier_matchings_gain_more():
-    """GCD-R < GCD-G <= 2-opt ~ GCD-S in what the same number of blocks gains, on average over problems."""
+    """GCD-R < GCD-G <= GCD-S in what the same number of blocks gains, on average over problems."""
     gain = {}
-    for name in ("givens-random", "givens-greedy", "givens-2opt", "givens-steepest"):
+    for name in ("givens-random", "givens-greedy", "givens-steepest"):
         total = 0.0
         for seed in range(6):
             R, M = problem(24, seed)
@@ -85,7 +85,6 @@ def test_heavier_matchings_gain_more():
         gain[name] = total
     assert gain["givens-random"] < 0.9 * gain["givens-greedy"], gain
     assert gain["givens-steepest"] > 0.97 * gain["givens-greedy"], gain
-    assert gain["givens-2opt"] > 0.97 * gain["givens-steepest"], gain
 
 
 def test_overlapping_pairs_are_what_the_paper_warns_of():

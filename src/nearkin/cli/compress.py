@@ -50,7 +50,7 @@ def compress(
 
     Options:
 
-    - method: none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-2opt, givens-steepest, cayley,
+    - method: none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley,
       residual, product-residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); or
       bits by hashing: lsh, itq, one, oge, ...
     - n_bytes: Bytes of a code. [default: 16]

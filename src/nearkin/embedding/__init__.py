@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
-    from nearkin.embedding.two_tower.gradient import GradientDescent as GradientDescent
     from nearkin.embedding.two_tower.gradient import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.matching import greedy_matching as greedy_matching
     from nearkin.orthogonal.matching import max_weight_matching as max_weight_matching
     from nearkin.orthogonal.matching import random_matching as random_matching
-    from nearkin.orthogonal.matching import two_opt_matching as two_opt_matching
     from nearkin.orthogonal.network import MixedOptimizer as MixedOptimizer
     from nearkin.orthogonal.network import orthogonal_optimizer as orthogonal_optimizer
     from nearkin.orthogonal.optimizer import Adam as Adam
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from nearkin.orthogonal.parametrization import orthogonal_parametrization as orthogonal_parametrization
     from nearkin.orthogonal.parametrization import reproject_ as reproject_
     from nearkin.orthogonal.riemannian_descent import RiemannianDescent as RiemannianDescent
-    from nearkin.orthogonal.stochastic_flow import Importance as Importance
     from nearkin.orthogonal.stochastic_flow import StochasticFlow as StochasticFlow
 
 __getattr__, __dir__, __all__ = lazily(__name__, __file__)

@@ -56,8 +56,8 @@ class GivensDescent(AbstractOrthogonalOptimizer):
     ----------
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
-    selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product), "2opt"
-        (greedy improved by exchanges), "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
+    selection: "random" (GCD-R, O(d^2) per step with no product at all), "greedy" (GCD-G, one d^3 product),
+        "steepest" (GCD-S, the blossom algorithm: a slow upper bound).
     n_matchings: how many edge-disjoint matchings turn, one after the other, from one gradient. 1 is the paper's method;
         d - 1 (d for odd d) is a full sweep, to first order the exact exponential step.
     side: "right", "left", or "auto": as above, but "random" turns rows of square parameters too. It is the same

@@ -23,7 +23,7 @@ from nearkin._types import Seed
 Array = TypeVar("Array", np.ndarray, torch.Tensor)
 Matching: TypeAlias = Callable[..., Any]  # weights (..., n, n) to pairs, an array's to an array, a tensor's to a tensor
 
-SELECTIONS = ("random", "greedy", "2opt", "steepest")  # how pairs may be chosen, by name
+SELECTIONS = ("random", "greedy", "steepest")  # how pairs may be chosen, by name
 _ASYMMETRIC = "W is not symmetric; pass the weights of unordered pairs, for example abs(A) of a skew A"
 
 
@@ -62,21 +62,6 @@ def _greedy(W: np.ndarray) -> np.ndarray:
     return _sorted_pairs(pairs)
 
 
-def two_opt_matching(W: Array, *, check_input: bool = True) -> Array:
-    """Greedy matching, improved by exchanging partners between two pairs until no exchange adds weight.
-
-    Not from the papers: it closes most of the gap between GCD-G and GCD-S at a small multiple of the greedy time. For
-    odd n the axis left out may be exchanged too. W as in `greedy_matching`.
-    """
-    return _matched(_two_opt, W, check_input)
-
-
-def _two_opt(W: np.ndarray) -> np.ndarray:
-    pairs = _greedy(W)
-    rest = np.setdiff1d(np.arange(len(W)), pairs)  # the axis left out by an odd n
-    return _sorted_pairs(_two_opt_kernel(np.ascontiguousarray(W), pairs, rest))
-
-
 def max_weight_matching(W: Array, *, check_input: bool = True) -> Array:
     """GCD-S: the matching of the largest total weight, by the blossom algorithm (rustworkx), O(n^3).
 
@@ -97,7 +82,7 @@ def _max_weight(W: np.ndarray) -> np.ndarray:
     return _sorted_pairs(np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
 
 
-WEIGHTED: dict[str, Matching] = {"greedy": greedy_matching, "2opt": two_opt_matching, "steepest": max_weight_matching}
+WEIGHTED: dict[str, Matching] = {"greedy": greedy_matching, "steepest": max_weight_matching}
 
 
 def most_matchings(d: int) -> int:
@@ -287,30 +272,3 @@ def _greedy_torch(W: torch.Tensor) -> torch.Tensor:
     lower = (partner > axes).nonzero()  # rows (b, i), sorted by b, then i
     pairs = torch.stack([lower[:, 1], partner[lower[:, 0], lower[:, 1]]], dim=-1)
     return pairs.reshape(*batch, n // 2, 2)
-
-
-@cached_njit()
-def _two_opt_kernel(W: np.ndarray, pairs: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    p = pairs.shape[0]
-    improved = True
-    while improved:  # the total weight strictly grows, so this ends
-        improved = False
-        for k in range(p):
-            for m in range(k + 1, p):
-                a, b, c, d = pairs[k, 0], pairs[k, 1], pairs[m, 0], pairs[m, 1]
-                now, straight, cross = W[a, b] + W[c, d], W[a, c] + W[b, d], W[a, d] + W[b, c]
-                if straight > now and straight >= cross:
-                    pairs[k, 1], pairs[m, 0], pairs[m, 1] = c, b, d
-                    improved = True
-                elif cross > now:
-                    pairs[k, 1], pairs[m, 0], pairs[m, 1] = d, b, c
-                    improved = True
-            if rest.shape[0] > 0:
-                a, b, c = pairs[k, 0], pairs[k, 1], rest[0]
-                if W[a, c] > W[a, b] and W[a, c] >= W[b, c]:
-                    pairs[k, 1], rest[0] = c, b
-                    improved = True
-                elif W[b, c] > W[a, b]:
-                    pairs[k, 0], rest[0] = c, a
-                    improved = True
-    return pairs

@@ -7,18 +7,17 @@ floor(d/s) disjoint components of s vertices; the vertices left over, if s does 
 Sampling with probability proportional to the sum of h over the kept edges ("h-regular", Definition 3.3) gains little:
 the variance for h = x^2 is exactly that of the uniform law, (d - s) / (s - 1) ||Omega||_F^2 (Lemmas 9.5 and 9.6).
 
-Importance sampling draws a matching of an edge colouring of the complete graph, the paper's non-intersecting family
-(sections 3.2 and 9.7): a matrix `colour` (d, d), symmetric, with the number of the matching that holds the pair (i, j)
-and -1 on the diagonal. Matching m, drawn with probability p_m, gives the estimate Omega[m] / p_m. Lemma 9.7 as printed,
-Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in its sum and twice in the norm. With both counted
-twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of e's matching.
+Importance sampling draws a matching of a round-robin tournament, a non-intersecting family of the paper (sections 3.2
+and 9.7): every pair of axes stands in one of its matchings. Matching m, drawn with probability p_m, gives the estimate
+Omega[m] / p_m. Heavier matchings have less variance, but the best family is NP-hard to find (Lemma 9.8). Lemma 9.7 as
+printed, Var = K sum_e w_e^2 / K(e) - ||Omega||_F^2, counts each edge once in its sum and twice in the norm. With both
+counted twice it is 2 K sum_e w_e^2 / K(e) - ||Omega||_F^2, K the sum of |w_e| and K(e) that of e's matching.
 """
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -31,27 +30,10 @@ from nearkin.linalg.blocks import skew_blocks, stacked_rows, turn_blocks
 from nearkin.linalg.exponential import expm1
 from nearkin.linalg.givens import descend_rows, rotate_rows
 from nearkin.linalg.skew import left_skew, left_skew_entries
-from nearkin.orthogonal.matching import WEIGHTED, disjoint_matchings, round_robin, uniform_components
+from nearkin.orthogonal.matching import round_robin, uniform_components
 from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, Adam, angles, first_moment, step_length
 
 SAMPLINGS = ("uniform", "abs", "square", "importance")
-FAMILIES = {"round-robin": None, "greedy": WEIGHTED["greedy"], "max-weight": WEIGHTED["steepest"]}
-
-
-@dataclass(frozen=True)
-class Importance:
-    """Importance sampling of matchings, for `sampling=` of `StochasticFlow`.
-
-    family: "round-robin", or heavy matchings by "greedy" or "max-weight" (`heavy_colouring`).
-    rebuild_every: for heavy matchings: number of steps of a parameter after which its family is rebuilt from |Omega|.
-    """
-
-    family: str = "round-robin"
-    rebuild_every: int = 50
-
-    def group_options(self) -> Record:
-        """Return flat entries of a parameter group, which `state_dict` saves."""
-        return {"sampling": "importance", "family": self.family, "rebuild_every": self.rebuild_every}
 
 
 class StochasticFlow(AbstractOrthogonalOptimizer):
@@ -66,10 +48,10 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     params: parameters or groups of them: matrices (..., d, k), orthonormal columns (rows, if d < k).
     lr: step length, > 0.
     component_size: s in [2, d], or "d/log d" (the paper's choice for convolutional nets).
-    sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection); "importance"
-        or `Importance(...)`: matchings (s = 2) of a non-intersecting family, drawn with the probabilities of least
-        variance. All but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained
-        under 1 % at d = 256.
+    sampling: "uniform", the default; "abs" and "square" (h-regular, by the direct sampler: no rejection);
+        "importance": matchings (s = 2) of a round-robin tournament, drawn with the probabilities of least variance. All
+        but "uniform" form Omega, O(d^2 k). "square" gains nothing by Lemmas 9.5 and 9.6, and "abs" gained under 1 % at
+        d = 256.
     scale: "unbiased" multiplies the sampled entries so that their mean is Omega: at s = 2 by d - 1, and then the stable
         lr is about 1/d of the exact method's. "none" does not scale them, so that lr means the same for every s.
     check_finite: see `RiemannianDescent`; so is `foreach`, which is read from groups.
@@ -95,7 +77,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
         params: ParamsT,
         lr: float,
         component_size: int | str = 2,
-        sampling: str | Importance = "uniform",
+        sampling: str = "uniform",
         *,
         scale: str = "unbiased",
         momentum: float | Adam = 0.0,
@@ -108,14 +90,11 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     ) -> None:
         shared = {"lr": lr, "momentum": momentum, "maximize": maximize, "stabilize_every": stabilize_every}
         own = {"layout": layout, "component_size": component_size, "scale": scale, "check_finite": check_finite}
-        drawn = {**Importance().group_options(), "sampling": sampling}
-        super().__init__(params, {**shared, **own, **drawn}, random_state, callback)
+        super().__init__(params, {**shared, **own, "sampling": sampling}, random_state, callback)
 
     def _check_group(self, group: Record, X: Tensor) -> None:
         check_choice(group["sampling"], "sampling", SAMPLINGS)
         check_choice(group["scale"], "scale", ("unbiased", "none"))
-        check_choice(group["family"], "family", tuple(FAMILIES))
-        check_integer(group["rebuild_every"], "rebuild_every", low=1)
         s = resolve_component_size(group["component_size"], X.shape[-2])
         if group["sampling"] == "importance" and s != 2:
             raise ValueError(
@@ -126,7 +105,7 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
     def _move(self, X: Tensor, G: Tensor, group: Record, state: Record) -> Tensor:
         M = first_moment(G, group, state)
         s = resolve_component_size(group["component_size"], X.shape[-2])
-        drawn = self._draw(X, M, s, group, state)
+        drawn = self._draw(X, M, s, group)
         rows, components = stacked_rows(X, [parts for parts, _ in drawn])
         scales = [scale if group["scale"] == "unbiased" else 1.0 for _, scale in drawn]
         counts = [len(parts) for parts, _ in drawn]
@@ -149,16 +128,15 @@ class StochasticFlow(AbstractOrthogonalOptimizer):
             turn(M.view(rows.shape), components, turns)
         return X
 
-    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record, state: Record) -> list[tuple[Tensor, float]]:
+    def _draw(self, X: Tensor, M: Tensor, s: int, group: Record) -> list[tuple[Tensor, float]]:
         """Return components (l, s) of each matrix and the scale of its entries."""
         b, d, _ = X.shape
         if group["sampling"] == "uniform":
             return [(uniform_components(d, s, self.generator), uniform_scale(d, s)) for _ in range(b)]
         Omega = left_skew(X, M)
         if group["sampling"] == "importance":
-            _rebuild_families(Omega, group, state)
-            pairs = zip(Omega, state["colour"], strict=True)
-            return [draw_matching(one, colour, self.generator) for one, colour in pairs]
+            schedule = round_robin(d).to(X.device)
+            return [draw_matching(one, schedule, self.generator) for one in Omega]
         weights = [WEIGHTS[group["sampling"]](one) for one in Omega]
         components = [direct_components(H, s, self.generator) for H in weights]
         return [(parts, regular_scale(H, parts)) for H, parts in zip(weights, components, strict=True)]
@@ -240,54 +218,19 @@ def _draw_index(weights: Tensor, generator: torch.Generator) -> int:
     return int(torch.searchsorted(total, uniform * total[-1], right=True).clamp_max(len(total) - 1))
 
 
-# ---- edge colourings ------------------------------------------------------------------------------------------------
+# ---- importance sampling ---------------------------------------------------------------------------------------------
 
 
-def heavy_colouring(W: Tensor, method: str = "greedy") -> Tensor:
-    """Return a colouring (d, d) into heavy matchings: the heaviest, then the heaviest of the rest, and so on.
-
-    W (d, d) holds the weights |Omega|. `method` is "greedy" or "max-weight" (O(d^4) in all). Few heavy matchings mean a
-    low variance (flows, section 9.7.1), but the best family is NP-hard to find (Lemma 9.8) and this is not it.
-    """
-    matching = FAMILIES[check_choice(method, "method", ("greedy", "max-weight"))]
-    weights = W.detach().cpu().double().clone().fill_diagonal_(0)
-    return colouring(list(disjoint_matchings(weights, matching)), len(W))  # pyright: ignore[reportArgumentType]
-
-
-def colouring(matchings: list[Tensor] | Tensor, d: int) -> Tensor:
-    """Return the colour (d, d) of each pair of axes: the number of the matching that holds it."""
-    colour = torch.full((d, d), -1)
-    for number, pairs in enumerate(matchings):
-        i, j = pairs.unbind(-1)
-        colour[i, j] = colour[j, i] = number
-    return colour
-
-
-def optimal_probabilities(Omega: Tensor, colour: Tensor) -> Tensor:
-    """Return p (n_colours,) proportional to sqrt(sum of w_e^2 over each matching): the least variance (Lemma 3.2)."""
-    index = colour.reshape(-1)
-    inside = index >= 0
-    squares = torch.zeros(int(index.max()) + 1, dtype=torch.float64, device=Omega.device)
-    squares.index_add_(0, index[inside], Omega.reshape(-1)[inside].double().square())
-    weights = squares.sqrt()
+def optimal_probabilities(Omega: Tensor, schedule: Tensor) -> Tensor:
+    """Return p (n,) of disjoint matchings (n, m, 2), proportional to sqrt(sum of w_e^2): least variance (Lemma 3.2)."""
+    i, j = schedule.unbind(-1)
+    weights = Omega[i, j].double().square().sum(-1).sqrt()
     total = weights.sum()
     return weights / total if float(total) > 0 else torch.full_like(weights, 1 / len(weights))
 
 
-def draw_matching(Omega: Tensor, colour: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
+def draw_matching(Omega: Tensor, schedule: Tensor, generator: torch.Generator) -> tuple[Tensor, float]:
     """Return pairs (m, 2) of a matching drawn with the optimal probabilities, and the scale 1 / p_m."""
-    probabilities = optimal_probabilities(Omega, colour)
+    probabilities = optimal_probabilities(Omega, schedule)
     number = _draw_index(probabilities, generator)
-    return (colour == number).triu(1).nonzero(), 1 / float(probabilities[number])
-
-
-def _rebuild_families(Omega: Tensor, group: Record, state: Record) -> None:
-    """Put the colourings of all matrices (b, d, d) into the state; rebuild heavy ones every `rebuild_every` steps."""
-    heavy = group["family"] != "round-robin"
-    if "colour" in state and not (heavy and (state["step"] - 1) % group["rebuild_every"] == 0):
-        return
-    if heavy:
-        colours = [heavy_colouring(one.abs(), group["family"]) for one in Omega]
-    else:
-        colours = [colouring(round_robin(Omega.shape[-1]), Omega.shape[-1])] * len(Omega)
-    state["colour"] = torch.stack(colours).to(Omega.device)
+    return schedule[number], 1 / float(probabilities[number])

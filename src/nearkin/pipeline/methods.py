@@ -19,7 +19,6 @@ _ROTATIONS = {  # name -> the quantizer's rotation; summary
     "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
     "givens-random": ("givens-random", "rotation by Givens steps on random pairs of axes"),
     "givens-greedy": ("givens-greedy", "Givens steps on the pairs that gain most, greedily matched"),
-    "givens-2opt": ("givens-2opt", "greedy matching improved by pair exchanges"),
     "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
     "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
 }

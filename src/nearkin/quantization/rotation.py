@@ -10,7 +10,7 @@ from nearkin.quantization.codebooks import Update, exact_updates
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
 ROTATIONS = (
-    *("none", "procrustes", "givens-random", "givens-greedy", "givens-2opt", "givens-steepest"),
+    *("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest"),
     *("givens-overlapping-greedy", "givens-overlapping-random", "cayley"),
 )
 

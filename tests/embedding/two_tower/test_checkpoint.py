@@ -1,6 +1,5 @@
 """A checkpoint goes on with its own fit only: what differs is said by name."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +8,7 @@ import pytest
 
 import nearkin as nk
 from nearkin.embedding import ALS, Adam, AllPairs, Tower
-from nearkin.embedding.two_tower.training import current_record, described
-from tests.storage.versions import as_version_1
+from nearkin.embedding.two_tower.training import described
 
 PAIRS = nk.data.planted_interactions(40, 30, random_state=0).interactions
 
@@ -59,31 +57,6 @@ def test_a_fit_without_a_seed_goes_on_with_the_one_it_drew(tmp_path: Path) -> No
     again = model(random_state=None, regularization="auto").fit(PAIRS, checkpoint=tmp_path / "c")
     assert again.regularization_ == first.regularization_
     np.testing.assert_array_equal(again.left_embeddings_, first.left_embeddings_)
-
-
-def test_a_checkpoint_of_version_0_1_is_read(tmp_path: Path) -> None:
-    """It had "value" for "objective", steps from 0, and nothing of what it was made from."""
-    watched = {"solver": Adam(max_iter=2)}
-    whole = model(solver=Adam(max_iter=4)).fit(PAIRS)
-    model(**watched).fit(PAIRS, checkpoint=tmp_path / "c")
-    file = as_version_1(tmp_path / "c") / "config.json"
-    config = json.loads(file.read_text())
-    config["history"] = [
-        {"step": record["step"] - 1, "value": record["objective"]}
-        | {name: v for name, v in record.items() if name not in ("step", "objective")}
-        for record in config["history"]
-    ]
-    config["best"][1] -= 1
-    del config["made_from"], config["drawn_seed"]
-    file.write_text(json.dumps(config))
-    resumed = model(solver=Adam(max_iter=4)).fit(PAIRS, checkpoint=tmp_path / "c")
-    assert [record["step"] for record in resumed.history_] == [1, 2, 3, 4]
-    np.testing.assert_array_equal(resumed.left_embeddings_, whole.left_embeddings_)
-
-
-def test_old_records_are_renamed() -> None:
-    assert current_record({"step": 0, "value": 2.0, "seconds": 1.0}) == {"step": 1, "objective": 2.0, "seconds": 1.0}
-    assert current_record({"step": 3, "objective": 2.0}) == {"step": 3, "objective": 2.0}
 
 
 def test_what_is_described_is_told_apart() -> None:

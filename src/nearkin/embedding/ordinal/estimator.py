@@ -199,10 +199,6 @@ def read_embedding(path: Path) -> tuple[Record, Record]:
         params = dict(config["params"])
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); the folder is damaged") from error
-    for name, usual in (("epsilon", 0.1), ("batch_size", 1)):  # written by version 0.1 for "the solver's default"
-        if params.get(name) == usual:
-            params[name] = None
-    params["loss"] = "ste" if params["loss"] == "ckl-printed" else params["loss"]  # one formula, two names before
     params["solver"] = params["solver"] if params["solver"] in SOLVERS else "auto"  # an object, or a former name
     return params, fitted
 

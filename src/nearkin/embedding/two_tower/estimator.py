@@ -52,9 +52,9 @@ class TwoTower(BaseEstimator):
         many rights and few dimensions), "in-batch-softmax", "in-batch-hinge" or "sampled-bce" (for comparison), or an
         object with settings: `nk.embedding.AllPairs(omega=...)`, `CosineSoftmax`, `InBatchSoftmax`, `InBatchHinge`,
         `SampledBCE`
-    solver : "auto" | "als" | "ials++" | "adam" | "gd" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
+    solver : "auto" | "als" | "ials++" | "adam" | "l-bfgs" | "gauss-newton" | "gauss-newton-joint" |
         "sub-blocks" | "sogram" | "joint" | "sphere", or an object: `nk.embedding.ALS(max_iter=...)`,
-        `Adam(learning_rate=...)`, `GradientDescent`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`,
+        `Adam(learning_rate=...)`, `LBFGS`, `GaussNewton`, `SubBlocks`, `SOGram`, `Joint`,
         `SphereSweeps`, `Auto(max_iter=...)`. "auto" is ALS, with the branches fitted in each sweep, for the default
         towers, full-batch Adam for modules of your own and with `index`, "sphere" for "cosine-softmax", and "joint" for
         id tables with an `IndexingLayer`, whose `right_embeddings_` are then the quantized rows

@@ -1,4 +1,4 @@
-"""Solvers of the all-pairs loss through any towers: Adam, gradient descent, L-BFGS, sub-blocks, Gauss-Newton."""
+"""Solvers of the all-pairs loss through any towers: Adam, L-BFGS, sub-blocks, Gauss-Newton."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from nearkin.embedding.all_pairs.loss import AllPairsPoint, completed_losses
 from nearkin.embedding.two_tower.baselines import AbstractSampledLoss, MiniBatches
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, TowerPair, penalised, zero_grad
 from nearkin.embedding.two_tower.training import AbstractTowerSolver
-from nearkin.solvers.linesearch import armijo
 from nearkin.solvers.newton import newton_step
 
 STEPS, EPOCHS = 200, 30  # of Adam: full-batch steps, epochs of a sampled loss
@@ -36,14 +35,6 @@ class AbstractAllPairs(AbstractTowerSolver):
         """Fill the parameters' `.grad`; return the value."""
         zero_grad(self.parameters)
         return self.pair.value_and_gradient(self.loss, self.scale)
-
-    def refuse_rotation(self) -> None:
-        """ValueError for an index whose rotation has an optimizer, which this solver does not use."""
-        if isinstance(self.pair.index, PhasedIndex) and self.pair.index.rotation_parameters():
-            raise ValueError(
-                f"solver is {self.name!r}, which would take the index's rotation off the rotations; use solver='adam', "
-                "or an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
-            )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -93,51 +84,6 @@ class Adam(AbstractAllPairs):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GradientDescent(AbstractAllPairs):
-    """`TwoTower(solver=GradientDescent(...))`: steepest descent on the exact gradient with an Armijo search.
-
-    learning_rate: the search of the first step starts at twice this, each later one at twice the last step. start:
-    where id tables begin, "als", "random" or "auto" (ALS on the default towers). max_iter, max_seconds, patience: as
-    in `ALS`.
-    """
-
-    max_iter: int | None = 200
-    learning_rate: float = 1e-3
-    start: str = "auto"
-
-    name: ClassVar[str] = "gd"
-
-    def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        super().begin(pair, loss).refuse_rotation()
-        self.rate = self.learning_rate
-        return self
-
-    def step(self) -> float:
-        value = self.gradient()
-        gradients = [p.grad.clone() for p in self.parameters]  # pyright: ignore[reportOptionalMemberAccess]
-        start = [p.detach().clone() for p in self.parameters]
-
-        def along(t: float) -> float:
-            with torch.no_grad():
-                for p, s, g in zip(self.parameters, start, gradients, strict=True):
-                    p.copy_(s - t * g)
-            return self.pair.value(self.loss, self.scale)
-
-        slope = -sum(float(g.square().sum(dtype=torch.float64)) for g in gradients)
-        found = armijo(along, value, slope, start=2 * self.rate, max_iter=30)
-        along(found.step_size)
-        self.rate = found.step_size or self.rate / 1024
-        return value
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | {"rate": torch.tensor(self.rate, dtype=torch.float64)}
-
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        super().load_state(state)
-        self.rate = float(state["rate"])
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
 class LBFGS(AbstractAllPairs):
     """`TwoTower(solver=LBFGS(...))`: five inner iterations a step, strong Wolfe search, on the exact gradient.
 
@@ -151,7 +97,12 @@ class LBFGS(AbstractAllPairs):
     name: ClassVar[str] = "l-bfgs"
 
     def begin(self, pair: TowerPair, loss: BaseEstimator) -> Self:
-        super().begin(pair, loss).refuse_rotation()
+        if isinstance(pair.index, PhasedIndex) and pair.index.rotation_parameters():
+            raise ValueError(
+                f"solver is {self.name!r}, which would take the index's rotation off the rotations; use solver='adam', "
+                "or an IndexingLayer with rotation='exact', 'cayley' or 'frozen'"
+            )
+        super().begin(pair, loss)
         self._optimizer = torch.optim.LBFGS(self.parameters, max_iter=5, line_search_fn="strong_wolfe")  # pyright: ignore[reportArgumentType]
         return self
 

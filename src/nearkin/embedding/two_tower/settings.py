@@ -14,7 +14,7 @@ from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton, GradientDescent, SubBlocks
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton, SubBlocks
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
@@ -65,7 +65,6 @@ SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "als": ALS,
     "ials++": partial(ALS, block_size=16),
     "adam": Adam,
-    "gd": GradientDescent,
     "l-bfgs": LBFGS,
     "joint": Joint,
     "gauss-newton": GaussNewton,

@@ -13,21 +13,15 @@ from nearkin._storage import one_version, pack_ids, read_arrays, read_config, sa
 from nearkin._types import Record
 from nearkin.embedding.saved_towers import KIND, read_towers
 from nearkin.embedding.two_tower.choice import loss_of
-from nearkin.embedding.two_tower.gradient import Adam
 from nearkin.embedding.two_tower.objective import AllPairs
-from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Auto, Indexed, as_object
-from nearkin.embedding.two_tower.towers import HIDDEN, FeatureBranch, Tower
-from nearkin.embedding.two_tower.training import current_record
+from nearkin.embedding.two_tower.settings import LOSSES, SOLVERS, Indexed, as_object
+from nearkin.embedding.two_tower.towers import FeatureBranch, Tower
 
 Model = TypeVar("Model")
 LOSS_ARRAYS = "loss.safetensors"
 PLAIN = (int, float, str, bool, type(None))  # types of parameters that JSON holds
 SETTINGS = (*(type(make()) for make in (*LOSSES.values(), *SOLVERS.values())), Tower, Indexed)
 _KINDS = {kind.__name__: kind for kind in SETTINGS}
-_FLAT_LOSS = ("pair_loss", "omega", "weighting", "labels")  # parameters of `TwoTower` in version 0.1
-_FLAT_SOLVER = {"max_steps": "max_iter"} | {
-    name: name for name in ("max_seconds", "learning_rate", "batch_size", "start", "patience")
-}
 
 
 def save(model: Any, path: str | PathLike) -> None:
@@ -83,7 +77,7 @@ def _read(cls: Any, folder: Path, left: nn.Module | None, right: nn.Module | Non
     model.left_ids_, model.right_ids_ = model.seen_.left_ids, model.seen_.right_ids
     fitted = config["fitted"]
     model.solver_, model.regularization_, model.omega_ = fitted["solver"], fitted["regularization"], fitted["omega"]
-    model.history_, model.index_ = [current_record(record) for record in config["history"]], None
+    model.history_, model.index_ = config["history"], None
     model.trials_ = config.get("trials", [])
     model.loss_ = loss_of(model.trials_) if model.trials_ else as_object(model.loss, "loss", LOSSES)
     model.exact_embeddings_ = model.left_embeddings_, model.right_embeddings_
@@ -128,8 +122,8 @@ def _written_parameters(model: Any) -> Record:
 
 
 def _read_parameters(written: Record, given: Record) -> Record:
-    """The parameters that `_written_parameters` or version 0.1 wrote, with the modules that the user gives again."""
-    parameters = dict(_without_flat(written, given))
+    """The parameters that `_written_parameters` wrote, with the modules that the user gives again."""
+    parameters = dict(written)
     for name, value in parameters.items():
         if isinstance(value, dict):
             own: Record = {part: tuple(v) if isinstance(v, list) else v for part, v in value.items() if part != "class"}
@@ -139,32 +133,6 @@ def _read_parameters(written: Record, given: Record) -> Record:
                 parameters[name] = _KINDS[value["class"]](**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
-
-
-def _without_flat(written: Record, given: Record) -> Record:
-    """Parameters of version 0.1, which had those of losses, solvers and towers in one flat list, in today's form."""
-    if not written.keys() & {*_FLAT_LOSS, *_FLAT_SOLVER}:
-        return written
-    found = {
-        name: value for name, value in written.items() if name in ("n_components", "regularization", "random_state")
-    }
-    found["validation_fraction"] = written.get("validation_fraction", 0.1)
-    loss = as_object(written.get("loss", "all-pairs"), "loss", LOSSES)
-    solver = as_object(written.get("solver", "auto"), "solver", SOLVERS)
-    all_pairs = isinstance(loss, AllPairs)
-    if isinstance(solver, Auto) and (not all_pairs or given["left"] is not None or given["right"] is not None):
-        solver = Adam()
-    flat = {new: written[old] for old, new in _FLAT_SOLVER.items() if written.get(old) is not None}
-    if all_pairs and isinstance(solver, Adam):
-        flat.pop("batch_size", None)
-    for chosen, values in ((loss, {name: written[name] for name in _FLAT_LOSS if name in written}), (solver, flat)):
-        known = chosen.get_params()
-        chosen.set_params(**{name: value for name, value in values.items() if name in known})
-    if tuple(written.get("hidden", HIDDEN)) != HIDDEN:
-        found |= {side: Tower(tuple(written["hidden"])) for side in ("left", "right") if given[side] is None}
-    if given["index"] is not None:
-        found["index"] = Indexed(given["index"], written.get("distortion_weight", 1.0))
-    return found | {"loss": loss, "solver": solver}
 
 
 def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Module:

@@ -123,8 +123,7 @@ class AbstractTowerSolver(AbstractSolver):
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
         unpack_optimizers(self.optimizers, state)
-        if "generator" in state:  # version 0.1 left it out where nothing is drawn
-            self.pair.generator.set_state(state["generator"])
+        self.pair.generator.set_state(state["generator"])
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
         return self.pair.embeddings()
@@ -245,20 +244,17 @@ class Checkpoint:
         """`random_state`, or if that is None the seed that the fit began with."""
         if random_state is not None:
             return random_state
-        drawn = read_config(self.folder, KIND).get("drawn_seed") if self.exists() else None
+        drawn = read_config(self.folder, KIND)["drawn_seed"] if self.exists() else None
         fresh = draw_seed(np.random.default_rng()) if drawn is None else drawn
         self.drawn_seed = group.exchange(fresh)[0]
         return self.drawn_seed
 
     def check(self, made_from: Fields) -> None:
-        """Remember what this fit is made from; ValueError if the folder's fit was made from something else.
-
-        A folder of version 0.1 has no such record and is not checked.
-        """
+        """Remember what this fit is made from; ValueError if the folder's fit was made from something else."""
         self.made_from = dict(made_from)
-        before = read_config(self.folder, KIND).get("made_from") if self.exists() else None
-        if before is None:
+        if not self.exists():
             return
+        before = read_config(self.folder, KIND)["made_from"]
         differing = [
             f"{name} was {before.get(name, 'not there')}, is {self.made_from.get(name, 'not there')}"
             for name in sorted({*before, *self.made_from})
@@ -272,7 +268,7 @@ class Checkpoint:
 
     def trials(self) -> list[Record]:
         """The records of the choice of a loss that the fit began with."""
-        return list(read_config(self.folder, KIND).get("chosen", [])) if self.exists() else []
+        return list(read_config(self.folder, KIND)["chosen"]) if self.exists() else []
 
     def write(self, history: list[Record], best: Best | None, state: dict[str, Tensor]) -> None:
         config = {
@@ -290,21 +286,11 @@ class Checkpoint:
     def read(self) -> tuple[list[Record], Best | None, dict[str, Tensor]]:
         """The history, the best step and the state to continue from."""
         config = read_config(self.folder, KIND)
-        history = [current_record(record) for record in config["history"]]
         best = None
         if config["best"] is not None:
             metric, step = config["best"]
-            step += "made_from" not in config  # version 0.1 counted from 0
             best = Best(metric, step, _tensors(self.folder / "best.safetensors"))
-        return history, best, _tensors(self.folder / "now.safetensors")
-
-
-def current_record(record: Fields) -> Record:
-    """A record of a history in today's form; version 0.1 had "value" for "objective" and counted from 0."""
-    if "value" not in record:
-        return dict(record)
-    new = {("objective" if name == "value" else name): value for name, value in record.items()}
-    return new | {"step": record["step"] + 1}
+        return config["history"], best, _tensors(self.folder / "now.safetensors")
 
 
 def described(value: object) -> object:

@@ -33,7 +33,6 @@ PASS, COLLECT, TRAIN = 0, 1, 2
 BY_GRADIENT = {  # GCD, Algorithm 2, on the gradient that reaches R
     "givens-random": "random",
     "givens-greedy": "greedy",
-    "givens-2opt": "2opt",
     "givens-steepest": "steepest",
 }
 ROTATIONS = (*BY_GRADIENT, "exact", "cayley", "frozen")
@@ -171,7 +170,7 @@ class IndexingLayer(nn.Module):
     d: width of the rows; n_subspaces must divide it.
     n_subspaces, n_centroids: M and K; with 256 centroids M is the number of bytes of a code.
     n_lists: number of inverted lists, 0 for none; what is quantized is then the residual. They stay as started.
-    rotation: "givens-random" | "givens-greedy" | "givens-2opt" | "givens-steepest" (Algorithm 2 on R's gradient by
+    rotation: "givens-random" | "givens-greedy" | "givens-steepest" (Algorithm 2 on R's gradient by
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
         ("givens-greedy", 4) turns R in every fourth step only, four matchings then: the others cost as frozen ones.
