@@ -32,7 +32,7 @@ def names(tmp_path: Path, few_rounds: None, quick_faiss: None, monkeypatch: pyte
     matplotlib.use("Agg")
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 600)
-    X = (rng.normal(size=(4, 80))[labels] * 2 + rng.normal(size=(600, 80))).astype(np.float32)
+    X = (rng.normal(size=(4, 64))[labels] * 2 + rng.normal(size=(600, 64))).astype(np.float32)
     np.save("vectors.npy", X)
     pairs = nk.data.planted_interactions(60, 50, random_state=0).interactions
     lines = [f"{u},{i},5" for u, i in zip(pairs.rows, pairs.indices, strict=True)]

@@ -228,7 +228,10 @@ COMMANDS: dict[str, Callable[[Path], Command]] = {
     ),
 }
 JOBS: dict[str, Callable[[Path], Job]] = {"save": Save, "encode": Encode, "ask": Ask, **COMMANDS}
-MADE = (_COMPRESS.replace("OUT", "@-idx"), "embed @.csv --left user --right item --out @-emb --dim 2")
+MADE = {  # what the words of a job name -> the command that makes it
+    "@-idx": _COMPRESS.replace("OUT", "@-idx"),
+    "@-emb": "embed @.csv --left user --right item --out @-emb --dim 2",
+}
 
 
 def make_data(base: Path) -> None:

@@ -107,9 +107,10 @@ def prepared(base: Path, name: str) -> tuple[Job, Path]:
     for module in LOADED if name in COMMANDS else ():
         import_module(module)
     make_data(base)
-    for words, which in itertools.product(MADE, WHICH if name in COMMANDS else ()):
-        must(partial(run_command, words.replace("@", f"{base}/{which}").split()))
     job = JOBS[name](base)
+    needed = [MADE[word] for word in job.words if word in MADE] if isinstance(job, Command) else []
+    for words, which in itertools.product(needed, WHICH):
+        must(partial(run_command, words.replace("@", f"{base}/{which}").split()))
     start = base / "start"
     _learn(job, start)
     return job, start
