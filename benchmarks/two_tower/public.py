@@ -47,7 +47,6 @@ TRIED = (0.08, 0.12, 0.16, 0.2, 0.3)
 SOFTMAXES: dict[str, tuple[int, dict[str, float]]] = {
     "CosineSoftmax, no bias, k = 64": (64, {"bias_power": 0.0}),
     "CosineSoftmax, k = 64": (64, {}),
-    "CosineSoftmax, walk 0.3, k = 64": (64, {"walk": 0.3}),
     "CosineSoftmax, imputed 0.3, k = 64": (64, {"imputed": 0.3}),
     "CosineSoftmax, k = 128": (128, {}),
 }

@@ -51,7 +51,8 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         names = sorted(set(cells))
         place = dict(zip(names, range(len(names)), strict=True))
         ids = np.array(names, dtype=str)
-        _check_text(names, ids)
+        if odd := [name for name in names if "\0" in name]:  # NumPy's strings lose these at their ends
+            raise ValueError(f"the id {odd[0]!r} holds a NUL character; rename it")
         return np.array(list(map(place.__getitem__, cells)), np.int32), ids
     if values.dtype.kind in "iu" and len(values):
         low, high = int(values.min()), int(values.max())
@@ -64,12 +65,6 @@ def unique_ids(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             )
     ids, numbers = np.unique(values, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32), ids
-
-
-def _check_text(names: list[str], ids: np.ndarray) -> None:
-    """NumPy's strings lose NUL characters at their ends; ids that differ in them alone would become one."""
-    if any("\0" in name for name in names):
-        raise ValueError(f"the id {next(name for name in names if chr(0) in name)!r} holds a NUL character; rename it")
 
 
 def _type(ids: np.ndarray) -> str:

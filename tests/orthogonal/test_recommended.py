@@ -12,19 +12,14 @@ from nearkin.orthogonal import (
     orthogonal_,
     orthogonal_optimizer,
 )
-from nearkin.orthogonal.optimizer import Defaults
 
 
-def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(orthogonal_optimizer.__globals__, "DEFAULTS", Defaults(large=16))
-    small, large = nn.Parameter(torch.eye(4)), nn.Parameter(torch.eye(16))
-    tall = nn.Parameter(torch.eye(18, 16))
+def test_choice() -> None:
+    small = nn.Parameter(torch.eye(4))
     assert isinstance(orthogonal_optimizer([small], 0.1), RiemannianDescent)
-    assert isinstance(orthogonal_optimizer([large], 0.1), RiemannianDescent)
-    assert isinstance(orthogonal_optimizer([large], 0.1, cheap_gradients=True), StochasticFlow)
-    assert isinstance(orthogonal_optimizer([tall], 0.1, cheap_gradients=True), RiemannianDescent)
     assert isinstance(orthogonal_optimizer([small], 0.1, method="givens", momentum=0.9), GivensDescent)
     flow = orthogonal_optimizer([small], 0.1, method="flow", component_size=3)
+    assert isinstance(flow, StochasticFlow)
     assert flow.param_groups[0]["component_size"] == 3
     with pytest.raises(ValueError, match="method is 'adam'"):
         orthogonal_optimizer([small], 0.1, method="adam")

@@ -11,18 +11,6 @@ def dense_softmax(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float
     return -(W * torch.log(torch.exp(scores) / masses)).sum()
 
 
-def dense_walk(W: Tensor, share: float) -> Tensor:
-    """(m, n) soft labels: `share` of each row's weight goes two steps further, from rights back to lefts and on."""
-    return (1 - share) * W + share * W @ two_steps(W)
-
-
-def two_steps(W: Tensor) -> Tensor:
-    """(n, n) shares of a right's weight that its lefts, and then their rights, get."""
-    to_rights = W / W.sum(1, keepdim=True).clamp(min=1e-300)
-    to_lefts = (W / W.sum(0, keepdim=True).clamp(min=1e-300)).T
-    return to_lefts @ to_rights
-
-
 def dense_sweep(P: Tensor, Q: Tensor, W: Tensor, b: Tensor, temperature: float, rate: float) -> tuple[Tensor, Tensor]:
     """Both sides of length 1 after a sweep without momentum, row by row; the masses are those before it."""
     masses = (b * torch.exp(P @ Q.T / temperature)).sum(1)

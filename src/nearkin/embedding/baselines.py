@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from nearkin._check import check_instance, check_integer, check_real
 from nearkin._compile import cached_njit
-from nearkin.metrics.ranking import keep_unseen
+from nearkin.metrics.ranking import recommend
 from nearkin.records import Interactions
 
 BLOCK = 512  # rights whose cosines with all others are held at a time
@@ -18,17 +18,11 @@ def popularity(interactions: Interactions, k: int = 100, *, exclude_seen: bool =
     """
     _check_arguments(interactions, exclude_seen)
     m, n = interactions.shape
-    k = check_integer(k, "k", low=1)
     counts = np.bincount(interactions.indices, minlength=n).astype(np.float32)
-    order = np.argsort(-counts, kind="stable")
-    scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
-    for start in range(0, m, BLOCK):
-        rows = np.arange(start, min(start + BLOCK, m))
-        most = int(np.diff(interactions.indptr)[rows].max()) if exclude_seen else 0
-        first = order[: k + most]
-        near, found = (np.broadcast_to(x, (len(rows), len(first))) for x in (counts[first], first))
-        scores[rows], numbers[rows] = _unseen(near, found, rows, interactions, k, exclude_seen)
-    return scores, numbers
+    ranks = np.empty((n, 1), np.float32)
+    ranks[np.argsort(-counts, kind="stable"), 0] = -np.arange(n)
+    numbers = recommend(np.ones((m, 1), np.float32), ranks, k, seen=interactions if exclude_seen else None)[1]
+    return np.where(numbers >= 0, counts[numbers], np.float32(-np.inf)), numbers
 
 
 def item_knn(
@@ -190,13 +184,3 @@ def _largest(matrix: sp.csr_matrix, count: int) -> sp.csr_matrix:
 def _ones(interactions: Interactions) -> sp.csr_matrix:
     values = np.ones(len(interactions), np.float32)
     return sp.csr_matrix((values, interactions.indices, interactions.indptr), shape=interactions.shape)
-
-
-def _unseen(
-    near: np.ndarray, found: np.ndarray, rows: np.ndarray, seen: Interactions, k: int, exclude_seen: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The first k answers of each row, without those seen."""
-    scores, numbers = np.full((len(rows), k), -np.inf, np.float32), np.full((len(rows), k), -1)
-    indptr = seen.indptr if exclude_seen else np.zeros_like(seen.indptr)
-    keep_unseen(np.ascontiguousarray(near), np.ascontiguousarray(found), rows, indptr, seen.indices, scores, numbers)
-    return scores, numbers

@@ -13,8 +13,7 @@ from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
 from nearkin.hashing.bits import check_codes, spherical_search, unpack_signs
-from nearkin.hashing.columns import StoredRows, learn_columns, random_columns
-from nearkin.hashing.itq import RotationStep
+from nearkin.hashing.columns import StiefelColumns, StoredRows, learn_columns, random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
 from nearkin.linalg.batch_free import steady_products
@@ -360,7 +359,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
     def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:
         """ITQ's signs (n, L) for rows in scaled coordinates."""
         top = rows.truncate(self.n_bits)
-        step = RotationStep(self.scale_**2 * top.spectrum.variances)
+        step = StiefelColumns(self.scale_**2 * top.spectrum.variances, square=True)
         start = random_columns(self.n_bits, self.n_bits, generator)
         R, _ = learn_columns(top.sign_moment, step, start, tol=0.0, max_iter=ITQ_STEPS, callback=None)
         return _signs(top.coordinates, R, np.zeros(self.n_bits))

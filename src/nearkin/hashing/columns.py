@@ -4,7 +4,7 @@ Also here: the steps over columns, the secular equation that they solve, and sum
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # scipy.linalg's wrappers cost more than these small systems
@@ -138,11 +138,14 @@ class StiefelColumns:
 
     tr(V^T C V) lies below its linearisation plus c_1 |V - V0|^2, and |V|^2 = L is constant there, so the minimiser of
     the bound is the polar factor of W + (c_1 - C) V0. Every such step lowers the loss for the codes at hand.
+
+    For `square` V, as ITQ's rotations, tr(V^T C V) is constant too, and the polar factor of W alone is the best V (Gong
+    & Lazebnik 2011, section 2.2).
     """
 
-    def __init__(self, c: np.ndarray, n_inner: int) -> None:
+    def __init__(self, c: np.ndarray, n_inner: int = 1, *, square: bool = False) -> None:
         self.c = c
-        self.slack = c.max() - c
+        self.slack = np.zeros_like(c) if square else c.max() - c
         self.n_inner = n_inner
 
     def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -284,20 +287,6 @@ def _column_by_eigenvectors(c: np.ndarray, w: np.ndarray, Q: np.ndarray) -> tupl
 BLOCK = 1024  # rows and their projections stay in the cache between the two products: one pass over memory, not two
 
 
-class CentredRows(Protocol):
-    """Centred data in principal coordinates, of which only sign moments are ever asked."""
-
-    spectrum: Spectrum
-
-    def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
-        ...
-
-    def truncate(self, n_components: int) -> "CentredRows":
-        """Return the same rows along their first `n_components` axes."""
-        ...
-
-
 class StoredRows:
     """Rows kept in memory, rotated once into principal coordinates: an iteration costs 2 n m L multiply-adds."""
 
@@ -316,7 +305,7 @@ class StoredRows:
         return cls(spectrum, coordinates, group)
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """See `CentredRows`."""
+        """Return Z^T sign(Z V) / n (m, L) float64 for rows Z (n, m) in principal coordinates and V (m, L)."""
         moment = CrossProduct(*V.shape)
         V = V.astype(self.coordinates.dtype)
         for block in row_blocks(self.coordinates, BLOCK):
@@ -324,7 +313,7 @@ class StoredRows:
         return self.group.merge(moment).finalize()
 
     def truncate(self, n_components: int) -> "StoredRows":
-        """See `CentredRows`; the columns are copied, as an iteration reads them many times."""
+        """The same rows along their first axes; columns are copied, as an iteration reads them many times."""
         return StoredRows(
             self.spectrum.truncate(n_components),
             np.ascontiguousarray(self.coordinates[:, :n_components]),
@@ -341,7 +330,7 @@ class StreamedRows:
         self.group = group
 
     def sign_moment(self, V: np.ndarray) -> np.ndarray:
-        """See `CentredRows`."""
+        """As that of `StoredRows`."""
         spectrum = self.spectrum
         moment = CrossProduct(len(spectrum.mean), V.shape[1])
         for block in self.blocks():
@@ -351,9 +340,9 @@ class StreamedRows:
                 moment.update(centred, _signs_in_place(centred @ P))
         return spectrum.axes.T @ self.group.merge(moment).finalize()
 
-    def truncate(self, n_components: int) -> "StreamedRows":
-        """See `CentredRows`."""
-        return StreamedRows(self.spectrum.truncate(n_components), self.blocks, self.group)
+
+CentredRows: TypeAlias = StoredRows | StreamedRows
+"""Centred data in principal coordinates, of which a fit takes sign moments only."""
 
 
 def _signs_in_place(Y: np.ndarray) -> np.ndarray:

@@ -7,9 +7,8 @@ import numpy as np
 from nearkin._check import check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.hashing.columns import CentredRows, learn_columns, quantization_loss, random_columns
+from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, random_columns
 from nearkin.hashing.linear import AbstractSpectralHasher
-from nearkin.linalg.procrustes import nearest_orthogonal
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +46,7 @@ class ITQ(AbstractSpectralHasher):
         variances = rows.spectrum.variances
         weights = variances ** (-self.whitening / 2)
         weights *= np.sqrt(variances.sum() / (weights**2 @ variances))  # same energy as without
-        step = RotationStep((self.scale_ * weights) ** 2 * variances)
+        step = StiefelColumns((self.scale_ * weights) ** 2 * variances, square=True)
         stretch = self.scale_ * weights[:, None]
         R, history = learn_columns(
             lambda R: stretch * rows.sign_moment(stretch * R),
@@ -58,20 +57,3 @@ class ITQ(AbstractSpectralHasher):
             callback=callback,
         )
         return weights[:, None] * R, history
-
-
-class RotationStep:
-    """The R step: the polar factor of Z^T B, best for the codes at hand (Gong & Lazebnik 2011, section 2.2)."""
-
-    def __init__(self, c: np.ndarray) -> None:
-        self.c = c  # (L,) variances of the scaled data
-
-    def solve(self, W: np.ndarray, V: np.ndarray) -> np.ndarray:
-        """Return the rotation nearest to W."""
-        return nearest_orthogonal(W)
-
-    descend = solve
-
-    def loss(self, W: np.ndarray, V: np.ndarray) -> float:
-        """|B - Z R|^2 / n (SCQ, eq. 1)."""
-        return quantization_loss(self.c, W, V)

@@ -57,11 +57,7 @@ def right_skew_entries(
 ) -> Tensor:
     """Return Omega[i, j] (m,) of the right form in O(m d), without the product X^T G."""
     check_alike(X, G)
-    if for_kernels(X):
-        axes = check_groups(pairs, X.shape[1], "pairs", size=2, repeats="allowed")
-        return torch.from_numpy(_column_entries(X.detach().numpy(), G.detach().numpy(), axes))
-    i, j = pairs.unbind(-1)
-    return (X.index_select(1, i) * G.index_select(1, j) - G.index_select(1, i) * X.index_select(1, j)).sum(0)
+    return -left_skew_entries(X.mT.contiguous(), G.mT.contiguous(), pairs)  # rows lie in order in memory
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})  # NaN and infinity still come through
@@ -80,18 +76,6 @@ def _row_entries(X: np.ndarray, G: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
         entries[p] = row_entry(X[i], X[j], G[i], G[j])
-    return entries
-
-
-@cached_njit()
-def _column_entries(
-    X: np.ndarray, G: np.ndarray, pairs: np.ndarray
-) -> np.ndarray:  # row by row: a row of X and of G fits the cache, so each is read from memory once
-    entries = np.zeros(pairs.shape[0], X.dtype)
-    for r in range(X.shape[0]):
-        for p in range(pairs.shape[0]):
-            i, j = pairs[p, 0], pairs[p, 1]
-            entries[p] += X[r, i] * G[r, j] - G[r, i] * X[r, j]
     return entries
 
 

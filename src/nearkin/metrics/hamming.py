@@ -10,12 +10,8 @@ only two histograms per query, rows and relevant rows at each distance, which on
 # pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from nearkin._check import check_integer, check_real, check_vectors
 from nearkin._compile import cached_njit
@@ -253,16 +249,13 @@ def _divide(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return np.divide(numerator, denominator, out=np.zeros(numerator.shape, np.float64), where=denominator > 0)
 
 
-@intrinsic
-def _popcount(typingctx: Any, word: Any) -> Any:
-    """The processor's own instruction, which numba has no name for."""
-    del typingctx
-
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> Any:
-        del context, signature
-        return builder.ctpop(args[0])
-
-    return types.uint64(types.uint64), generate
+@cached_njit(inline="always")
+def _popcount(word: np.uint64) -> np.uint64:
+    """The number of ones; LLVM makes one instruction of these lines, for which numba has no name."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @cached_njit(nogil=True)
@@ -281,9 +274,9 @@ def _count(
         for j in range(len(database)):
             xor, both = np.uint64(0), np.uint64(0)
             for word in range(queries.shape[1]):
-                xor += _popcount(queries[i, word] ^ database[j, word])  # pyright: ignore[reportCallIssue]
+                xor += _popcount(queries[i, word] ^ database[j, word])
                 if not plain:
-                    both += _popcount(queries[i, word] & database[j, word])  # pyright: ignore[reportCallIssue]
+                    both += _popcount(queries[i, word] & database[j, word])
             bin = table[xor, both]
             total[i, bin] += 1
             if query_labels[i] == database_labels[j]:

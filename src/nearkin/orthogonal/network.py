@@ -13,7 +13,7 @@ from nearkin._check import check_choice
 from nearkin._types import Record
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.givens_descent import GivensDescent
-from nearkin.orthogonal.optimizer import DEFAULTS, AbstractOrthogonalOptimizer, as_tall, check_whole
+from nearkin.orthogonal.optimizer import AbstractOrthogonalOptimizer, as_tall, check_whole
 from nearkin.orthogonal.parametrization import layout_of
 from nearkin.orthogonal.riemannian_descent import RiemannianDescent
 from nearkin.orthogonal.stochastic_flow import StochasticFlow
@@ -161,7 +161,6 @@ def orthogonal_optimizer(
     lr: float,
     *,
     method: str = "auto",
-    cheap_gradients: bool = False,
     others: Callable[[list[nn.Parameter]], Optimizer] | None = None,
     **options: Any,
 ) -> AbstractOrthogonalOptimizer | MixedOptimizer:
@@ -169,9 +168,7 @@ def orthogonal_optimizer(
 
     "auto" is RiemannianDescent with the "auto" retraction: "taylor" for square parameters, "newton-schulz" for others,
     the cheapest steps that follow the whole gradient; thin matrices never form a d x d matrix. docs/benchmarks.md has
-    the table of the time to a loss, and the tasks on which POGO's rule is faster. With `cheap_gradients`, for square
-    parameters of side >= 1024 whose gradient costs less than d^3, it is StochasticFlow with s = d / log d, whose steps
-    cost O(d^2 s): a cheap step, not a fast method (at d = 256, on a task whose gradient costs d^2, it was slower).
+    the table of the time to a loss, and the tasks on which POGO's rule is faster.
 
     Parameters
     ----------
@@ -179,7 +176,6 @@ def orthogonal_optimizer(
         (each gets its layout); its vectors, such as biases, need another optimizer.
     lr: step length, > 0. It means the same for all methods: the flow is not rescaled (scale="none").
     method: "auto", or "riemannian" (the same for all sizes), "flow" (s = d / log d), "givens" (greedy).
-    cheap_gradients: see above.
     others: function that makes the optimizer of all other parameters of a network, for example
         `lambda rest: torch.optim.AdamW(rest, lr=1e-3)`. `params` is then the module: its parameters of 2 or more axes
         that are orthonormal now, for example by `orthogonal_`, move on the manifold. Returns one `MixedOptimizer`.
@@ -196,16 +192,12 @@ def orthogonal_optimizer(
     check_choice(method, "method", METHODS)
     if others is not None:
         on_manifold, rest = _split(params)
-        first = orthogonal_optimizer(on_manifold, lr, method=method, cheap_gradients=cheap_gradients, **options)
+        first = orthogonal_optimizer(on_manifold, lr, method=method, **options)
         return MixedOptimizer(first, *([others(rest)] if rest else []))
     groups = _groups_of(params)
     if "check_finite" in options:  # an option of groups, which all methods have
         groups = [{"check_finite": options["check_finite"], **group} for group in groups]
         options = {name: value for name, value in options.items() if name != "check_finite"}
-    if method == "auto":
-        shapes = [p.shape[-2:] for group in groups for p in group["params"]]
-        large = cheap_gradients and all(d == k >= DEFAULTS.large for d, k in shapes)
-        method = "flow" if large else "riemannian"
     if method == "flow":
         options = {"component_size": "d/log d", "scale": "none", **options}
         return StochasticFlow(groups, lr, **options)

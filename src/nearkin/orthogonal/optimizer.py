@@ -37,7 +37,6 @@ class Defaults:
 
     batched: int = 64 * 64  # parameters of one shape up to here move as one batch
     compiled: int = 128 * 128  # "taylor" of square matrices up to here is one compiled call
-    large: int = 1024  # side from which `cheap_gradients` selects the flow
 
 
 DEFAULTS = Defaults()

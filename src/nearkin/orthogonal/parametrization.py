@@ -18,17 +18,15 @@ from torch.optim.swa_utils import AveragedModel
 
 from nearkin._random import torch_generator
 from nearkin._types import Seed
-from nearkin.linalg.exponential import plus_product
 from nearkin.linalg.haar import haar_orthogonal
 from nearkin.linalg.procrustes import nearest_orthogonal
 from nearkin.linalg.skew import drop_normal
 from nearkin.orthogonal.diagnostics import is_orthogonal
 from nearkin.orthogonal.optimizer import as_tall, check_layout, from_tall
-from nearkin.orthogonal.retraction import orthogonality_probe
+from nearkin.orthogonal.retraction import newton_schulz_orthonormalize, orthogonality_probe
 
 # of ||P^T P - I||_F / sqrt(k): as near as rounding leaves it, and P is the weight
 EXACT = {torch.float64: 1e-13, torch.float32: 1e-6, torch.float16: 5e-4, torch.bfloat16: 4e-3}
-NEAR = 0.25  # of ||P^T P - I||_F, below which a step of second order is the cheaper one
 FULL_RANK = 1e-6  # of the smallest singular value: below, the nearest orthonormal matrix is arbitrary
 
 
@@ -185,27 +183,13 @@ class _Polar(torch.autograd.Function):
 def polar_by_products(M: Tensor) -> Tensor | None:
     """Return M (M^T M)^(-1/2) (..., d, k), in float32 at least, or None if M is orthonormal to rounding already.
 
-    With E = M^T M - I it iterates M <- M - M E / 2 (Newton-Schulz) while ||E||_F is small, and M <- M - M (E / 2 -
-    3 E^2 / 8), the next term of the same series, while ||E^2||_F < 1, which bounds E's eigenvalues: all singular values
-    then converge to 1. Further away the polar factor comes from the singular vectors.
+    By Newton-Schulz steps; too far away for them, by the singular vectors.
     """
     enough = EXACT[M.dtype]
     M = M if M.dtype == torch.float64 else M.float()
     if orthogonality_probe(M) <= enough:
         return None
-    while True:
-        E = M.mT @ M
-        E.diagonal(dim1=-2, dim2=-1).sub_(1)
-        size = float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
-        if size < NEAR:
-            M = plus_product(M, M, E, -0.5)
-            if size**2 <= EXACT[M.dtype] * M.shape[-1] ** 0.5:  # ||E||_F is now 3/4 of its square, or rounding
-                return M
-            continue
-        square = E @ E
-        if not float(torch.linalg.vector_norm(square, dim=(-2, -1)).amax()) < 1:
-            return _by_singular_vectors(M)
-        M = plus_product(M, M, torch.add(E.mul_(-0.5), square, alpha=0.375))
+    return newton_schulz_orthonormalize(M, _by_singular_vectors, EXACT[M.dtype])
 
 
 def _by_singular_vectors(M: Tensor) -> Tensor:

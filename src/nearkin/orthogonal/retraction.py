@@ -361,24 +361,27 @@ def _check_finite(M: Tensor) -> None:
         )
 
 
-def newton_schulz_orthonormalize(M: Tensor) -> Tensor:
+def newton_schulz_orthonormalize(
+    M: Tensor, far: Callable[[Tensor], Tensor] | None = None, enough: float | None = None
+) -> Tensor:
     """Return M after as many steps M <- M - M (M^T M - I) / 2 as bring it onto the manifold.
 
     One step, enough if M came from a short one, is POGO's rule; it squares the error: E = M^T M - I becomes
     (E^3 - 3 E^2) / 4. If E^2 is too large, the next term of the series, M <- M - M (E / 2 - 3 E^2 / 8), leaves 5 E^3
     / 8 for one small product more, and two further terms (`inverse_root`) leave about E^5 / 8 for another. A step so
-    long that the iteration might not converge (||E||_F >= 1) is made by QR.
+    long that the iteration might not converge (||E^2||_F >= 1, which bounds E's eigenvalues) is made by `far`, by
+    default QR. `enough` is the error at the end, by default `TOLERANCE`.
     """
-    left, fit = TOLERANCE[M.dtype] * M.shape[-1] ** 0.5, inverse_root(M.dtype)  # of ||M^T M - I||_F at the end
+    fit, left = inverse_root(M.dtype), (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
     while True:
         E = _deviation(M)
         size = _norm(E)
-        if not size < 1:
-            return qr_orthonormalize(M)
         if size**2 <= left:
             return plus_product(M, M, E, -0.5)
         square = E @ E
         rest = _norm(square)
+        if not rest < 1:
+            return (far or qr_orthonormalize)(M)
         # 5 E^3 / 8 + ... is below 0.78 ||E^3|| for ||E|| < 1/2, and ||E^3|| <= ||E^2||^(3/2)
         if size <= 0.5 and 0.75 * rest**1.5 <= left:
             return plus_product(M, M, torch.add(E, square, alpha=-0.75), -0.5)

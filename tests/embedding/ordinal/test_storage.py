@@ -34,13 +34,6 @@ def test_damage_is_told(model, tmp_path, file):
         nk.OrdinalEmbedding.load(tmp_path / "emb")
 
 
-def test_a_folder_of_version_0_1_says_less(model, tmp_path):
-    """It wrote epsilon=0.1 and batch_size=1 for every solver; the solver's own is None now."""
-    model.set_params(solver="l-bfgs", epsilon=0.1, batch_size=1).save(tmp_path / "emb")
-    params = nk.OrdinalEmbedding.load(tmp_path / "emb").get_params()
-    assert (params["epsilon"], params["batch_size"]) == (None, None)
-
-
 def test_fewer_points_than_objects_are_damage(model, tmp_path):
     """`score` read outside the points of such a folder."""
     model.embedding_ = model.embedding_[:3]

@@ -16,6 +16,7 @@ def test_settings_are_read_as_objects_and_an_index_that_was_not_there_is_refused
     model = nk.TwoTower.load(tmp_path / "m")
     assert model.loss.get_params() == loss.get_params()
     assert model.solver.get_params() == solver.get_params()
+    assert isinstance(model.left, Tower)
     assert model.left.hidden == (8,)
     with pytest.raises(ValueError, match="was fitted without an index"):
         nk.TwoTower.load(tmp_path / "m", index=nk.quantization.IndexingLayer(4, 2, 4))

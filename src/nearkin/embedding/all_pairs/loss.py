@@ -314,12 +314,6 @@ class AllPairsLoss:
         pairs = slice(*self.pairs.indptr[[rows.start, rows.stop]])
         return self._on(self.pairs.part(rows), self._exact.part(pairs, rows))
 
-    def of_rights(self, rows: slice) -> "AllPairsLoss":
-        """`transposed().of_lefts(rows)`, without making the other rows."""
-        pairs = slice(*self.pairs.columns.indptr[[rows.start, rows.stop]])
-        turned = self._exact.transposed(self.pairs.order[pairs])
-        return self._on(self.pairs.transposed_part(rows), turned.part(slice(None), rows))
-
     def _on(self, pairs: PairProducts, constants: Constants) -> "AllPairsLoss":
         """The same loss with other pairs."""
         other = copy(self)

@@ -63,10 +63,6 @@ class PairProducts:
         """The places in some rows, which are numbered from 0 then."""
         return _part(self.indptr, self.indices, self.shape[1], rows)
 
-    def transposed_part(self, rows: slice) -> "PairProducts":
-        """`transposed().part(rows)`."""
-        return _part(self.columns.indptr, self.columns.rows, self.shape[0], rows)
-
     def dots(self, P: Tensor, Q: Tensor) -> Tensor:
         """(nnz,) p_i . q_j."""
         if not on_host(P):

@@ -7,13 +7,12 @@ import torch
 from torch import Tensor
 
 from nearkin._distributed import ALONE, Group
-from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint, gram
+from nearkin.embedding.all_pairs.loss import SQUARED, AllPairsLoss, AllPairsPoint
 from nearkin.embedding.all_pairs.products import by_blocks, compiled, gathered
 from nearkin.solvers.linesearch import armijo
 
 FEW_COLUMNS = 64  # up to this k, exact solves are as fast as conjugate gradients
 CG_STEPS = 16  # to .001 of the way to the minimum for larger k
-ROWS = 8192  # rows solved at a time: bounds the memory of `descend_left`
 
 
 def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
@@ -24,33 +23,13 @@ def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -
 def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
     """(m, k) `solve_left`, to one part in a thousand of the way from P where k is large, at a cost linear in k.
 
-    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is undone afterwards, a
-    block of rows at a time, so that no other array is as large as P and Q.
+    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is undone afterwards.
     """
     if P.shape[1] <= FEW_COLUMNS:
         return solve_left(loss, P, Q, group)
-    basis = _eigenvectors(loss.omega * gram(Q, Q, loss.constants(Q).b), P, group)
-    return _descended(P, Q, basis, loss.of_lefts, loss.pairs.share(group), group)
-
-
-def descend_right(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
-    """(n, k) the same for the rows of Q."""
-    if P.shape[1] <= FEW_COLUMNS:
-        return solve_left(loss.transposed(), Q, P, group)
-    basis = _eigenvectors(loss.omega * gram(P, P, loss.constants(P).a), P, group)
-    return _descended(Q, P, basis, loss.of_rights, slice(*group.share(len(Q), 1)), group)
-
-
-def _descended(
-    X: Tensor, Y: Tensor, basis: tuple[Tensor, Tensor], part: Callable[[slice], AllPairsLoss], rows: slice, group: Group
-) -> Tensor:
-    """X after conjugate gradients on its rows, each process on a share of them; Y is fixed."""
-    (spectrum, turn), found, Y = basis, X[rows].clone(), Y @ basis[1]
-    for first in range(rows.start, rows.stop, ROWS):
-        block = slice(first, min(first + ROWS, rows.stop))
-        better = improve_left(part(block), X[block] @ turn, Y, spectrum=spectrum, cg_steps=CG_STEPS)[1]
-        found[block.start - rows.start : block.stop - rows.start] = better @ turn.T
-    return gathered(found, group)
+    part = loss.part(group)
+    spectrum, turn = eigenbasis(part, P, Q)
+    return improve_left(part, P @ turn, Q @ turn, spectrum=spectrum, cg_steps=CG_STEPS)[1] @ turn.T
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,13 +37,9 @@ def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor
 
     In this basis a row's matrix is diagonal except for its observed pairs.
     """
-    return _eigenvectors(loss.omega * loss.at(P[loss.rows], Q).right_gram, P, loss.group)
-
-
-def _eigenvectors(A: Tensor, like: Tensor, group: Group) -> tuple[Tensor, Tensor]:
-    spectrum, turn = torch.linalg.eigh(A)
-    group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
-    return spectrum, turn.to(like)
+    spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
+    loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
+    return spectrum, turn.to(P)
 
 
 def improve_left(

@@ -1,8 +1,7 @@
 """Softmax over all rights of each left row: value and gradient, over all of them or estimated on a sample."""
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,8 +13,6 @@ from nearkin.embedding.all_pairs.loss import check_embedding, vector
 from nearkin.embedding.all_pairs.products import observed_pairs
 from nearkin.records import Interactions
 
-_Product: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # of weights of the pairs and rows of a side
-_Step: TypeAlias = tuple[_Product, Tensor]  # and the sums of weights of the rows that it makes
 BLOCK = 1024  # rows whose scores with the other side are held at a time
 
 
@@ -30,14 +27,7 @@ class LeftSlope(NamedTuple):
 class SoftmaxLoss:
     """Cross-entropy of each observed pair's right among all rights, at a temperature t:
 
-    L(P, Q) = sum_i w_i log sum_j b_j exp(s_ij) - sum_ij y_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
-
-    where y = w is what was observed, or with `walk` = g
-
-    y = (1 - g) w + g w D_right^-1 w^T D_left^-1 w,  D the sums of w over rows and columns,
-
-    which moves the share g of a row's weight by two more steps on the graph of pairs: the linear filter of GF-CF (Shen
-    et al. 2021) as soft labels, applied as two sparse products. The rows' sums stay w_i.
+    L(P, Q) = sum_i w_i log sum_j b_j exp(s_ij) - sum_ij w_ij s_ij,  s_ij = p_i.q_j / t + c_j,  w_i = sum_j w_ij
 
     The positive part is linear in P and in Q, so it costs two sparse products; each row's mass log sum_j is summed
     once a row, not once a pair. Over all rights a pass costs O(m n k). With a sample of rights, or lefts, in `among` it
@@ -50,7 +40,6 @@ class SoftmaxLoss:
     weights : w_ij (nnz,) in row order; default 1
     b : (n,) weight of a right in the sums; default 1, and 0 leaves it out
     bias : (n,) c_j, added to a right's scores; default 0
-    walk : g, from 0 to 1
 
     >>> import numpy as np, scipy.sparse as sp, torch
     >>> loss = SoftmaxLoss(sp.csr_matrix(np.eye(2)), temperature=1.0)
@@ -66,7 +55,6 @@ class SoftmaxLoss:
         weights: ArrayLike | None = None,
         b: ArrayLike | None = None,
         bias: ArrayLike | None = None,
-        walk: float = 0.0,
     ) -> None:
         self.pairs, _ = observed_pairs(observed)
         self.temperature = check_real(temperature, "temperature", above=0)
@@ -74,11 +62,9 @@ class SoftmaxLoss:
         self.weights = vector(1.0 if weights is None else weights, "weights", nnz)
         self.b = vector(1.0 if b is None else b, "b", n)
         self.bias = vector(0.0 if bias is None else bias, "bias", n, low=None)
-        self.walk = check_real(walk, "walk", low=0, high=1)
         ones = torch.ones(max(self.pairs.shape), 1, dtype=torch.float64)
         self.left_weights = self.pairs.times_right(self.weights, ones[:n])[:, 0]
-        self._observed = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
-        self.right_weights = self._to_rights(ones[: self.pairs.shape[0]])[:, 0]
+        self.right_weights = self.pairs.times_left(self.weights, ones[: self.pairs.shape[0]])[:, 0]
         self.lefts: Tensor = torch.nonzero(self.left_weights > 0)[:, 0]
         self.rights: Tensor = torch.nonzero(self.b > 0)[:, 0]
         if not len(self.rights):
@@ -101,7 +87,7 @@ class SoftmaxLoss:
         offsets = (self.b[among].log() + self.bias[among] + scale).to(P)
         push, log_masses = expected(P, Q[among], self.temperature, offsets)
         weights = self.left_weights.to(P)
-        pull = self.pairs.times_right(self.weights.to(Q), self.walked_rights(Q))
+        pull = self.pairs.times_right(self.weights.to(Q), Q)
         value = (weights * log_masses).sum(dtype=torch.float64) - self.right_weights @ self.bias
         value -= (pull * P).sum(dtype=torch.float64) / self.temperature
         return LeftSlope(push.mul_(weights[:, None]).sub_(pull), log_masses, float(value))
@@ -115,28 +101,7 @@ class SoftmaxLoss:
         push = summed(Q, P[among], self.temperature, shares.to(P))
         b = (self.b * self.bias.exp()).to(P)[:, None]
         push = torch.where(b > 0, push.mul_(b), 0)  # a right outside all sums may overflow
-        return push.sub_(self._to_rights(P))
-
-    def walked_rights(self, Q: Tensor) -> Tensor:
-        """(n, k) where a pair with each right pulls its left: y Q = w @ walked_rights(Q)."""
-        return self._walked(Q, (self.pairs.times_right, self.left_weights), (self.pairs.times_left, self._observed))
-
-    def walked_lefts(self, P: Tensor) -> Tensor:
-        """(m, k) where a pair with each left pulls its right: y^T P = w^T @ walked_lefts(P)."""
-        return self._walked(P, (self.pairs.times_left, self._observed), (self.pairs.times_right, self.left_weights))
-
-    def _walked(self, X: Tensor, there: _Step, back: _Step) -> Tensor:
-        """(1 - walk) X + walk times the mean over two steps on the graph of pairs, to the other side and back."""
-        if not self.walk:
-            return X
-        Y, w = X, self.weights.to(X)
-        for times, sums in (there, back):
-            Y = times(w, Y) * torch.where(sums > 0, 1 / sums, 0).to(X)[:, None]  # a row without weights stays 0
-        return Y.mul_(self.walk).add_(X, alpha=1 - self.walk)
-
-    def _to_rights(self, P: Tensor) -> Tensor:
-        """(n, k) y^T P."""
-        return self.pairs.times_left(self.weights.to(P), self.walked_lefts(P))
+        return push.sub_(self.pairs.times_left(self.weights.to(P), P))
 
     def _check(self, P: Tensor, Q: Tensor) -> None:
         check_embedding(P, "P", self.pairs.shape[0], None)

@@ -55,8 +55,6 @@ class CosineSoftmax(BaseEstimator):
     cost_power : a right has the weight d_j^power in the sums, d_j its number of pairs, so that popular rights are
         recommended less; 0 for equal weights
     bias_power : lead of popular rights at equal cosines; 0 for rows of length 1 and no bias
-    walk : share of a left's target that two more steps on the graph of pairs reach, from 0 to 1; see
-        `nearkin.embedding.SoftmaxLoss`
     imputed : share of a left's target, from 0 to 1, that lies on the 50 rights that `nk.embedding.sparse_ease` ranks
         first for it, the r-th in proportion to 1 / r; 0.3 with a temperature of 0.1 suits long sparse tables. It costs
         one regression a right
@@ -67,7 +65,6 @@ class CosineSoftmax(BaseEstimator):
     temperature: float = 0.15
     cost_power: float = 0.0
     bias_power: float = 0.5
-    walk: float = 0.0
     imputed: float = 0.0
     ridge: float = 30.0
     weighting: str = "log"
@@ -91,7 +88,7 @@ class CosineSoftmax(BaseEstimator):
             labels = with_imputed(labels, lists, self.imputed)
         return SoftmaxLoss(
             labels, temperature=self.temperature, weights=labels.data, b=np.where(degrees > 0, objective.b, 0.0),
-            bias=self.bias(degrees, degrees), walk=self.walk,
+            bias=self.bias(degrees, degrees),
         )  # fmt: skip
 
     def bias(self, degrees: np.ndarray, fitted: np.ndarray) -> np.ndarray:
@@ -250,14 +247,14 @@ def fold_in_softmax(
     Y = torch.from_numpy(known.embeddings)
     cosines = Y[:, :-1] if of_fit.bias.any() else Y
     if known.side == "right":
-        pull, last = of_fit.walked_rights(cosines), np.ones(len(share))
+        pull, last = cosines, np.ones(len(share))
         offsets = (of_fit.b[of_fit.rights].log() + of_fit.bias[of_fit.rights]).to(cosines)
         Y = cosines[of_fit.rights]
 
         def push(X: Tensor) -> Tensor:  # the mean of the rights that a softmax expects at rows x
             return expected(X, Y, of_fit.temperature, offsets)[0]
     else:
-        pull = of_fit.walked_lefts(cosines)
+        pull = cosines
         degrees, of_others = np.diff(pairs.indptr), np.diff(fitted.columns.indptr)
         bias = loss.bias(degrees, of_others)
         last = of_fit.temperature * bias

@@ -25,7 +25,7 @@ from nearkin._distributed import ALONE, Group
 from nearkin._types import Record
 from nearkin.contracts import JointIndex
 from nearkin.embedding.all_pairs.loss import AllPairsLoss
-from nearkin.embedding.all_pairs.row_solves import descend_left, descend_right
+from nearkin.embedding.all_pairs.row_solves import descend_left
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
 from nearkin.embedding.two_tower.towers import TowerPair
@@ -111,7 +111,7 @@ class Joint(AbstractSolver):
         if self.done == DEFAULTS.sweeps + 1:
             self._start()
         else:  # codes by each row's own curvature, then the codebooks
-            targets = descend_right(self.student, self.left, self.right, self.group)
+            targets = descend_left(self.student.transposed(), self.right, self.left, self.group)
             self.right = self.index.descend(self.right, targets, right_forms(self.student, self.left, self.right))[0]
         self.distortion = float((self.right - self.exact()[1]).square_().sum(1).mean())
         self.left = descend_left(self.student, self.left, self.right, self.group)

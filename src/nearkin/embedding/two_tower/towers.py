@@ -186,34 +186,24 @@ class Side:
 
         In a group each process computes its share of the rows, and all add the sum.
         """
-        group = self.group
-        first, stop = group.share(self.n_rows)
-        parameters = list(self.parameters().values())
-        before = [p.grad for p in parameters]
-        if group.size > 1:
-            for p in parameters:
-                p.grad = torch.zeros_like(p)
-        if self._kept is not None:
-            kept, self._kept = self._kept, None
-            kept.backward(gradient[first:stop])
-        else:
-            for rows in self.chunks(first, stop):
-                self.tower(*self.inputs(rows)).backward(gradient[rows])
-        if group.size > 1:
-            for p, old in zip(parameters, before, strict=True):
-                host = p.grad.cpu()  # pyright: ignore[reportOptionalMemberAccess]
-                group.all_reduce(host.numpy())
-                p.grad = host.to(p) if old is None else old + host.to(p)
+        first, stop = self.group.share(self.n_rows)
+        for p, part in zip(self.parameters().values(), self.pulled_back(gradient, first, stop).values(), strict=True):
+            if self.group.size > 1:
+                host = part.cpu()  # the same memory where the tensor is there already
+                self.group.all_reduce(host.numpy())
+                part = host.to(p)
+            p.grad = part if p.grad is None else p.grad + part
 
-    def pulled_back(self, gradient: Tensor) -> dict[str, Tensor]:
-        """J^T gradient by parameter; leaves the parameters' `.grad` alone."""
-        parameters = self.parameters()
+    def pulled_back(self, gradient: Tensor, first: int = 0, stop: int | None = None) -> dict[str, Tensor]:
+        """J^T gradient by parameter, of some rows; leaves the parameters' `.grad` alone."""
+        parameters, (kept, self._kept) = self.parameters(), (self._kept, None)
         total = {name: torch.zeros_like(p) for name, p in parameters.items()}
-        for rows in self.chunks():
-            outputs = self.tower(*self.inputs(rows))
-            parts = torch.autograd.grad(outputs, list(parameters.values()), gradient[rows])
+        for rows in self.chunks(first, stop):
+            outputs = self.tower(*self.inputs(rows)) if kept is None else kept
+            parts = torch.autograd.grad(outputs, list(parameters.values()), gradient[rows], allow_unused=True)
             for sum_, part in zip(total.values(), parts, strict=True):
-                sum_.add_(part)
+                if part is not None:
+                    sum_.add_(part)
         return total
 
     def push_forward(self, direction: dict[str, Tensor]) -> Tensor:

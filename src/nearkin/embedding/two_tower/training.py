@@ -118,11 +118,15 @@ class AbstractTowerSolver(AbstractSolver):
 
     def state(self) -> dict[str, Tensor]:
         generator = {"generator": self.pair.generator.get_state()}
-        return self.pair.state() | pack_optimizers(self.optimizers) | generator
+        packed = self.pair.state() | generator
+        for number, optimizer in enumerate(self.optimizers):
+            packed |= pack_optimizer(optimizer, f"optimizer{number}.")
+        return packed
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         self.pair.load_state(state)
-        unpack_optimizers(self.optimizers, state)
+        for number, optimizer in enumerate(self.optimizers):
+            unpack_optimizer(optimizer, state, f"optimizer{number}.")
         self.pair.generator.set_state(state["generator"])
 
     def embeddings(self) -> tuple[Tensor, Tensor]:
@@ -363,18 +367,3 @@ def unpack_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Tensor],
             number, name = name.split(".", 1)
             entries.setdefault(int(number), {})[name] = kept
     optimizer.load_state_dict({**optimizer.state_dict(), "state": entries, **own})
-
-
-def pack_optimizers(optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Tensor]:
-    """The state of all of them: Adam's first, then the rotation's."""
-    return {
-        name: value
-        for number, optimizer in enumerate(optimizers)
-        for name, value in pack_optimizer(optimizer, f"optimizer{number or ''}.").items()
-    }
-
-
-def unpack_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: dict[str, Tensor]) -> None:
-    """Put back what `pack_optimizers` took."""
-    for number, optimizer in enumerate(optimizers):
-        unpack_optimizer(optimizer, state, f"optimizer{number or ''}.")
