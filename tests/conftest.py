@@ -9,7 +9,6 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import faiss
@@ -34,9 +33,8 @@ LONG = [
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files come first: when two processes share the tests, neither waits for the other's last file."""
-    places = {f"{name}.py": place for place, name in enumerate(LONG)}
-    folder = Path(__file__).parent
-    items.sort(key=lambda item: places.get(item.path.relative_to(folder).as_posix(), len(LONG)))
+    places = {f"tests/{name}.py": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONG)))
 
 
 @pytest.hookimpl(optionalhook=True)
