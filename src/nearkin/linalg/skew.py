@@ -165,7 +165,7 @@ def check_groups(
         raise TypeError(f"{name} has dtype {array.dtype}; it must be integers, the numbers of axes")
     if array.ndim < 2 or (size is not None and array.shape[-1] != size):
         raise ValueError(f"{name} has shape {array.shape}; it must be (..., {'s' if size is None else size})")
-    array = array.astype(np.int64, copy=False)
+    array = np.ascontiguousarray(array, np.int64)  # one layout, so that loops compile once
     matrices = array.reshape(-1, *array.shape[-2:])
     for matrix in matrices:
         kind, axis = _fault(matrix, n, _REPEATS[repeats])
