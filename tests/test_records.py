@@ -62,6 +62,7 @@ def test_catalogues_keep_their_order_and_cold_entities() -> None:
         (([0, 1], [0, 1], [1.0]), ValueError, r"weights has shape \(1,\); it must be \(2,\)"),
         (([0, 1], [0, 1], [1.0, -2.0]), ValueError, "weights has 1 negative entries"),
         (([0, 1], [0, 1], [1.0, np.nan]), ValueError, "weights contains NaN"),
+        (([0, 1], [0, 1], [1.0, 2.1e40]), ValueError, "weights contains infinity"),  # no warning of NumPy's first
         (([0, 1], [0, 1], None, ["x", "y"]), TypeError, "timestamps has dtype <U1; it must be numbers"),
         (([[0], [1]], [0, 1]), ValueError, "left has shape"),
     ],

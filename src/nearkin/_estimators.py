@@ -17,7 +17,7 @@ from nearkin._fields import Fields, StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
-Estimator = TypeVar("Estimator")
+Estimator = TypeVar("Estimator", bound="SavedEstimator")
 Source = StrPath | SavedArrays  # a saved folder, or what was read of it
 MAX_WIDTH = 10**8  # columns of what is loaded: more is damage
 
@@ -65,7 +65,7 @@ def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) 
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
     for name, value in found.arrays.items():
         setattr(estimator, name, value)
-    _try_out(estimator)
+    estimator._check_loaded()
     return estimator
 
 
@@ -77,13 +77,6 @@ def _check_types(cls: type[object], params: Fields) -> None:
         allowed += (int,) if float in allowed else ()
         if value is not None and not isinstance(value, allowed):
             raise TypeError(f"{name} is {value!r:.40}")
-
-
-def _try_out(estimator: Any) -> None:
-    """Transform one row: a saved value that is missing, or of another type or shape, shows here, not at first use."""
-    width = check_integer(estimator.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
-    with np.errstate(all="ignore"):
-        estimator.transform(np.zeros((1, width), np.float32))
 
 
 def _is_numeric(value: object) -> bool:
@@ -107,6 +100,15 @@ class SavedEstimator(BaseEstimator):
     """An estimator with a folder: `KIND` is its kind in `config.json`."""
 
     KIND: ClassVar[str]
+
+    def _check_loaded(self: Any) -> None:
+        """Transform one row: a saved value that is missing, or of another type or shape, shows here, not at first use.
+
+        Overridden where `transform` does not use all that is saved.
+        """
+        width = check_integer(self.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
+        with np.errstate(all="ignore"):
+            self.transform(np.zeros((1, width), np.float32))
 
     def save(self, path: StrPath) -> None:
         """Write a folder of `config.json` and `arrays.safetensors`; it appears whole or not at all."""

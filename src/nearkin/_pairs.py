@@ -127,7 +127,8 @@ def check_split(split: ArrayLike | None) -> np.ndarray | None:
 def check_weights(weights: ArrayLike | None, count: int) -> np.ndarray:
     if weights is None:
         return np.ones(count, dtype=np.float32)
-    weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
+    with np.errstate(over="ignore"):  # beyond float32 a weight is infinite, which is refused
+        weights = check_finite(np.asarray(weights, dtype=np.float32), "weights")
     if (weights < 0).any():
         raise ValueError(f"weights has {(weights < 0).sum()} negative entries; every weight must be at least 0")
     return weights

@@ -133,11 +133,11 @@ class VectorCodes(Quantizer, Protocol):
 
 
 @runtime_checkable
-class ScaledCodes(VectorCodes, Protocol):
-    """Codes that may hold a scale for each row, which FAISS does not read."""
+class LengthCodes(VectorCodes, Protocol):
+    """Codes that may hold the length of each row, which FAISS does not read."""
 
-    scales_: np.ndarray
-    """The scales that a code names; empty if codes hold none."""
+    lengths_: np.ndarray
+    """The lengths that a code names; empty if codes hold none."""
 
     def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Decoded rows (n, d') in FAISS's space, of codes (n, bytes), at their own length."""

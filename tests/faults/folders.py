@@ -21,7 +21,13 @@ import numpy as np
 import nearkin as nk
 from nearkin._storage.manifest import write_manifest
 from nearkin.data import comparisons_from_names as named
-from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization import (
+    AxisQuantizer,
+    NormExplicitQuantizer,
+    ProductResidualQuantizer,
+    ResidualQuantizer,
+    ScalarQuantizer,
+)
 from tests.faults.child import CLEAN, Fault
 from tests.faults.mutate import damaged
 from tests.faults.readers import digest
@@ -196,6 +202,7 @@ def kinds() -> list[Kind]:
         "product-residual": lambda seed: ProductResidualQuantizer(2, 2, 8, random_state=seed),
         "scalar": lambda seed: ScalarQuantizer(8),
         "axis": lambda seed: AxisQuantizer(3),
+        "norm-explicit": lambda seed: NormExplicitQuantizer(3, max_iter=1, random_state=seed),
     }
     indexes: dict[str, Callable[[int], nk.Index]] = {
         "exact": lambda seed: nk.Index.build(X[seed:], metric=("l2", "ip")[seed]),

@@ -17,7 +17,13 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._faiss import innermost
-from nearkin.quantization import AxisQuantizer, ProductResidualQuantizer, ResidualQuantizer, ScalarQuantizer
+from nearkin.quantization import (
+    AxisQuantizer,
+    NormExplicitQuantizer,
+    ProductResidualQuantizer,
+    ResidualQuantizer,
+    ScalarQuantizer,
+)
 from tests.faults.child import Fault
 
 D, LISTS, STEPS = 8, 3, 30
@@ -61,6 +67,10 @@ KINDS = [
     Kind("product sums ip", lambda: ProductResidualQuantizer(2, 2, 32, max_iter=2, random_state=0), "ip"),
     *(Kind(f"scalar {bits} bits l2", lambda bits=bits: ScalarQuantizer(bits), "l2") for bits in (4, 8, 16)),
     *(Kind(f"axes {metric}", lambda: AxisQuantizer(4), metric) for metric in ("l2", "ip", "cosine")),
+    *(
+        Kind(f"lengths {metric}", lambda: NormExplicitQuantizer(4, max_iter=2, random_state=0), metric)
+        for metric in ("l2", "ip")
+    ),
     *(Kind(f"product unit {metric}", _product(32), metric) for metric in ("l2", "ip")),
     Kind("product 4 bits unit l2", _product(16), "l2", _SCAN),
     *(Kind(f"product lists unit {metric}", _product(32, LISTS), metric) for metric in ("l2", "ip")),
@@ -313,7 +323,7 @@ class Machine:
             if length is None and "sums" in self.kind.name:
                 return self._scores_of_faiss(Q, rows)
             rows = np.asarray(self.quantizer.decode(self.quantizer.encode(rows)))
-            if length is not None and not len(getattr(self.quantizer, "scales_", ())):
+            if length is not None and not len(getattr(self.quantizer, "lengths_", ())):
                 rows = rows * (length / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True))
         return self._compared(Q, rows)
 

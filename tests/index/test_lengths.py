@@ -160,11 +160,11 @@ def test_codes_learned_for_the_order_of_the_rows_keep_it() -> None:
         assert Index.build(ROWS[:300], quantizer, metric=metric).row_length is None
 
 
-def test_codes_with_scales_need_no_common_length(tmp_path: Path) -> None:
+def test_codes_with_lengths_need_no_common_length(tmp_path: Path) -> None:
     X = (rng.normal(size=(2000, 64)) * rng.gamma(2, size=(2000, 1))).astype(np.float32)
     rows, queries = X[:1900], X[1900:]
     model = AxisQuantizer(12).fit(rows)
-    assert len(model.scales_)
+    assert len(model.lengths_)
     decoded = model.decode(model.encode(rows))
     for metric in ("l2", "ip"):
         index = Index.build(rows, model, metric=metric)

@@ -30,13 +30,13 @@ def data(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def found(data) -> Sweep:
-    return sweep(nk.data.open_vectors(data[0]), data[1], target=0.6, methods=("procrustes",), random_state=3)
+    return sweep(nk.data.open_vectors(data[0]), data[1], target=0.6, methods=("product",), random_state=3)
 
 
 @pytest.fixture(scope="module")
 def in_lists(data) -> Sweep:
     return sweep(
-        nk.data.open_vectors(data[0]), data[1], target=0.5, methods=("procrustes", "residual"), rate=1, random_state=3
+        nk.data.open_vectors(data[0]), data[1], target=0.5, methods=("product", "residual"), rate=1, random_state=3
     )
 
 
@@ -83,7 +83,7 @@ def test_oversampled_recall_is_that_of_kept_vectors(found: Sweep, data) -> None:
     path, Q = data
     trial = found.trials[0]
     X = np.load(path)
-    quantizer = find_method("procrustes").make(CodeSize(trial.n_bytes), 3)
+    quantizer = find_method("product").make(CodeSize(trial.n_bytes), 3)
     index = nk.Index.build(X, quantizer, keep_vectors=True)
     truth = nk.Index.build(X).search(Q, 10)[1]
     recall = nk.metrics.recall_k_at_k(index.search(Q, 10, oversample=4)[1], truth, 10)
@@ -101,7 +101,7 @@ def test_residual_codes_are_judged_as_they_are_searched(method: str, data) -> No
 
 
 def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
-    made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("procrustes",), k=5)
+    made = sweep(nk.data.open_vectors(data[0]), target=0.5, methods=("product",), k=5)
     assert made.queries_are_rows
     assert made.diagnosis.rows + made.n_queries == 1200
     assert "rows held out of the file" in made.judged_by()
@@ -110,7 +110,7 @@ def test_without_queries_rows_are_held_out_and_that_is_said(data) -> None:
 
 
 def test_time_over_is_said(data) -> None:
-    made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("procrustes",), seconds=1e-9)
+    made = sweep(nk.data.open_vectors(data[0]), data[1], target=0.99, methods=("product",), seconds=1e-9)
     assert made.trials == []
     assert "Time was over" in made.notes()[-1]
     assert "No code that was tried keeps 0.99" in made.answers("X.npy")[0][0]
@@ -157,7 +157,7 @@ def test_queries_with_gaps_are_refused(data, tmp_path: Path) -> None:
 def test_commands_stand_on_one_line_each_and_name_the_seed(data) -> None:
     """The command lacked --seed, and lines were broken at 80 columns, also within a command."""
     queries = data[0].with_name("Q.npy")
-    options = ("--recall", 0.5, "--methods", "procrustes", "--seed", 3)
+    options = ("--recall", 0.5, "--methods", "product", "--seed", 3)
     shown = run("sweep", data[0], "--queries", queries, *options)
     assert shown.exit_code == 0
     commands = [line.strip() for line in shown.stdout.splitlines() if line.startswith("  nearkin ")]
@@ -201,7 +201,7 @@ class Planted:
 def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
     bench = Planted()
     race = Race(bench, 0.7, 200, np.inf)
-    race.run(["procrustes"])
+    race.run(["product"])
     best = choose(race.trials, 0.7)
     assert best is not None
     assert best.trial.n_bytes == 33  # .2 + .1 log2(32) = .7, and the confidence
@@ -211,7 +211,7 @@ def test_a_race_closes_in_on_the_target_in_few_trainings() -> None:
 def test_what_cannot_be_shorter_is_not_trained() -> None:
     bench = Planted()
     race = Race(bench, 0.5, 200, np.inf)
-    race.run(["procrustes", "residual", "product-residual"])
+    race.run(["product", "residual", "product-residual"])
     best = choose(race.trials, 0.5)
     assert best is not None
     assert (best.trial.method, best.trial.n_bytes) == ("residual", 7)
@@ -227,7 +227,7 @@ class Slow(Planted):
         monkeypatch.setattr("nearkin.pipeline.sweep_race.time.perf_counter", lambda: self.now)
 
     def measure(self, code: Code, *, light: bool = False) -> Trial:
-        taken = {"procrustes": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
+        taken = {"product": 1.0 if light else 4.0, "residual": 15.0, "product-residual": 30.0}[code.method]
         self.now += taken
         found = super().measure(code, light=light)
         recall = found.recall | {16: np.minimum(1.0, found.recall[1] + 0.35)}
@@ -240,7 +240,7 @@ def test_little_time_is_spent_on_short_answers_first(seconds: float, monkeypatch
     seconds all went into codes to rescore, and the answer by codes alone was the scalar one."""
     bench = Slow(monkeypatch)
     race = Race(bench, 0.7, 200, seconds)
-    race.run(["procrustes", "residual", "product-residual"])
+    race.run(["product", "residual", "product-residual"])
     best = choose(race.trials, 0.7, rescored=True)
     assert best is not None
     assert best.trial.n_bytes <= 3
@@ -255,8 +255,8 @@ def test_lists_are_tried_where_a_residual_code_won() -> None:
     """They were tried only where a product code had been trained whole."""
     bench = Planted()
     race = Race(bench, 0.5, 200, np.inf)
-    race.run(["procrustes", "residual"])
-    race.trials = [trial for trial in race.trials if trial.method != "procrustes"]  # as where time was short
+    race.run(["product", "residual"])
+    race.trials = [trial for trial in race.trials if trial.method != "product"]  # as where time was short
     race.race_lists(64)
     assert bench.in_lists
     assert 8 <= bench.in_lists[0].n_bytes <= 10  # 8 keep .5 without lists; codes learned from few rows keep less

@@ -1,5 +1,6 @@
 """Semantic ids: unique, stable, near rows alike, against exhaustive search and a plain model."""
 
+from copy import deepcopy
 from itertools import product
 from pathlib import Path
 
@@ -124,3 +125,21 @@ def test_bad_input(rows: np.ndarray, made: nk.SemanticIds) -> None:
         made.item_of([[0, 0]])
     with pytest.raises(ValueError, match="NaN"):
         made.assign(rows * np.nan)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ids_", None), ("ids_", np.full((9, 3), 300)), ("ids_", np.zeros((9, 2), np.int64)), ("levels", 0)],
+)
+def test_a_folder_of_other_values_is_damage(
+    made: nk.SemanticIds, tmp_path: Path, name: str, value: np.ndarray | int | None
+) -> None:
+    """Before, it loaded, and `item_of` ended in an AttributeError (campaign, seed 4141, cases 17395 and 24379)."""
+    other = deepcopy(made)
+    if value is None:
+        delattr(other, name)
+    else:
+        setattr(other, name, value)
+    other.save(tmp_path / "ids")
+    with pytest.raises(ValueError, match=r"ids_|levels is 0"):
+        nk.SemanticIds.load(tmp_path / "ids")

@@ -5,7 +5,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 
 import numpy as np
 from safetensors.numpy import load, save
@@ -73,9 +72,6 @@ def _read(path: Path) -> SavedArrays:
     return SavedArrays(path, read_config(path), read_arrays(path / "arrays.safetensors"))
 
 
-_UNREADABLE = (ValueError, OSError, EOFError, TypeError, ArithmeticError, RuntimeError, TokenError)
-
-
 class MappedRows:
     """Rows (n, d) in a file, taken by slices or by arrays of row numbers.
 
@@ -88,7 +84,7 @@ class MappedRows:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", UserWarning)  # a header as of Python 2: no file of ours
                 self._rows = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
-        except (*_UNREADABLE, UserWarning) as error:
+        except Exception as error:  # the header is Python source, and may raise what its parser raises
             raise ValueError(f"{path} cannot be read ({error}); the file is damaged") from error
         self._path, self.shape, self.dtype = path, self._rows.shape, self._rows.dtype
         manifest = read_manifest(path.parent) if is_verifying() else None

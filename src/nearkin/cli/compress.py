@@ -16,7 +16,7 @@ def compress(
     screen: Screen,
     vectors: Vectors,
     out: OutFolder,
-    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME")] = "procrustes",
+    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME")] = "product",
     n_bytes: Annotated[int | None, typer.Option("--bytes", "-b", min=1)] = None,
     bits: Annotated[int | None, typer.Option(min=1)] = None,
     centroids: int = 256,
@@ -50,9 +50,9 @@ def compress(
 
     Options:
 
-    - method: none (PQ), procrustes (OPQ), givens-random, givens-greedy, givens-steepest, cayley,
-      residual, product-residual, int4, int6, int8, float16, or best (a race of codes at the bytes asked for); or
-      bits by hashing: lsh, itq, one, oge, ...
+    - method: product (a byte of the code holds the row's length if that finds more neighbours); none (PQ), procrustes
+      (OPQ), givens-random, givens-greedy, givens-steepest, cayley, residual, product-residual, int4,
+      int6, int8, float16, or best (a race of codes at the bytes asked for); or bits by hashing: lsh, itq, one, ...
     - n_bytes: Bytes of a code. [default: 16]
     - bits: Bits of a code, for hashing methods.
     - centroids: Centroids in each subspace: 256 (a byte each) or 16 (half a byte, fastest search).

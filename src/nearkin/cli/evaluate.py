@@ -125,13 +125,13 @@ def sweep(
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
     - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
-    - nearkin sweep X.parquet --metric cosine --methods procrustes,int8 --minutes 1
+    - nearkin sweep X.parquet --metric cosine --methods product,int8 --minutes 1
 
     Options:
 
     - queries: Real queries. [default: the left rows of pairs, else rows held out]
     - recall: Share of each query's k nearest neighbours to keep.
-    - methods: Methods to try, separated by commas, of those of compress. [default: procrustes, residual,
+    - methods: Methods to try, separated by commas, of those of compress. [default: product, residual,
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine; also tries inverted lists below
       20,000 rows. [default: any]

@@ -11,13 +11,14 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from nearkin._check import check_instance, check_vectors
+from nearkin._check import check_vectors
 from nearkin._fields import Extra, StrPath
 from nearkin._storage import read_config, saving_folder
 from nearkin._types import ArrayLike, Record
 from nearkin.export.source import Source, inner_index
 from nearkin.export.target import Callback, Target, Written, check_own_folder, load_extra
 from nearkin.index.searching import normalised
+from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
 
 KIND = "lance export"
@@ -53,7 +54,7 @@ class Lance(Target):
             "exact": exact,
         }
         with saving_folder(self.out, KIND, config) as folder:
-            check_instance(index.quantizer, "quantizer", ProductQuantizer).save(folder / "quantizer")
+            _product(source).save(folder / "quantizer")
             table = folder / _TABLE
             dataset = lance.write_dataset(_reader(source, callback), str(table))
             dataset.create_index("vector", "IVF_PQ", metric=METRICS[index.metric], **parts)
@@ -101,14 +102,22 @@ class LanceTable:
         )
 
 
-def _parts(source: Source) -> Record:
-    """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
+def _product(source: Source) -> ProductQuantizer:
+    """The product codes of the index; ValueError for other codes, and for a length that Lance would not read."""
     quantizer = source.index.quantizer
+    if isinstance(quantizer, NormExplicitQuantizer) and not len(quantizer.lengths_):
+        quantizer = quantizer.product
     if not isinstance(quantizer, ProductQuantizer):
         raise ValueError(
-            "lance takes product quantization; compress with --method procrustes (or another rotation), "
+            "lance takes product quantization alone; compress with --method procrustes (or another rotation), "
             "and export bits to pgvector"
         )
+    return quantizer
+
+
+def _parts(source: Source) -> Record:
+    """Arguments of `create_index`; ValueError for an index that is no IVF-PQ that Lance knows."""
+    quantizer = _product(source)
     bits = 4 if quantizer.codebooks_.shape[1] <= 16 else 8
     if quantizer.codebooks_.shape[1] > 256:
         raise ValueError(f"lance takes up to 256 centroids; this quantizer has {quantizer.codebooks_.shape[1]}")
@@ -133,7 +142,7 @@ def _reader(source: Source, callback: Callback) -> Extra:
     pa = load_extra("pyarrow")
     kind = pa.string() if source.has_text_ids else pa.int64()
     schema = pa.schema([("id", kind), ("vector", pa.list_(pa.float32(), source.d))])
-    rotation = check_instance(source.index.quantizer, "quantizer", ProductQuantizer).rotation_.astype(np.float64)
+    rotation = _product(source).rotation_.astype(np.float64)
 
     def batches() -> Iterator[Extra]:
         done = 0

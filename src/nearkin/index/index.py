@@ -20,7 +20,7 @@ from nearkin._fields import StrPath
 from nearkin._guard import Guard, uninterrupted
 from nearkin._storage import one_version, pack_ids, saving_folder, verification, write_arrays
 from nearkin._types import ArrayLike, Record
-from nearkin.contracts import BitCodes, Callback, LinearBits, Quantizer, ScaledCodes, VectorCodes, ignore
+from nearkin.contracts import BitCodes, Callback, LengthCodes, LinearBits, Quantizer, VectorCodes, ignore
 from nearkin.index import faiss_rows, identifiers, saved, searching
 from nearkin.index.faiss_file import FaissIndex, inverted_file, write_faiss
 from nearkin.index.faiss_rows import METRICS, Made, check_mergeable
@@ -377,16 +377,16 @@ class Index:
     @property
     def lengths(self) -> Lengths | None:
         """How decoded rows get their length; None if it is not known, and for FAISS's shards, which it ranks alone."""
-        if isinstance(self.faiss_index, faiss.IndexShards) or (self.row_length is None and self._scaled is None):
+        if isinstance(self.faiss_index, faiss.IndexShards) or (self.row_length is None and self._with_lengths is None):
             return None
-        return Lengths(self.row_length, self._scaled)
+        return Lengths(self.row_length, self._with_lengths)
 
     @cached_property
-    def _scaled(self) -> ScaledCodes | None:
-        """The quantizer if its codes hold each row's scale."""
-        if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_scales:
+    def _with_lengths(self) -> LengthCodes | None:
+        """The quantizer if its codes hold each row's length."""
+        if isinstance(self._quantizer, SavedQuantizer) and not self._quantizer.has_lengths:
             return None  # it stays unopened
-        return self.quantizer if isinstance(self.quantizer, ScaledCodes) and len(self.quantizer.scales_) else None
+        return self.quantizer if isinstance(self.quantizer, LengthCodes) and len(self.quantizer.lengths_) else None
 
     def _bits_among(
         self, Q: np.ndarray, k: int, asymmetric: bool, allowed: np.ndarray

@@ -1,8 +1,8 @@
 """Decoded rows at their own length: what an index compares with queries where that length is known.
 
 A rounded row is too short, each by another factor, so its scores favour the wrong rows. If all rows of an index have
-one length L, a decoded row y is taken as L y / |y|, which needs no byte. Codes may also hold a scale for each row
-(`nearkin.quantization.AxisQuantizer`). FAISS compares with y itself: it finds candidates, which are ranked again here.
+one length L, a decoded row y is taken as L y / |y|, which needs no byte. Codes may also hold each row's length
+(`NormExplicitQuantizer`, `AxisQuantizer`). FAISS compares with y itself: it finds candidates, ranked again here.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ import faiss
 import numpy as np
 
 from nearkin._faiss import at_length, innermost
-from nearkin.contracts import OrderedCodes, ScaledCodes, VectorCodes
+from nearkin.contracts import LengthCodes, OrderedCodes, VectorCodes
 from nearkin.index.searching import Kept, best_of, compared, decoded, matrix
 from nearkin.linalg.orthonormal import EQUAL, has_length, row_length
 
@@ -43,10 +43,10 @@ def common_length(one: float | None, other: float | None) -> float | None:
 
 
 class Lengths(NamedTuple):
-    """How decoded rows get their length: `length` of all rows, or `codes` that hold each row's scale."""
+    """How decoded rows get their length: `length` of all rows, or `codes` that hold each row's length."""
 
     length: float | None
-    codes: ScaledCodes | None
+    codes: LengthCodes | None
 
     def candidates(self, k: int) -> int:
         """How many rows to find by their codes, of which the k best are wanted."""

@@ -22,6 +22,7 @@ from nearkin.index.searching import KeptVectors
 KINDS = {  # kind in config.json -> where the class, or the reader of several classes, stands
     "product quantizer": ("nearkin.quantization.product", "ProductQuantizer"),
     "axis quantizer": ("nearkin.quantization.axis", "AxisQuantizer"),
+    "norm-explicit quantizer": ("nearkin.quantization.norm_explicit", "NormExplicitQuantizer"),
     "scalar quantizer": ("nearkin.quantization.scalar", "ScalarQuantizer"),
     "residual quantizer": ("nearkin.quantization.residual", "ResidualQuantizer"),
     "product residual quantizer": ("nearkin.quantization.residual", "ProductResidualQuantizer"),
@@ -38,9 +39,9 @@ class SavedQuantizer:
     n_bits: int | None
 
     @property
-    def has_scales(self) -> bool:
-        """Whether its codes hold a scale for each row."""
-        return bool(len(self.content.arrays.get("scales_", ())))
+    def has_lengths(self) -> bool:
+        """Whether its codes hold each row's length."""
+        return bool(len(self.content.arrays.get("lengths_", ())))
 
     def open(self) -> Quantizer:
         """The fitted quantizer; ValueError where the folder's values do not make one."""

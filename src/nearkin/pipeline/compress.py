@@ -51,6 +51,7 @@ from nearkin.index.searching import normalised
 from nearkin.pipeline.evaluate import judge_codes, rows_as_queries
 from nearkin.pipeline.run import Steps, bytes_on_disk, save_index
 from nearkin.quantization.best import BestCode
+from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 
 TRAIN_ROWS = 65_536  # 256 rows for each of 256 centroids, FAISS's own limit
 JUDGED_ROWS = 10_000
@@ -182,11 +183,13 @@ def _check_enough(source: VectorFile, n_centroids: int) -> None:
 
 def _usable_queries(queries: np.ndarray, quantizer: Fittable, d: int, metric: str) -> np.ndarray:
     """The queries (q, d), normalised for cosine; ValueError if there is nothing that they can choose."""
-    rotated = isinstance(quantizer, nk.ProductQuantizer) and quantizer.rotation is not None and not quantizer.n_lists
+    rotated = isinstance(quantizer, NormExplicitQuantizer) or (
+        isinstance(quantizer, nk.ProductQuantizer) and quantizer.rotation is not None and not quantizer.n_lists
+    )
     if not rotated and not isinstance(quantizer, BestCode):
         raise ValueError(
-            "--queries choose between the starts of a rotation (--method procrustes, cayley, givens-..., without "
-            "--coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
+            "--queries choose between the starts of a rotation (--method product, procrustes, cayley, givens-..., "
+            "without --coarse) or between codes (--method best), and this method learns in one way; leave --queries out"
         )
     if rotated and metric == "ip":
         raise ValueError(
@@ -217,7 +220,7 @@ def _train(
         sample = source.take(numbers[first:stop])
         sample = normalised(sample) if metric == "cosine" else sample
     with steps.step("train") as callback:
-        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | BestCode):
+        if queries is not None and isinstance(quantizer, nk.ProductQuantizer | NormExplicitQuantizer | BestCode):
             return quantizer.fit(sample, queries=queries, callback=callback)
         return quantizer.fit(sample, callback=callback)
 

@@ -12,6 +12,7 @@ from nearkin.contracts import Fittable
 from nearkin.hashing.registry import HASHERS
 from nearkin.quantization.best import BestCode
 
+PRODUCT = "product"
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
 _ROTATIONS = {  # name -> the quantizer's rotation; summary
@@ -64,7 +65,7 @@ class Method:
 
     def check(self, size: CodeSize, d: int) -> None:
         """ValueError for a product code of more codes than columns."""
-        if self.name not in _ROTATIONS or size.n_bytes is None:
+        if self.name not in (PRODUCT, *_ROTATIONS) or size.n_bytes is None:
             return
         codes = subspaces(size.n_bytes, size.n_centroids)
         if codes > d:
@@ -92,10 +93,15 @@ class Method:
             n_bytes = size.bytes()
             hasher = next(getattr(nk, public) for public, entry in HASHERS.items() if entry.method == self.name)
             return hasher(n_bits=8 * n_bytes if size.n_bits is None else size.n_bits, random_state=random_state)
-        if self.name in _ROTATIONS and size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
+        product = self.name == PRODUCT or self.name in _ROTATIONS
+        if product and size.n_bits is not None and size.n_bytes is None and size.n_bits % 8:
             raise ValueError(f"bits is {size.n_bits}; product quantization needs a multiple of 8, or give bytes")
         codes = subspaces(size.bytes(), size.n_centroids)
         others: Record = {"n_lists": size.n_coarse or 0, "random_state": random_state}
+        if self.name == PRODUCT and size.n_centroids == 256 and not size.n_coarse:
+            return nk.quantization.NormExplicitQuantizer(codes, random_state=random_state)
+        if self.name == PRODUCT:
+            return nk.ProductQuantizer(codes, size.n_centroids, **others)
         if self.name in _ROTATIONS:
             return nk.ProductQuantizer(codes, size.n_centroids, rotation=_ROTATIONS[self.name][0], **others)
         if self.name == "residual":
@@ -137,6 +143,7 @@ def methods() -> dict[str, Method]:
     return {
         method.name: method
         for method in (
+            Method(PRODUCT, "product quantization; a byte holds the row's length if that finds more", _BYTES),
             *(Method(name, text, _BYTES) for name, (_, text) in _ROTATIONS.items()),
             *(
                 Method(name, text, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)])

@@ -15,7 +15,7 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.searching import normalised
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_neighbors
-from nearkin.pipeline.methods import SCALARS, find_method
+from nearkin.pipeline.methods import PRODUCT, SCALARS, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, Trial, choose, frontier, lists_for
 
@@ -286,7 +286,7 @@ def sweep(
         left = seconds - (time.perf_counter() - began)
         race = Race(bench, target, X.shape[1], left, rate, callback, whole)
         race.run([name for name in methods if len(X) >= CENTROIDS or name in SCALARS])
-        if n_lists and "procrustes" in methods:
+        if n_lists and PRODUCT in methods:
             race.race_lists(n_lists)
     return Sweep(
         target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.scouts, race.out_of_time,

@@ -15,7 +15,7 @@ from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.index.index import Index
 from nearkin.index.searching import KeptVectors
 from nearkin.metrics.neighbours import ExactNeighbours
-from nearkin.pipeline.methods import SCALARS, CodeSize, find_method
+from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
 
 OVERSAMPLES = (1, 2, 4, 8, 16, 32)
@@ -243,10 +243,10 @@ def kept(found: np.ndarray, truth: np.ndarray, depths: list[int]) -> dict[int, n
     return {o: (places < min(o * k, c)).mean(axis=1) for o in depths}
 
 
-METHODS = ("procrustes", "residual", "product-residual", *SCALARS)
+METHODS = (PRODUCT, "residual", "product-residual", *SCALARS)
 FINE = 1.05  # the search ends when the next shorter trained code is shorter by less than this factor
 MOST_BYTES = 512  # of a learned code
-_IN_LISTS = "procrustes"  # the method that is tried in inverted lists
+_IN_LISTS = PRODUCT  # the method that is tried in inverted lists
 _LONGER = (1.0, 1.1, 1.25)  # times the bytes that suffice without lists, tried in this order with lists
 _ALONE, _RESCORED = False, True
 _SHARES = {_ALONE: 0.65, _RESCORED: 0.8}  # of the time for each of the two answers; the rest is for lists

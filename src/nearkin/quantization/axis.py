@@ -7,32 +7,26 @@ codebooks are products of grids, so FAISS searches it as one; learning takes a d
 from functools import cache
 from typing import NamedTuple, Self
 
-import faiss
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_choice, check_codes, check_integer, check_magnitude, has_unit_rows, validate_vectors
+from nearkin._check import check_integer, check_magnitude, has_unit_rows, validate_vectors
 from nearkin._compile import cached_njit
-from nearkin._estimators import ReconstructingTransformer
-from nearkin._faiss import METRIC_TYPES, nearest_rows
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.batch_free import rounded_product
 from nearkin.linalg.orthonormal import row_length
-from nearkin.metrics import recall_k_at_k
-from nearkin.quantization.faiss_bridge import empty_index
+from nearkin.quantization.lengths import NEAR, AbstractLengthCodes, length_levels
 from nearkin.quantization.principal import principal_axes, reached
 
 _ROWS, _GRID_ROWS = 65_536, 32_768  # rows that axes and grids are learned from
 _CHUNK = 8_192  # rows encoded at a time
 _CODES = 256  # of a byte
 _LLOYD = 30  # rounds of a grid
-_QUERIES, _JUDGED, _NEAR = 256, 4_096, 10  # rows that judge a fit, rows they are compared with, neighbours of each
-_CLIPPED = 1e-3  # share of scales beyond either end of their levels
 
 
-class AxisQuantizer(ReconstructingTransformer):
+class AxisQuantizer(AbstractLengthCodes):
     """Codes of `n_bytes` bytes: principal axes, and on each a Lloyd-Max grid of 1 to 256 values.
 
     Bits are dealt to axes by reverse water-filling (Cover & Thomas 2006, section 10.3), so an axis of small variance
@@ -40,8 +34,8 @@ class AxisQuantizer(ReconstructingTransformer):
     4 bits a column. At fewer bits `ProductQuantizer` keeps more.
 
     Rounded rows are too short, each by another factor, and `decode` gives them their length again. Rows of one length
-    need no byte for that. For other rows the last byte of the code may hold the scale about the mean that keeps a row's
-    inner product with itself (Gao et al. 2024); it is used where it finds more neighbours of the rows fitted on.
+    need no byte for that. For other rows the last byte of the code may hold the length about the mean; it is used where
+    it finds more neighbours of the rows fitted on.
 
     Parameters
     ----------
@@ -54,7 +48,7 @@ class AxisQuantizer(ReconstructingTransformer):
     levels_ (n_bytes, w) int64: values of each grid; their product is at most 256 in a byte.
     mean_ (d,) float32: of the rows.
     length_: length of every decoded row, None where rows have different lengths.
-    scales_ (256,) float32: the scales that the last byte names; empty (0,) without such a byte.
+    lengths_ (256,) float32: the lengths that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
     n_features_in_.
 
@@ -64,7 +58,6 @@ class AxisQuantizer(ReconstructingTransformer):
     """
 
     KIND = "axis quantizer"
-    n_features_in_: int
     normalized_: bool | None
 
     def __init__(self, n_bytes: int = 32) -> None:
@@ -73,7 +66,7 @@ class AxisQuantizer(ReconstructingTransformer):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback = ignore) -> Self:
         """Learn axes and grids from rows X (n, d).
 
-        `callback(step, record)` is called for the codes without and with a byte of scale, with the "recall" of each.
+        `callback(step, record)` is called for the codes without and with a byte of length, with the "recall" of each.
         ValueError or TypeError for data that cannot be used.
         """
         del y
@@ -86,12 +79,12 @@ class AxisQuantizer(ReconstructingTransformer):
         chosen = np.random.default_rng(0).permutation(len(X))[:_ROWS]
         rows = X[chosen].astype(np.float32)
         axes, length = _Axes.of(rows), 1.0 if self.normalized_ else row_length(rows)
-        options = [False] if self.normalized_ or self.n_bytes == 1 or len(rows) <= 2 * _NEAR else [False, True]
+        options = [False] if length is not None or self.n_bytes == 1 or len(rows) <= 2 * NEAR else [False, True]
         fitted, most = vars(self).copy(), -1.0
-        for step, scaled in enumerate(options, 1):
-            self._learn(axes, rows, None if scaled else length, scaled)
-            recall = self._recall(rows) if len(rows) > 2 * _NEAR else 0.0
-            callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall, "scaled": scaled})
+        for step, with_length in enumerate(options, 1):
+            self._learn(axes, rows, None if with_length else length, with_length)
+            recall = self.recall(rows) if len(rows) > 2 * NEAR else 0.0
+            callback(step, {"total": len(options), "objective": 1 - recall, "recall": recall})
             if recall > most:
                 fitted, most = vars(self).copy(), recall
         vars(self).update(fitted)
@@ -100,40 +93,15 @@ class AxisQuantizer(ReconstructingTransformer):
     def encode(self, X: ArrayLike) -> np.ndarray:
         """Codes (n, n_bytes) uint8 of rows X (n, d)."""
         check_is_fitted(self)
-        codes, scales = self._coded(check_magnitude(validate_vectors(self, X)))
-        if len(self.scales_):
-            codes[:, -1] = np.searchsorted((self.scales_[1:] + self.scales_[:-1]) / 2, scales)
+        X = check_magnitude(validate_vectors(self, X))
+        codes = self._coded(X)
+        if len(self.lengths_):
+            codes[:, -1] = self.length_codes(X)
         return codes
 
-    def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 of codes, at their own length; ValueError for codes of another width."""
-        check_is_fitted(self)
-        codes = check_codes(codes, self.n_bytes)
-        rows = self.codebooks_[np.arange(self.n_bytes), codes].reshape(len(codes), -1)
-        return self.restored(rows, codes) @ self.rotation_.T
-
-    def restored(self, rows: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Rounded rows (n, d') in the rotated space, of codes (n, n_bytes), at their own length."""
-        if len(self.scales_):
-            centre = self.mean_ @ self.rotation_
-            return centre + (rows - centre) * self.scales_[codes[:, -1]][:, None]
-        if self.length_ is None:
-            return rows
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows * np.divide(self.length_, lengths, out=np.ones_like(lengths), where=lengths > 0)
-
-    def to_faiss(self, metric: str = "l2") -> faiss.Index:
-        """A trained, empty `faiss.IndexPQ` behind the rotation, for the very same codes; `metric` is "l2" or "ip".
-
-        FAISS compares queries with rounded rows, without their own length: it keeps fewer neighbours than `nk.Index`.
-        """
-        check_is_fitted(self)
-        check_choice(metric, "metric", METRIC_TYPES)
-        return empty_index(self.rotation_, self.codebooks_, None, metric, fast_scan=False)
-
-    def _learn(self, axes: "_Axes", rows: np.ndarray, length: float | None, scaled: bool) -> None:
-        """Codebooks for the axes; with `scaled` the last byte is kept for the scale."""
-        groups = _dealt(axes.variances, self.n_bytes - scaled)
+    def _learn(self, axes: "_Axes", rows: np.ndarray, length: float | None, with_length: bool) -> None:
+        """Codebooks for the axes; with `with_length` the last byte is kept for the length."""
+        groups = _dealt(axes.variances, self.n_bytes - with_length)
         width = max(map(len, groups))
         self.levels_ = np.ones((self.n_bytes, width), np.int64)
         self.codebooks_ = np.zeros((self.n_bytes, _CODES, width), np.float32)
@@ -145,25 +113,21 @@ class AxisQuantizer(ReconstructingTransformer):
                 stride = int(np.prod(levels[:place]))
                 grid = _grid(np.sort(axes.values[:, axis]), count)
                 self.codebooks_[byte, :, place] = grid[np.arange(_CODES) // stride % count] + axes.centre[axis]
-        self.mean_, self.length_, self.scales_ = axes.mean, length, np.empty(0, np.float32)
-        if scaled:
-            _, scales = self._coded(rows[: 2 * _CHUNK])
-            low, high = np.quantile(scales[scales > 0], [_CLIPPED, 1 - _CLIPPED]) if scales.any() else (1.0, 1.0)
-            # 0 is for a row that is the mean
-            self.scales_ = np.r_[0, np.geomspace(low, high, _CODES - 1)].astype(np.float32)
+        self.mean_, self.length_, self.lengths_ = axes.mean, length, np.empty(0, np.float32)
+        if with_length:
+            self.lengths_ = length_levels(rows, axes.mean)
 
-    def _coded(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Codes (n, n_bytes) of rows X (n, d), and each row's scale (n,), 0 where it has none."""
-        levels, width = self.levels_, self.levels_.shape[-1]
-        if (np.prod(levels.astype(float), axis=-1) > _CODES).any() or levels.min() < 1:
+    def _check_loaded(self) -> None:
+        levels = self.levels_  # the compiled loop does not look at their bounds
+        if levels.shape != (self.n_bytes, self.codebooks_.shape[-1]) or levels.min() < 1:
+            raise ValueError(f"levels_ is {levels.shape}, from {levels.min()}, and codebooks_ {self.codebooks_.shape}")
+        if (np.prod(levels.astype(float), axis=-1) > _CODES).any():
             raise ValueError("levels_ has more than 256 codes in a byte")
-        shapes = levels.shape, self.codebooks_.shape, self.rotation_.shape, self.mean_.shape
-        M, d = self.n_bytes, self.n_features_in_
-        if shapes != ((M, width), (M, _CODES, width), (d, M * width), (d,)) or self.scales_.shape not in (
-            (0,),
-            (_CODES,),
-        ):
-            raise ValueError(f"levels_, codebooks_, rotation_ and mean_ have shapes {shapes}, which differ")
+        super()._check_loaded()
+
+    def _coded(self, X: np.ndarray) -> np.ndarray:
+        """Codes (n, n_bytes) of rows X (n, d), 0 in the byte of the length."""
+        levels, width = self.levels_, self.levels_.shape[-1]
         bytes_, places = np.nonzero(levels > 1)
         counts, strides = levels[bytes_, places], (np.cumprod(levels, axis=1) // levels)[bytes_, places]
         starts = np.concatenate([[0], np.cumsum(counts)])
@@ -171,21 +135,11 @@ class AxisQuantizer(ReconstructingTransformer):
         number, stride, place = (np.repeat(part, counts) for part in (bytes_, strides, places))
         grids = self.codebooks_[number, steps * stride, place]
         rotation = self.rotation_[:, bytes_ * width + places].astype(np.float64)
-        centre = (self.mean_ @ rotation).astype(np.float32)
-        codes, scales = np.zeros((len(X), self.n_bytes), np.uint8), np.empty(len(X))
+        codes = np.zeros((len(X), self.n_bytes), np.uint8)
         for first in range(0, len(X), _CHUNK):
             some = slice(first, first + _CHUNK)
-            Z = rounded_product(X[some], rotation)
-            _encode(X[some], self.mean_, Z, centre, bytes_, strides, starts, grids, codes[some], scales[some])
-        return codes, scales
-
-    def _recall(self, rows: np.ndarray) -> float:
-        """Neighbours kept among the first rows (n, d), compared as `nk.Index` compares them."""
-        split = min(_QUERIES, len(rows) // 2)
-        queries, others = rows[:split], rows[split : split + _JUDGED]
-        decoded = self.decode(self.encode(others))
-        found, true = (nearest_rows(base, queries, _NEAR) for base in (decoded, others))
-        return recall_k_at_k(found, true, _NEAR)
+            _encode(rounded_product(X[some], rotation), bytes_, strides, starts, grids, codes[some])
+        return codes
 
 
 class _Axes(NamedTuple):
@@ -272,21 +226,14 @@ def _grid(values: np.ndarray, count: int) -> np.ndarray:
 
 @cached_njit(nogil=True)
 def _encode(
-    X: np.ndarray,  # (n, d) rows
-    mean: np.ndarray,  # (d,)
-    Z: np.ndarray,  # (n, s) the rows on the axes that have more than one value
-    centre: np.ndarray,  # (s,) the mean on these axes
+    Z: np.ndarray,  # (n, s) rows on the axes that have more than one value
     numbers: np.ndarray,  # (s,) of the byte that the axis is in
     strides: np.ndarray,  # (s,) what one step of the grid adds to the byte
     starts: np.ndarray,  # (s + 1,) of each grid
     grids: np.ndarray,  # ascending values of all grids
     codes: np.ndarray,  # (n, n_bytes) out
-    scales: np.ndarray,  # (n,) out: |x|^2 / <x, y> about the mean, 0 where that is not positive
 ) -> None:
-    for i in range(len(X)):
-        square = product = 0.0
-        for j in range(X.shape[1]):
-            square += (np.float64(X[i, j]) - mean[j]) ** 2
+    for i in range(len(Z)):
         for s in range(Z.shape[1]):
             z, low, high = Z[i, s], starts[s], starts[s + 1] - 1
             while low < high:
@@ -296,5 +243,3 @@ def _encode(
                 else:
                     high = middle
             codes[i, numbers[s]] += (low - starts[s]) * strides[s]
-            product += np.float64(z - centre[s]) * np.float64(grids[low] - centre[s])
-        scales[i] = square / product if product > 0 else 0.0

@@ -19,12 +19,13 @@ from nearkin._check import check_choice, check_integer, check_magnitude, check_q
 from nearkin._faiss import nearest_codes
 from nearkin._random import draw_seed, numpy_generator
 from nearkin._types import ArrayLike, Fields, Record, Seed
-from nearkin.contracts import Callback, ScaledCodes, VectorCodes, ignore
+from nearkin.contracts import Callback, LengthCodes, VectorCodes, ignore
 from nearkin.linalg.orthonormal import row_length, unit_rows
 from nearkin.metrics.neighbours import Judge, nearest_rows
 from nearkin.quantization.additive_learning import BY_PRODUCTS, INNER, KNOWN
 from nearkin.quantization.axis import AxisQuantizer
 from nearkin.quantization.faiss_bridge import SCANNED
+from nearkin.quantization.norm_explicit import NormExplicitQuantizer
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.quantization.residual import AbstractAdditiveQuantizer, ProductResidualQuantizer, ResidualQuantizer
 from nearkin.quantization.scalar import ScalarQuantizer
@@ -158,7 +159,7 @@ class Race:
         encoded = time.process_time()
         ordered = isinstance(fitted, AbstractAdditiveQuantizer) and fitted.learned_order
         length = None if ordered else row_length(judge.rows, bool(fitted.normalized_))
-        if isinstance(fitted, ScaledCodes):  # an index answers by the lengths that its codes hold
+        if isinstance(fitted, LengthCodes):  # an index answers by the lengths that its codes hold
             decoded = fitted.decode(fitted.encode(judge.rows))
             found = nearest_rows(decoded, judge.queries, DEFAULTS.neighbours, judge.metric)
         else:
@@ -177,7 +178,7 @@ class Race:
         if isinstance(quantizer, AbstractAdditiveQuantizer):
             uses_queries = quantizer.ranking in BY_PRODUCTS
         else:
-            uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer)
+            uses_queries = self.judge.metric == "l2" and isinstance(quantizer, ProductQuantizer | NormExplicitQuantizer)
         options = {"queries": self.given} if uses_queries and self.given is not None else {}
         return quantizer.fit(X, **options, callback=callback)  # pyright: ignore[reportCallIssue]
 
@@ -254,7 +255,7 @@ def best(
     }
     fitted = min(len(X), DEFAULTS.fitted_rows)
     kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
-    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept)
+    candidates = _candidates(n_bytes, X.shape[1], len(race.train), row_length(race.train) is None, settings, kept)
     found: list[_Entry] = []
     for screening in _screenings(race, fitted):
         ended = _run(screening, candidates, kept, clock, tell)
@@ -377,7 +378,9 @@ def _near(found: list[_Entry]) -> list[_Entry]:
     return [entry for entry, gap in zip(found, gaps, strict=True) if entry.recall >= lead.recall - gap]
 
 
-def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float]) -> Candidates:
+def _candidates(
+    n_bytes: int, d: int, n: int, lengths_differ: bool, settings: dict[str, Any], kept: dict[str, float]
+) -> Candidates:
     """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
     units = n_bytes if K == 256 else 2 * n_bytes  # codes of K centroids
@@ -385,6 +388,8 @@ def _candidates(n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: di
         yield _Candidate("axes", 1, lambda: AxisQuantizer(n_bytes))
     if units <= d:
         yield _Candidate("product", 1, lambda: ProductQuantizer(units, K, random_state=seed))
+        if K == 256 and n_bytes > 1 and lengths_differ:
+            yield _Candidate("product with length", 1, lambda: NormExplicitQuantizer(n_bytes, random_state=seed))
         yield _Candidate("product, no rotation", 1, lambda: ProductQuantizer(units, K, None, random_state=seed))
     for bits in (16, 8, 6, 4):
         if -(-bits * d // 8) <= n_bytes:

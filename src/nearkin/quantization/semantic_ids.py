@@ -141,6 +141,16 @@ class SemanticIds(SavedEstimator):
             "".join(f"<{name}_{code}>" for name, code in zip(names, row, strict=True)) for row in self._checked(ids)
         ]
 
+    def _check_loaded(self) -> None:
+        check_integer(self.levels, "levels", low=1)
+        super()._check_loaded()
+        for name, lowest in (("ids_", -1), ("retired_", 0)):
+            ids = getattr(self, name)
+            if ids.dtype != np.int64 or ids.shape[1:] != (self.levels,):
+                raise ValueError(f"{name} is {ids.shape}, {ids.dtype}; it must be (n, {self.levels}), int64")
+            if ids.size and (ids.min() < lowest or ids.max() >= self.codes):
+                raise ValueError(f"{name} goes from {ids.min()} to {ids.max()}; codes are 0 to {self.codes - 1}")
+
     def _checked(self, ids: ArrayLike) -> np.ndarray:
         check_is_fitted(self)
         found = np.atleast_2d(np.asarray(ids))

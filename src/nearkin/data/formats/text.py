@@ -138,7 +138,9 @@ def open_text(where: Locator) -> FileRows:
     the rows' ids. Numbers may have decimal commas where commas do not part cells. ValueError names the line and cell
     that is no number, or the line of another width, and names what to type if the first column may be ids or not.
     """
-    lines = [line for _, line in islice(_lines(where, False), _LOOK)] or [""]
+    numbered = list(islice(_lines(where, False), _LOOK))
+    _check_quotes(numbered[:1], where)  # the header, which no block of rows has
+    lines = [line for _, line in numbered] or [""]
     check_layout(str(where), (1, lines[0].count(",") + 1), np.dtype(np.float64))
     layout = layout_of(where, lines)
     n = _count(where, layout, looks_counted(layout, lines))
@@ -192,11 +194,16 @@ def _bounded(file, where: Locator) -> Iterator[str]:
         yield line
 
 
-def _parse(block: list[tuple[int, str]], layout: Layout, where: Locator) -> np.ndarray:
-    """One row a line: a quoted cell must end on its line, so that no row is lost between two of them."""
+def _check_quotes(block: Iterable[tuple[int, str]], where: Locator) -> None:
+    """ValueError for a quoted cell that does not end on its line: rows would be lost between two of them."""
     open_cell = next((number for number, line in block if line.count('"') % 2), None)
     if open_cell is not None:
         raise ValueError(f"{where}, line {open_cell}: a quoted cell does not end on its line; give numbers only")
+
+
+def _parse(block: list[tuple[int, str]], layout: Layout, where: Locator) -> np.ndarray:
+    """Numbers (n, d) of lines, a row each."""
+    _check_quotes(block, where)
     try:
         numbers = [layout.cut(line)[1] for _, line in block]
         X = np.loadtxt(numbers, np.float64, None, layout.delimiter, ndmin=2, quotechar='"')
