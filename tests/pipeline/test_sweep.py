@@ -161,7 +161,7 @@ def test_commands_stand_on_one_line_each_and_name_the_seed(data) -> None:
     shown = run("sweep", data[0], "--queries", queries, *options)
     assert shown.exit_code == 0
     commands = [line.strip() for line in shown.stdout.splitlines() if line.startswith("  nearkin ")]
-    assert commands[0].startswith(f"nearkin compress {data[0]} --method procrustes --bytes ")
+    assert commands[0].startswith(f"nearkin compress {data[0]} --method product --bytes ")
     assert commands[0].endswith("--seed 3 --out idx")
     assert commands[1].startswith(f"nearkin evaluate idx {queries} --base {data[0]} -k 10")
 

@@ -104,6 +104,8 @@ def _for_people(record: Fields) -> dict[str, object]:
         shown["chosen by"] = record["queries"]
     shown |= {"vectors": f"{record['vectors']:,} × {record['dimensions']:,}"}
     shown |= pipeline.run.size_in_words(record, record["bytes_on_disk"])
+    if record["lengths"] is not None:
+        shown["lengths kept"] = record["lengths"]
     if record["distortion"] is not None:
         share = record["variance_kept"]
         kept = "" if share is None else f", which keeps {share:.1%} of the variance"

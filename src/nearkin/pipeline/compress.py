@@ -262,9 +262,13 @@ def _record(
         "code": " ".join(repr(fitted).split()),
         "bytes_per_vector": index.bytes_per_vector,
         "compression": metrics.compression_ratio(file.shape[1], index.bytes_per_vector),
+        "lengths": None,
         "distortion": None,
         "variance_kept": None,
     }
+    if index.lengths is not None:
+        common = f"{index.lengths.length:.4g} of every row, without a byte" if index.lengths.length else None
+        record["lengths"] = "in a byte of each code" if index.lengths.codes else common
     with steps.step("judge") as callback:
         if isinstance(fitted, Reconstructing):
             X = file.take(rows_as_queries(file, run, JUDGED_ROWS))

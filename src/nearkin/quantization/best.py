@@ -255,7 +255,7 @@ def best(
     }
     fitted = min(len(X), DEFAULTS.fitted_rows)
     kept: dict[str, float] = {}  # recall of each finished candidate; decides which are tried next
-    candidates = _candidates(n_bytes, X.shape[1], len(race.train), row_length(race.train) is None, settings, kept)
+    candidates = _candidates(n_bytes, X.shape[1], len(race.train), settings, kept, row_length(race.train) is None)
     found: list[_Entry] = []
     for screening in _screenings(race, fitted):
         ended = _run(screening, candidates, kept, clock, tell)
@@ -379,7 +379,7 @@ def _near(found: list[_Entry]) -> list[_Entry]:
 
 
 def _candidates(
-    n_bytes: int, d: int, n: int, lengths_differ: bool, settings: dict[str, Any], kept: dict[str, float]
+    n_bytes: int, d: int, n: int, settings: dict[str, Any], kept: dict[str, float], lengths_differ: bool = False
 ) -> Candidates:
     """What fits the bytes, the columns and the rows to learn from, the cheapest first; `settings` are of sums."""
     K, seed = 256 if n >= 256 else 16, settings["random_state"]
