@@ -80,7 +80,9 @@ def codes() -> Arrays:
         pq = nk.ProductQuantizer(2, 16, max_iter=3, random_state=0, **options).fit(own(X))
         found |= {f"{name}.codes": pq.encode(X), f"{name}.rotation": pq.rotation_, f"{name}.books": pq.codebooks_}
     pq.partial_fit(own(X))
-    return found | {"stream.books": pq.codebooks_}
+    found["stream.books"] = pq.codebooks_
+    lengths = nk.quantization.NormExplicitQuantizer(3, max_iter=2, random_state=0).fit(own(X))
+    return found | {"lengths.codes": lengths.encode(X), "lengths.levels": lengths.lengths_}
 
 
 def bits() -> Arrays:

@@ -1,6 +1,5 @@
 """Product codes of which a byte may hold the length of the row (norm-explicit quantization)."""
 
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -10,7 +9,7 @@ from nearkin._check import check_integer, check_magnitude, validate_vectors
 from nearkin._distributed import alone
 from nearkin._random import draw_seed
 from nearkin._shards import shared_generator, training_rows
-from nearkin._types import ArrayLike, Record, Seed
+from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.linalg.orthonormal import row_length
 from nearkin.quantization.lengths import AbstractLengthCodes, length_levels
@@ -44,7 +43,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
     lengths_ (256,) float32: the lengths that the last byte names; empty (0,) without such a byte.
     normalized_: whether the rows that it was fitted on had length 1.
     history_: of the fit of the product codes.
-    init_recall_, n_features_in_.
+    init_recall_, n_iter_, n_features_in_.
 
     References: Dai et al. 2020 (norm-explicit quantization); Ge et al. 2013 (OPQ).
 
@@ -89,7 +88,7 @@ class NormExplicitQuantizer(AbstractLengthCodes):
         """Codes (n, n_bytes) uint8 of rows X (n, d)."""
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
-        codes = self.product.encode(X)
+        codes = self._product.encode(X)
         return np.column_stack([codes, self.length_codes(X)]) if len(self.lengths_) else codes
 
     def _length_pays(self, sample: np.ndarray, seed: int) -> bool:
@@ -110,24 +109,32 @@ class NormExplicitQuantizer(AbstractLengthCodes):
 
     def _take(self, product: ProductQuantizer, sample: np.ndarray, with_length: bool) -> None:
         """Attributes of the fitted product codes; a byte of the length is a codebook of zeros on columns of zeros."""
-        self.__dict__.pop("product", None)
         self.rotation_, books = product.rotation_, product.codebooks_
         more = self.n_centroids - books.shape[1]  # of few rows: the last centroid again, which no row takes
         self.codebooks_ = np.pad(books, ((0, 0), (0, more), (0, 0)), "edge")
         self.mean_ = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
         self.length_, self.lengths_ = None, np.empty(0, np.float32)
         self.normalized_, self.history_ = product.normalized_, product.history_
-        self.init_recall_: Record = product.init_recall_
+        self.init_recall_, self.n_iter_ = product.init_recall_, product.n_iter_
         if with_length:
             self.rotation_ = np.pad(self.rotation_, ((0, 0), (0, books.shape[2])))
             self.codebooks_ = np.pad(self.codebooks_, ((0, 1), (0, 0), (0, 0)))
             self.lengths_ = length_levels(sample, self.mean_)
         else:
             self.length_ = row_length(sample, bool(self.normalized_))
+        self._product = self._without_length()
 
-    @cached_property
+    @property
     def product(self) -> ProductQuantizer:
         """The product codes in front of the length; all of the code where no byte holds one."""
+        check_is_fitted(self)
+        return self._product
+
+    def _check_loaded(self) -> None:
+        self._product = self._without_length()
+        super()._check_loaded()
+
+    def _without_length(self) -> ProductQuantizer:
         last = len(self.codebooks_) - bool(len(self.lengths_))
         columns = last * self.codebooks_.shape[2]
         return ProductQuantizer.from_arrays(self.codebooks_[:last], self.rotation_[:, :columns])
