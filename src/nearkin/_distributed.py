@@ -167,7 +167,7 @@ class ProcessGroup(Group):
 
     def who_is_gone(self, waited: float = 0.0, error: Exception | None = None) -> str:
         """What the other ranks ended with, or which of them no longer answer."""
-        with _ignored_sigterm():  # torchrun ends the survivors too; they may say why first
+        with _handled(signal.SIGTERM, signal.SIG_IGN):  # torchrun ends the survivors too; they may say why first
             try:
                 self._store.set(f"here/{self.rank}", "1")
                 time.sleep(_GRACE)
@@ -229,8 +229,12 @@ def join_processes(timeout: float | None = None) -> Iterator[Group]:
     store, rank, size = next(rendezvous("env://", timeout=limit))
     dist.init_process_group("gloo", store=PrefixStore("group", store), rank=rank, world_size=size, timeout=limit)
     _current = group = ProcessGroup(PrefixStore("nearkin", store), rank, size, seconds)
-    try:
-        with _sigterm_speaks(group):
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
+
+    try:  # torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error
+        with _handled(signal.SIGTERM, stop):
             yield group
     except PeerError:
         raise
@@ -251,23 +255,6 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-@contextmanager
-def _sigterm_speaks(group: Group) -> Iterator[None]:
-    """torchrun ends the survivors of a failure by SIGTERM: then this process prints that and ends as by an error."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise PeerError(f"rank {group.rank} was told to stop: {group.who_is_gone()}")
-
-    with _handled(signal.SIGTERM, stop):
-        yield
-
-
-@contextmanager
-def _ignored_sigterm() -> Iterator[None]:
-    with _handled(signal.SIGTERM, signal.SIG_IGN):
-        yield
 
 
 @contextmanager

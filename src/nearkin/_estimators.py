@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearkin._check import check_integer, validate_vectors
 from nearkin._faiss import add_codes
-from nearkin._fields import Fields, StrPath
+from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, damage_named, read_saved, saving_folder, write_arrays
 from nearkin._types import ArrayLike
 
@@ -30,7 +30,7 @@ def save_estimator(estimator: BaseEstimator, path: StrPath, kind: str, **about: 
     """
     check_is_fitted(estimator)
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
-    arrays = {name: value for name, value in fitted.items() if _is_numeric(value)}
+    arrays = {name: x for name, x in fitted.items() if isinstance(x, np.ndarray) and x.dtype.kind in "fiub"}
     scalars = {name: _plain(value) for name, value in fitted.items() if name not in arrays}
     params = {name: _plain(value) for name, value in estimator.get_params(deep=False).items()}
     config = {"class": type(estimator).__name__, "params": params, "fitted": scalars, **about}
@@ -59,7 +59,12 @@ def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) 
     if config["class"] != cls.__name__:
         raise ValueError(f"{found.path} holds a {config['class']}, not a {cls.__name__}; load it with its own class")
     params = {renamed.get(name, name): value for name, value in config["params"].items()}
-    _check_types(cls, params)
+    hints = get_type_hints(cls.__init__)
+    for name, value in params.items():  # many of them are used long after loading
+        allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
+        allowed += (int,) if float in allowed else ()
+        if value is not None and not isinstance(value, allowed):
+            raise TypeError(f"{name} is {value!r:.40}")
     estimator = cls(**params)
     for name, value in config["fitted"].items():
         setattr(estimator, name, np.asarray(value, dtype=object) if name == "feature_names_in_" else value)
@@ -67,20 +72,6 @@ def _made(cls: type[Estimator], found: SavedArrays, renamed: Mapping[str, str]) 
         setattr(estimator, name, value)
     estimator._check_loaded()
     return estimator
-
-
-def _check_types(cls: type[object], params: Fields) -> None:
-    """TypeError for a parameter of a type that its annotation does not name: many are not used before a change."""
-    hints = get_type_hints(cls.__init__)
-    for name, value in params.items():
-        allowed = tuple(hint for hint in (hints[name], *get_args(hints[name])) if isinstance(hint, type))
-        allowed += (int,) if float in allowed else ()
-        if value is not None and not isinstance(value, allowed):
-            raise TypeError(f"{name} is {value!r:.40}")
-
-
-def _is_numeric(value: object) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
 
 
 def _plain(value: object) -> object:

@@ -30,12 +30,12 @@ class AbstractSums(ABC):
         return self
 
 
-class Mean(AbstractSums):
-    """Number of rows and their sum: `finalize` gives the mean (d,) float64."""
+class AbstractMean(AbstractSums):
+    """A number of rows and a total over them: `finalize` divides, by 1 without rows."""
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, *shape: int) -> None:
         self.count = np.zeros(1)
-        self.total = np.zeros(d)
+        self.total = np.zeros(shape)
 
     @property
     def n_rows(self) -> int:
@@ -44,29 +44,29 @@ class Mean(AbstractSums):
     def totals(self) -> list[np.ndarray]:
         return [self.count, self.total]
 
+    def finalize(self) -> np.ndarray:
+        return self.total / (self.count[0] or 1)
+
+
+class Mean(AbstractMean):
+    """Number of rows and their sum, `Mean(d)`: `finalize` gives the mean (d,) float64."""
+
     def update(self, X: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Add rows X (b, d), each counted as often as its weight (b,)."""
         self.count += len(X) if weights is None else weights.sum(dtype=np.float64)
         self.total += X.sum(axis=0, dtype=np.float64) if weights is None else weights.astype(np.float64) @ X
         return self
 
-    def finalize(self) -> np.ndarray:
-        return self.total / (self.count[0] or 1)
 
-
-class Gram(AbstractSums):
+class Gram(AbstractMean):
     """X^T X of rows less a mean (d,) known before, in float64: `finalize` gives the covariance (d, d).
 
     Two passes, the mean first, because X^T X - n m m^T loses the digits of a variance that is small against the mean.
     """
 
     def __init__(self, mean: np.ndarray) -> None:
+        super().__init__(len(mean), len(mean))
         self.mean = mean
-        self.count = np.zeros(1)
-        self.total = np.zeros((len(mean), len(mean)))
-
-    def totals(self) -> list[np.ndarray]:
-        return [self.count, self.total]
 
     def update(self, X: np.ndarray) -> Self:
         """Add rows X (b, d)."""
@@ -75,28 +75,15 @@ class Gram(AbstractSums):
         self.total += centred.T @ centred  # NumPy calls syrk here: half the work of a product
         return self
 
-    def finalize(self) -> np.ndarray:
-        return self.total / max(self.count[0], 1)
 
-
-class CrossProduct(AbstractSums):
-    """X^T B (d, L) of rows X and their partners B: signs, or decoded rows. `finalize` divides by n."""
-
-    def __init__(self, d: int, width: int) -> None:
-        self.count = np.zeros(1)
-        self.total = np.zeros((d, width))
-
-    def totals(self) -> list[np.ndarray]:
-        return [self.count, self.total]
+class CrossProduct(AbstractMean):
+    """X^T B of rows X and their partners B, signs or decoded rows, `CrossProduct(d, L)`. `finalize` divides by n."""
 
     def update(self, X: np.ndarray, B: np.ndarray) -> Self:
         """Add rows X (b, d) with their B (b, L); the product of the block is in their own type."""
         self.count += len(X)
         self.total += X.T @ B
         return self
-
-    def finalize(self) -> np.ndarray:
-        return self.total / max(self.count[0], 1)
 
 
 class SquaredNorm(AbstractSums):

@@ -9,7 +9,7 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._check import check_integer, check_real, check_vectors, validate_vectors
 from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
@@ -20,6 +20,9 @@ from nearkin.hashing.registry import HASHERS
 from nearkin.linalg.signs import row_blocks
 
 ENCODED = 65_536  # rows that are encoded at a time
+_COUNTS = ("n_bits", "max_iter", "n_inner", "n_components", "bits_per_subspace")  # parameters of hashers, at least 1
+_NOT_NEGATIVE = ("tol", "overlap_tol", "spread_tol", "affinity", "whitening")
+_POSITIVE = ("scale", "mu", "ridge", "margin_penalty")
 
 
 class AbstractHasher(CodesTransformer, ABC):
@@ -40,6 +43,18 @@ class AbstractHasher(CodesTransformer, ABC):
     @abstractmethod
     def _project(self, X: np.ndarray) -> np.ndarray:
         """Return the real values (n, L) of checked rows X."""
+
+    def _check_params(self) -> None:
+        """ValueError or TypeError for a number out of its limits."""
+        for name, value in self.get_params().items():
+            if isinstance(value, str) or (value is None and name in ("n_components", "ridge")):
+                continue
+            if name in _COUNTS:
+                check_integer(value, name, low=1)
+            elif name in _NOT_NEGATIVE:
+                check_real(value, name, low=0, high=1 if name == "whitening" else None)
+            elif name in _POSITIVE:
+                check_real(value, name, above=0)
 
     def project(self, X: ArrayLike) -> np.ndarray:
         """Return real values (n, n_bits) whose signs are the code of X (n, d), with sign(0) = +1."""

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy.optimize import minimize
 
-from nearkin._check import check_integer, check_real
+from nearkin._check import check_integer
 from nearkin._compile import cached_njit
 from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
@@ -50,12 +50,8 @@ class SphericalHashing(AbstractHasher):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Place the balls over X (n, d), n > n_bits. Raises ValueError for constant data, NaN and infinity."""
         del y
-        n_bits = check_integer(self.n_bits, "n_bits", low=1)
-        max_iter = check_integer(self.max_iter, "max_iter", low=1)
-        tolerances = (
-            check_real(self.overlap_tol, "overlap_tol", low=0),
-            check_real(self.spread_tol, "spread_tol", low=0),
-        )
+        self._check_params()
+        n_bits, tolerances = self.n_bits, (self.overlap_tol, self.spread_tol)
         X = whole_rows(self, X, min_rows=n_bits + 1)
         Shard.of(X).check_varies(X)
         generator = shared_generator(self.random_state)
@@ -64,7 +60,7 @@ class SphericalHashing(AbstractHasher):
             sample = X[generator.choice(len(X), self.n_samples, replace=False)]
         mean = sample.mean(axis=0, dtype=np.float64)
         centred = (sample - mean).astype(X.dtype)
-        centres, history = _push_apart(centred, n_bits, max_iter, tolerances, generator, callback)
+        centres, history = _push_apart(centred, n_bits, self.max_iter, tolerances, generator, callback)
         squares = _squared_distances(centred.astype(np.float64), centres)
         radii = np.median(squares, axis=0)
         self.mean_ = mean.astype(X.dtype)
@@ -166,13 +162,8 @@ class KMeansHash(AbstractHasher):
     def fit(self, X: ArrayLike, y: object = None, *, callback: Callback | None = None) -> Self:
         """Learn centroids from X (n, d), n > n_bits. Raises ValueError if n_bits exceeds the rank of X."""
         del y
-        n_bits = check_integer(self.n_bits, "n_bits", low=1)
-        width = check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
-        check_real(self.affinity, "affinity", low=0)
-        check_real(self.tol, "tol", low=0)
-        check_integer(self.max_iter, "max_iter", low=1)
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", low=1)
+        self._check_params()
+        n_bits, width = self.n_bits, check_integer(self.bits_per_subspace, "bits_per_subspace", low=1, high=8)
         X = whole_rows(self, X, min_rows=n_bits + 1)
         Shard.of(X).check_varies(X)
         limit = None if self.n_components is None else max(self.n_components, n_bits)
@@ -347,14 +338,6 @@ class BinaryAutoencoder(AbstractLinearHasher):
         """Return the rows (n, d) that the linear decoder rebuilds from packed codes (n, bytes)."""
         codes = check_codes(codes, -(-self.n_bits // 8))
         return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
-
-    def _check_params(self) -> None:
-        check_integer(self.n_bits, "n_bits", low=1)
-        check_real(self.mu, "mu", above=0)
-        check_real(self.margin_penalty, "margin_penalty", above=0)
-        check_integer(self.max_iter, "max_iter", low=1)
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", low=1)
 
     def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:
         """ITQ's signs (n, L) for rows in scaled coordinates."""

@@ -4,7 +4,6 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from nearkin._check import check_integer, check_real
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.columns import CentredRows, StiefelColumns, learn_columns, random_columns
@@ -33,12 +32,6 @@ class ITQ(AbstractSpectralHasher):
     max_iter: int = 50
     tol: float = 0.0
     random_state: Seed = None
-
-    def _check_params(self) -> None:
-        check_integer(self.n_bits, "n_bits", low=1)
-        check_integer(self.max_iter, "max_iter", low=1)
-        check_real(self.tol, "tol", low=0)
-        check_real(self.whitening, "whitening", low=0, high=1)
 
     def _columns(
         self, rows: CentredRows, generator: np.random.Generator, callback: Callback | None

@@ -138,9 +138,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
-    def _check_params(self) -> None:
-        check_integer(self.n_bits, "n_bits", low=1)
-
     def _n_components(self) -> int | None:
         """The number of principal components to compute, None for all."""
         return self.n_bits

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from nearkin._check import check_choice, check_integer, check_real
+from nearkin._check import check_choice
 from nearkin._types import Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.columns import (
@@ -36,12 +36,6 @@ class AbstractEncoder(AbstractSpectralHasher):
         super()._check_params()
         if isinstance(self.scale, str):
             check_choice(self.scale, "scale", SCALES)
-        else:
-            check_real(self.scale, "scale", above=0)
-        if self.n_components is not None:
-            check_integer(self.n_components, "n_components", low=1)
-        check_real(self.tol, "tol", low=0)
-        check_integer(self.max_iter, "max_iter", low=1)
 
     def _n_components(self) -> int | None:
         return None if self.n_components is None else max(self.n_components, self.n_bits)
@@ -100,7 +94,6 @@ class OnE(AbstractEncoder):
     def _check_params(self) -> None:
         super()._check_params()
         check_choice(self.solver, "solver", ("columns", "stiefel"))
-        check_integer(self.n_inner, "n_inner", low=1)
 
     def _step(self, c: np.ndarray) -> ColumnStep:
         return OrthonormalColumns(c) if self.solver == "columns" else StiefelColumns(c, self.n_inner)
@@ -135,12 +128,6 @@ class OgE(AbstractEncoder):
     tol: float = 1e-4
     max_iter: int = 100
     random_state: Seed = None
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_real(self.mu, "mu", above=0)
-        if self.ridge is not None:
-            check_real(self.ridge, "ridge", above=0)
 
     def _step(self, c: np.ndarray) -> ColumnStep:
         return OrthogonalColumns(c, self.mu if self.ridge is None else self.ridge * float(c[: self.n_bits].mean()))

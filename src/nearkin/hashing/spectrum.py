@@ -53,7 +53,10 @@ def principal_axes(blocks: Blocks, n_components: int | None = None, group: Group
     mean, n_rows = group.merge(sums).finalize(), sums.n_rows
     d = len(mean)
     if n_rows < d:
-        variances, axes = _axes_from_rows(blocks, mean, group)
+        # through the small n x n matrix of inner products
+        centred = np.concatenate(group.gather(np.concatenate([block - mean for block in blocks()])))
+        _, singular, rows = np.linalg.svd(centred, full_matrices=False)
+        variances, axes = singular**2 / len(centred), rows.T
     else:
         scatter = Gram(mean)
         for block in blocks():
@@ -83,13 +86,6 @@ def _sums(blocks: Blocks) -> tuple[Mean, float]:
     if sums is None:
         raise ValueError("blocks is empty; give at least one array of rows")
     return sums, float(eps)
-
-
-def _axes_from_rows(blocks: Blocks, mean: np.ndarray, group: Group) -> tuple[np.ndarray, np.ndarray]:
-    """The same for fewer rows than columns, through the small n x n matrix of inner products."""
-    centred = np.concatenate(group.gather(np.concatenate([block - mean for block in blocks()])))
-    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
-    return singular**2 / len(centred), axes.T
 
 
 def scale_of(rule: str | float, variances: np.ndarray, n_bits: int) -> float:

@@ -20,12 +20,14 @@ def _namespace(X: Any) -> Any:
     return torch if torch is not None and isinstance(X, torch.Tensor) else np
 
 
-def _deviation(X: Any) -> Any:
+def deviation(X: Array) -> Array:
     """Return X^T X - I (..., k, k)."""
-    gram = X.mT @ X
-    k = gram.shape[-1]
-    xp = _namespace(X)
-    return gram - (np.eye(k, dtype=X.dtype) if xp is np else xp.eye(k, dtype=X.dtype, device=X.device))
+    gram: Any = X.mT @ X
+    if _namespace(X) is np:
+        np.einsum("...ii->...i", gram)[...] -= 1
+    else:
+        gram.diagonal(dim1=-2, dim2=-1).sub_(1)
+    return gram
 
 
 def orthogonality_error(X: Any) -> float:
@@ -40,7 +42,7 @@ def orthogonality_error(X: Any) -> float:
         X = X.detach()
         X = X if X.dtype == xp.float64 else X.float()
     X = X.mT if X.shape[-2] < X.shape[-1] else X
-    square = (_deviation(X) ** 2).sum((-2, -1)) / X.shape[-1]
+    square = (deviation(X) ** 2).sum((-2, -1)) / X.shape[-1]
     return float(square.max()) ** 0.5
 
 
@@ -50,7 +52,7 @@ def newton_schulz(X: Array, steps: int = 1) -> Array:
     It converges to the nearest orthonormal matrix if all singular values lie in (0, sqrt(3)); no factorisation.
     """
     for _ in range(steps):
-        X = X - X @ _deviation(X) / 2
+        X = X - X @ deviation(X) / 2
     return X
 
 

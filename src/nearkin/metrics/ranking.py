@@ -144,14 +144,8 @@ def list_metrics(
     if not len(rows):
         raise ValueError("relevant has no pair; there is nothing to measure")
     hits = _member(ranked[rows], rows, indptr, indices, n)
-    return metrics_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
-
-
-def metrics_of_hits(
-    hits: np.ndarray, relevant: np.ndarray, depths: Iterable[int], metrics: Iterable[str] = METRICS
-) -> dict[str, float]:
-    """Mean metrics from hits (rows, depth), True where the r-th answer is relevant, and the counts relevant (rows,)."""
-    return {name: float(values.mean()) for name, values in _values_of_hits(hits, relevant, depths, metrics).items()}
+    found = _values_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
+    return {name: float(values.mean()) for name, values in found.items()}
 
 
 def _values_of_hits(

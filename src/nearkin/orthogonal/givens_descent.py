@@ -148,7 +148,11 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         """Random pairs of rows, those of all matrices in one call."""
         b, d, k = X.shape
         count = group["n_matchings"]
-        rows, pairs = stacked_rows(X, [_random_pairs(d, count, self.generator) for _ in range(b)])
+        if count == 1:
+            drawn = [uniform_components(d, 2, self.generator) for _ in range(b)]
+        else:
+            drawn = [torch.cat(random_matchings(d, count, self.generator)) for _ in range(b)]
+        rows, pairs = stacked_rows(X, drawn)
         if M is G and count == 1 and group["angle"] == "gradient":
             descend_rows(rows, G.view(-1, k), pairs, group["lr"])
             return
@@ -195,13 +199,6 @@ class GivensDescent(AbstractOrthogonalOptimizer):
         if group["angle"] == "exact":
             values = _circle_minimum(values, frame.inner(X, G), pairs)
         return matchings, values, raw
-
-
-def _random_pairs(d: int, count: int, generator: torch.Generator) -> Tensor:
-    """The pairs of `count` edge-disjoint random matchings, one after the other."""
-    if count == 1:
-        return uniform_components(d, 2, generator)
-    return torch.cat(random_matchings(d, count, generator))
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -174,15 +174,6 @@ def _copy(targets: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     torch._foreach_copy_(list(targets), list(values))  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
 
-@runtime_checkable
-class GroupOptions(Protocol):
-    """An object that holds several options of a group, such as `Adam`."""
-
-    def group_options(self) -> Record:
-        """Return the options by name."""
-        ...
-
-
 @dataclass(frozen=True)
 class Adam:
     """Adam's two moments, for `momentum=` of the optimizers: averages of gradients over about 1 / (1 - beta) steps.
@@ -192,10 +183,6 @@ class Adam:
 
     betas: tuple[float, float] = (0.9, 0.99)
     eps: float = 1e-8
-
-    def group_options(self) -> Record:
-        """Return flat entries of a parameter group, which schedulers change and `state_dict` saves."""
-        return {"momentum": 0.0, "betas": self.betas, "eps": self.eps}
 
 
 class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
@@ -373,12 +360,9 @@ def angles(
 
 
 def _flat(options: Record) -> Record:
-    """The options, with those of several values spread out: plain values can be saved without pickle."""
-    flat = {name: value for name, value in options.items() if not isinstance(value, GroupOptions)}
-    for value in options.values():
-        if isinstance(value, GroupOptions):
-            flat |= value.group_options()
-    return flat
+    """The options, Adam's spread out: schedulers change plain values, and `state_dict` saves them without pickle."""
+    adam = options.get("momentum")
+    return {**options, "momentum": 0.0, "betas": adam.betas, "eps": adam.eps} if isinstance(adam, Adam) else options
 
 
 def _check_common(group: Record) -> None:

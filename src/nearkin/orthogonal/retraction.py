@@ -23,7 +23,7 @@ from torch import Tensor
 from nearkin._compile import cached_njit
 from nearkin.linalg.exponential import expm1, plus_product
 from nearkin.linalg.orthonormal import unique_q
-from nearkin.linalg.procrustes import nearest_orthogonal
+from nearkin.linalg.procrustes import deviation, nearest_orthogonal
 from nearkin.linalg.skew import left_skew
 from nearkin.orthogonal.optimizer import DEFAULTS
 
@@ -374,7 +374,7 @@ def newton_schulz_orthonormalize(
     """
     fit, left = inverse_root(M.dtype), (enough or TOLERANCE[M.dtype]) * M.shape[-1] ** 0.5
     while True:
-        E = _deviation(M)
+        E = deviation(M)
         size = _norm(E)
         if size**2 <= left:
             return plus_product(M, M, E, -0.5)
@@ -401,13 +401,13 @@ def newton_schulz_unseen(
     depend on t, and its largest sum of a row bounds the norm. Each correction leaves 5 E^3 / 8 of it, so that two are
     enough for float32 and three for float64.
     """
-    E = _deviation(M)
+    E = deviation(M)
     size = E.abs().sum(-1, keepdim=True).amax(-2, keepdim=True)
     share = (UNSEEN / size).clamp_max(1.0)
     M, E = torch.lerp(X, M, share.sqrt()), E * share
     M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
     for _ in range(1 if M.dtype == torch.float32 else 2):
-        E = _deviation(M)
+        E = deviation(M)
         M = plus_product(M, M, plus_product(E, E, E, -0.75), -0.5)
     return M
 
@@ -415,13 +415,6 @@ def newton_schulz_unseen(
 def _norm(E: Tensor) -> float:
     """Return the largest Frobenius norm of the matrices E (..., k, k)."""
     return float(torch.linalg.vector_norm(E, dim=(-2, -1)).amax())
-
-
-def _deviation(M: Tensor) -> Tensor:
-    """Return M^T M - I."""
-    E = M.mT @ M
-    E.diagonal(dim1=-2, dim2=-1).sub_(1)
-    return E
 
 
 ORTHONORMALIZE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -151,25 +151,6 @@ def write_embedding(model: Any, folder: Path) -> None:
     (folder / "objects.json").write_text(names + "\n", encoding="utf-8")
 
 
-def write_coordinates(model: Any, path: str | PathLike) -> None:
-    """A fitted model's points as a table, .csv or .parquet: object, x1, ..., xp and answers, their number.
-
-    Raises ValueError for another ending, ImportError for .parquet without pyarrow.
-    """
-    path = Path(path)
-    _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
-    points = {f"x{c + 1}": model.embedding_[:, c] for c in range(model.n_components_)}
-    columns = {"object": model.objects_, **points, "answers": count_per_object(model.comparisons_)}
-    if path.suffix.lower() == ".parquet":
-        pa, parquet = import_pyarrow()
-        parquet.write_table(pa.table(columns), path)
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-
-
 def read_embedding(path: Path) -> tuple[Record, Record]:
     """The parameters and the fitted values of a saved model. Raises ValueError if the folder is damaged."""
     config = read_config(path, KIND)
@@ -434,9 +415,23 @@ class OrdinalEmbedding(BaseEstimator):
             write_embedding(self, folder)
 
     def write_coordinates(self, path: str | PathLike) -> None:
-        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp, and its number of answers."""
+        """Write a table, .csv or .parquet by its ending: object, x1, ..., xp and answers, their number.
+
+        Raises ValueError for another ending, ImportError for .parquet without pyarrow.
+        """
         check_is_fitted(self, "embedding_")
-        write_coordinates(self, path)
+        path = Path(path)
+        _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
+        points = {f"x{c + 1}": self.embedding_[:, c] for c in range(self.n_components_)}
+        columns = {"object": self.objects_, **points, "answers": count_per_object(self.comparisons_)}
+        if path.suffix.lower() == ".parquet":
+            pa, parquet = import_pyarrow()
+            parquet.write_table(pa.table(columns), path)
+            return
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
     @classmethod
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
