@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from nearkin import _check
-from nearkin._fields import FileOrFrame, StrPath
+from nearkin._fields import FileOrFrame
 from nearkin._storage import regular_file
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, exact_integers
+from nearkin.data.column import Column, as_integers, text_column
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names, understood
 from nearkin.data.comparisons.reading import chosen_first
 from nearkin.data.comparisons.roles import Roles
@@ -185,14 +185,8 @@ def _read_records(path: FileOrFrame) -> Table:
     if not records:
         raise ValueError(f"{path} holds no trials: an array of objects is needed")
     keys = list(dict.fromkeys(key for record in records for key in record))
-    return Table(str(path), {key: _column(key, [record.get(key) for record in records], path) for key in keys})
-
-
-def _column(name: str, values: list, path: StrPath) -> Column:
-    """Integers if every value is one, else text; null is empty."""
-    whole = exact_integers(values) if all(type(value) is int for value in values) else None
-    texts = as_text(["" if value is None else str(value) for value in values])
-    return Column(name, texts if whole is None else whole, source=str(path))
+    columns = {key: ["" if (value := record.get(key)) is None else str(value) for record in records] for key in keys}
+    return Table(str(path), {key: replace(text_column(key, cells), source=str(path)) for key, cells in columns.items()})
 
 
 def _flat(parts: list) -> list[Record]:
@@ -214,11 +208,8 @@ def _texts(column: Column) -> np.ndarray:
 
 def _as_ids(texts: np.ndarray) -> np.ndarray:
     """Text, or integers if every one is written as one: columns that other trials leave empty are text."""
-    flat = texts.ravel().tolist()
-    if all(text.isdecimal() and (text == "0" or text[0] != "0") for text in flat):
-        whole = exact_integers([int(text) for text in flat])
-        return texts if whole is None else whole.reshape(texts.shape)
-    return texts
+    whole = as_integers(texts.ravel().tolist())
+    return texts if whole is None else whole.reshape(texts.shape)
 
 
 def _others(table: Table, used: list[str]) -> list[str]:

@@ -118,8 +118,11 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
         found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **optional)
     else:
         found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
-    kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
-    roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
+    roles = Roles(
+        [Column(held[0], rows)],
+        form or ("triplet", "quadruplet")[rows.shape[1] - 3],
+        aside=sorted(set(table.matrices) - set(held)),
+    )
     return replace(found, source=understood(table, roles, found))
 
 
@@ -325,24 +328,17 @@ def _readings(texts: np.ndarray, kinds: set[str], rows: np.ndarray, names: list[
         yield "0 the first, 1 the second", np.where(texts == "0", 1, -1)
     if few <= {"true", "false"}:
         yield "true as the row says", np.where(lower == "true", 1, -1)
-    named = _by_name(lower, few, names[-2:])
-    if named is not None:
-        yield "the column of the chosen object", named
+    # the name of the chosen column, a word of it, or left and right, a and b, first and second
+    words = [{name.lower(), *re.split(r"[^a-z0-9]+", name.lower())} for name in names[-2:]]
+    own = words[0] - words[1], words[1] - words[0]
+    called = (first for first, second in (own, *(({a}, {b}) for a, b in _NAMES)) if few <= first | second)
+    if (first := next(called, None)) is not None:
+        yield "the column of the chosen object", np.where(np.isin(lower, list(first)), 1, -1)
     first, second = (rows[:, 1], rows[:, 2]) if rows.shape[1] == 3 else (rows[:, 0], rows[:, 2])
     chosen = texts.astype(rows.dtype) if rows.dtype.kind == "U" else texts.astype(object)
     first, second = (side.astype(str).astype(chosen.dtype) for side in (first, second))
     if rows.shape[1] == 3 and ((chosen == first) | (chosen == second)).all():
         yield "the name of the chosen object", np.where(chosen == first, 1, -1)
-
-
-def _by_name(lower: np.ndarray, few: set[str], names: list[str]) -> np.ndarray | None:
-    """The response is the name of the chosen column, a word of it, or left and right, a and b, first and second."""
-    words = [{name.lower(), *re.split(r"[^a-z0-9]+", name.lower())} for name in names]
-    own = [words[0] - words[1], words[1] - words[0]]
-    for first, second in (own, *(({a}, {b}) for a, b in _NAMES)):
-        if few <= first | second:
-            return np.where(np.isin(lower, list(first)), 1, -1)
-    return None
 
 
 def _chosen(column: Column, rows: np.ndarray, names: list[str], source: str) -> np.ndarray:
@@ -443,12 +439,8 @@ def rated_quadruplets(
     for group in range(int(groups.max()) + 1):
         rows = np.flatnonzero(groups == group)
         rows = rows[np.argsort(nearness[rows], kind="stable")]
-        strides = (
-            np.unique(np.linspace(1, len(rows) - 1, min(_MOST, len(rows) - 1)).astype(np.int64))
-            if len(rows) > 1
-            else ()
-        )
-        for stride in strides:
+        most = len(rows) - 1
+        for stride in np.unique(np.linspace(1, most, min(_MOST, most)).astype(np.int64)):
             low, high = rows[:-stride], rows[stride:]
             differ = nearness[high] > nearness[low]
             near.append(high[differ])

@@ -1,11 +1,13 @@
 """File formats of vectors: one file each, looked up by the name's ending."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from nearkin.data.files import PACKED, Locator, reading, unpack_first
 from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
-from nearkin.data.formats.file_rows import guarded_rows
 from nearkin.data.formats.parquet import open_parquet
 from nearkin.data.formats.text import open_text
 
@@ -34,4 +36,15 @@ def open_rows(where: Locator) -> FileRows:
         raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
     with reading(where):
         rows = FORMATS[where.suffix](where)
-    return guarded_rows(rows, lambda: reading(where))
+
+    def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
+        found = 0
+        with reading(where):
+            for block in rows.blocks(size, first, stop):
+                found += len(block)
+                yield block
+            if found != stop - first:
+                raise ValueError(f"{found} rows where {stop - first} were announced")
+
+    take, ids = (None if read is None else reading(where)(read) for read in (rows.take, rows.ids))
+    return replace(rows, blocks=blocks, take=take, ids=ids)

@@ -1,7 +1,6 @@
 """What every format offers: the rows of one 2-D array, in blocks, and by number where the file can be mapped."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,30 +96,6 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
                 return
 
     return FileRows(shape, dtype, some)
-
-
-def guarded_rows(rows: FileRows, guard: Callable[[], AbstractContextManager[None]]) -> FileRows:
-    """The same rows, read under `guard`; ValueError if there are not as many as announced."""
-
-    def blocks(size: int, first: int, stop: int) -> Iterator[np.ndarray]:
-        found = 0
-        with guard():
-            for block in rows.blocks(size, first, stop):
-                found += len(block)
-                yield block
-            if found != stop - first:
-                raise ValueError(f"{found} rows where {stop - first} were announced")
-
-    def take(numbers: np.ndarray) -> np.ndarray:
-        with guard():
-            return rows.take(numbers)  # pyright: ignore[reportOptionalCall]
-
-    def ids() -> np.ndarray:
-        with guard():
-            return rows.ids()  # pyright: ignore[reportOptionalCall]
-
-    guarded = FileRows(rows.shape, rows.dtype, blocks, None if rows.take is None else take)
-    return replace(guarded, about=rows.about, ids=None if rows.ids is None else ids)
 
 
 def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
