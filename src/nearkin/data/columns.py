@@ -5,6 +5,7 @@ from os import PathLike
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from nearkin._fields import StrPath
 from nearkin._pairs import Features
@@ -202,9 +203,6 @@ def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
     gone = column.missing if column.missing is not None else np.zeros(len(column), bool)
     values = ["" if missing else str(value) for value, missing in zip(column.values.tolist(), gone, strict=True)]
     sets = [[part for part in value.split(_SEPARATOR) if part] for value in values]
-    names = sorted({part for parts in sets for part in parts})
-    number = {part: i for i, part in enumerate(names)}
-    indices = [number[part] for parts in sets for part in dict.fromkeys(parts)]
-    indptr = np.cumsum([0] + [len(dict.fromkeys(parts)) for parts in sets])
-    block = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(values), len(names)))
-    return block, [f"{column.name}={part}" for part in names]
+    encoder = MultiLabelBinarizer(sparse_output=True)
+    block = sp.csr_matrix(encoder.fit_transform(sets), dtype=np.float32)
+    return block, [f"{column.name}={part}" for part in encoder.classes_]

@@ -15,7 +15,7 @@ from nearkin._types import Record, Seed
 from nearkin.data.column import PAIRS as SYNONYMS
 from nearkin.data.column import Column, normal
 from nearkin.data.columns import read_features
-from nearkin.data.tables import DELIMITERS, Table, asks_comparisons, read_table
+from nearkin.data.tables import Table, asks_comparisons, read_table
 from nearkin.records import Interactions, Reading
 
 POSITIONS = ("left", "right", "weight", "timestamp")  # of the columns of a table without a header
@@ -166,12 +166,8 @@ def _understood(table: Table, columns: dict[str, Column], ids: dict[str, np.ndar
     rows = len(columns["left"])
     left_out = rows - len(ids["left"])
     merged = len(ids["left"]) - len(pairs)
-    return Reading(
-        source=table.name,
+    return table.reading(
         kind="pairs",
-        columns=tuple(table.columns),
-        header=table.header,
-        delimiter=None if table.delimiter is None else DELIMITERS.get(table.delimiter, table.delimiter),
         roles=roles,
         form=None,
         rows=rows,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from nearkin.data.column import (
 from nearkin.data.files import EXCEL_MARK, MAX_CELL, PACKED, Locator, locate, reading, unpack_first
 from nearkin.data.formats.binary import archive_keys, read_npz
 from nearkin.data.formats.parquet import open_file
+from nearkin.records import Reading
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,12 @@ class Table:
                 f"{role} is {name!r}, which {self.name} lacks; its columns are {', '.join(self.columns) or 'none'}"
             )
         return self.columns[name]
+
+    def reading(self, **found: Any) -> Reading:
+        """What was made of the table, with how it was cut."""
+        mark = None if self.delimiter is None else DELIMITERS.get(self.delimiter, self.delimiter)
+        columns = (*self.columns, *self.matrices)
+        return Reading(source=self.name, columns=columns, header=self.header, delimiter=mark, **found)
 
 
 def read_table(
@@ -379,7 +387,7 @@ def _fresh_rows(body: list[Column]) -> int:
 
 
 _WIDE = 12  # columns: long tables have fewer
-_KEYS = ("triplets", "quadruplets", "comparisons", "indices")
+ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
 
 
 def kind_of(source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None) -> str:
@@ -387,17 +395,13 @@ def kind_of(source: FileOrFrame, *, header: bool | None = None, delimiter: str |
     table = read_table(source, header=header, delimiter=delimiter)
     if asks_comparisons(table):
         return "comparisons"
-    if has_pairs(table):
-        return "pairs"
-    if table.header is not False and len(table.columns) == 2:
+    if has_pairs(table) or len(table.columns) == 2:
         return "pairs"
     objects = [column for column in table.columns.values() if column.is_text or column.values.dtype.kind in "iu"]
     if len(objects) == len(table.columns) and len(objects) in (3, 4):
         values = [set(map(str, column.values.tolist())) for column in objects]
         if all(3 * len(a & b) >= len(a | b) for a, b in combinations(values, 2)):  # each two share a third of theirs
             return "comparisons"
-    if len(table.columns) == 2:
-        return "pairs"
     names = list(table.columns)
     if len(names) > _WIDE:
         raise ValueError(
@@ -429,7 +433,7 @@ def has_pairs(table: Table) -> bool:
 
 def asks_comparisons(table: Table) -> bool:
     """Whether the columns' names are those of comparisons: anchor, near, far; options with an answer or an anchor."""
-    if any(key in table.matrices for key in _KEYS):
+    if any(key in table.matrices for key in ARRAYS):
         return True
     names = {normal(name) for name in table.columns}
     near, far, anchor, response, odd = (

@@ -82,16 +82,10 @@ def compress_file(
 ) -> Record:
     """Fit `quantizer` on a sample of `train` (default: of `file`), encode all rows of `file`, save the index to `out`.
 
-    Returns the record that is saved as run.json: sizes, distortion and share of the variance kept (of up to 10,000 rows
-    of `file`), share of ten exact neighbours kept, training history, seconds of every step, and `about`. These figures
-    are of rows that were not learned from, if there are any. `queries` (q, d) choose between rotations, and between
-    codes in a race, for data whose queries are unlike its rows. They also judge the neighbours, unless `judged_by`
-    (q, d) does; without both, rows of the file do, none its own neighbour.
-
-    `train_rows` is 65,536 by default, and at least 64 per coarse cell. `checkpoint` is a work folder: an interrupted
-    run with the same vectors and settings resumes from it (comparing them takes one more pass over the file). It is
-    removed at the end. ValueError before any work if widths differ, `ids` has another length or repeats itself, a row
-    cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have nothing to
+    Options as of `nearkin compress`. Returns the record that is saved as run.json, with `about`; its figures are of
+    rows that were not learned from, if there are any. `judged_by` (q, d) judge the neighbours kept, else `queries`,
+    else rows of the file. ValueError before any work if widths differ, `ids` has another length or repeats itself, a
+    row cannot be compared, `out` is no place for an index, `checkpoint` and `out` overlap, `queries` have nothing to
     choose, or processes were given different vectors.
     """
     steps, group, source = steps or Steps(), current(), file if train is None else train

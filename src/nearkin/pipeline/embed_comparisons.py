@@ -46,15 +46,11 @@ def embed_comparisons(
 ) -> Record:
     """Embed the comparisons in `path` and write the folder `out`; returns the record to print.
 
-    The held-out error is that of a fit without a share `test_size` of the questions (0: none held out), with its 90 %
-    interval and the noise floor, which is the least error possible on these answers. The saved embedding is fitted on
-    all answers. `raters="estimated"` weighs each annotator's answers by their reliability, and the record then has
-    "rater_reliability". Invalid rows are dropped and counted. `columns` are options of `read_comparisons`.
-
-    The folder holds config.json, embedding.safetensors, objects.json, coordinates.csv (and .parquet, by `tables`), with
-    `next_queries` questions.csv of that many questions worth asking next, the figure map (.png, .svg) with 90 %
-    ellipses up to 50 objects and, with held-out answers, the figure error: against the number of answers and against
-    the dimension. callback(step, record) has "total".
+    Options as of `nearkin embed`; `columns` are those of `read_comparisons`. The held-out error is that of a fit
+    without a share `test_size` of the questions (0: none held out), with its 90 % interval and the noise floor, which
+    is the least error possible on these answers. The saved embedding is fitted on all answers. Invalid rows are dropped
+    and counted. The figures, map and error (.png, .svg), have 90 % ellipses up to 50 objects, and curves against the
+    number of answers and the dimension.
     """
     check_target(out)
     check_choice(tables, "--tables", TABLES)

@@ -49,9 +49,8 @@ def encode_shards(
     """Encode every file of `shards` (.npy or .parquet, names or patterns) to a file of its name in the folder `out`.
 
     .npy gives .npy (n, width); .parquet gives .parquet with its other columns unchanged and the binary column "codes"
-    in place of the vectors. `workers` processes have one thread each; 0 works in this process. Finished files are
-    verified and skipped. `callback(rows, {"total": n})` is called after each shard. `replace` encodes all shards again,
-    in a folder next to `out`, which keeps its codes until the new ones are complete.
+    in place of the vectors. `replace` encodes all shards again, in a folder next to `out`, which keeps its codes until
+    the new ones are complete. `callback(rows, {"total": n})` is called after each shard.
 
     Before any work: FileNotFoundError for a missing shard; ValueError for shards of another width than the model, of
     different types or of the same name, and for an `out` that another model made or that holds other files.

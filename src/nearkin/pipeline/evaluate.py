@@ -49,14 +49,10 @@ def evaluate_folder(
 ) -> Record:
     """Judge the saved index by queries Q (q, d); returns the record, which is kept in its folder as evaluation.json.
 
-    Without queries up to 200 rows of `base` are the queries, and none counts as its own neighbour: rows that the index
-    did not learn from, if there are any. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search,
-    and rows at equal distance are equally right. `labels` (rows of the index, in order) and `query_labels` (q,) judge
-    by label.
-
-    All recalls are of one search for `k` neighbours. "searches" has one record by codes alone and, with `oversample`,
-    one with rescoring. One number in `n_probes` is used by the searches; several give the curve "probing", and the
-    searches use the default. ValueError for lengths that disagree, and if the index is changed meanwhile.
+    Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search, and
+    rows at equal distance are equally right. "searches" has one record by codes alone and, with `oversample`, one with
+    rescoring. Several `n_probes` give the curve "probing", and the searches use the default. ValueError for lengths
+    that disagree, and if the index is changed meanwhile.
     """
     steps = steps or Steps()
     read_config(folder, "index")

@@ -132,14 +132,9 @@ def embed_pairs(
 ) -> Record:
     """Embed both sides of a table of pairs and save the model as the folder `out`; returns the record to print.
 
-    A first fit without the share `holdout` of the pairs is judged by them, next to popularity and item-kNN; the saved
-    model is then fitted on all pairs with the settings found. `holdout=0` judges nothing. `split` chooses the pairs:
-    "random", "time" (the latest), "leave-last-out", or a column (0 train, 1 validation, 2 test). A split of the table
-    itself is always used, and the saved model is then fitted on its training pairs.
-
-    `start` is a folder of an earlier run: its model is trained further with these pairs as new ones, and none are held
-    out. `tables` ("csv" or "parquet") writes the vectors of both sides as tables too. `columns` are the other options
-    of `nearkin.read_interactions`.
+    Options as of `nearkin embed`. A first fit without the share `holdout` of the pairs is judged by them, next to
+    popularity and item-kNN; the saved model is then fitted on all pairs with the settings found. `holdout=0` judges
+    nothing. `columns` are the other options of `nearkin.read_interactions`.
     """
     began = time.perf_counter()
     check_target(out)
@@ -279,10 +274,8 @@ def train_index(
 ) -> Record:
     """Learn towers and index together and save the folder `out`: the index of the right side, and the left side.
 
-    A first fit without the share `holdout` of the pairs ("random", "time" or "leave-last-out", by `split`) is judged by
-    them; the saved model is then fitted on all pairs. With `split` None, pairs with a split are fitted on its training
-    part and judged by its test part. Returns the record kept as run.json. ValueError before any work if `out` is no
-    place for an index or `n_bytes` does not divide `dim`.
+    Options as of `nearkin train`; with `split` None a split of the table itself is used. Returns the record kept as
+    run.json. ValueError before any work if `out` is no place for an index or `n_bytes` does not divide `dim`.
     """
     steps = steps or Steps()
     check_target(out)

@@ -61,10 +61,8 @@ def recommend_folder(
 ) -> tuple[Record, Answers | None]:
     """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
 
-    `history` are pairs of new left entities, for whom the answers then are; `candidates` the right ids that may be
-    recommended; `index` the folder of an index of the right side to rank with. The table's columns have the names of
-    the embedded table. Returns the record to print, and the answers unless there is a table. ValueError before any work
-    for unknown ids and for a folder without two sides.
+    Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
+    before any work for unknown ids and for a folder without two sides.
     """
     steps, k = _checked(steps, k, out)
     with steps.step("load"):
@@ -99,9 +97,7 @@ def similar_folder(
 ) -> tuple[Record, Answers | None]:
     """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers.
 
-    Pairs: by cosine, on the right side unless `side` is "left". Coordinates of comparisons: by distance, which is then
-    the score. `history` are pairs of new entities of that side, for whom the answers then are. Written to the table
-    `out`, or returned with the record to print.
+    Pairs: by cosine. Coordinates of comparisons: by distance, which is then the score. Options as of `nearkin similar`.
     """
     steps, k = _checked(steps, k, out)
     with steps.step("load"):

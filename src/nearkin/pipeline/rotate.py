@@ -92,10 +92,8 @@ def rotate_file(
 ) -> Record:
     """Learn the rotation for an engine's codes and write the rotated vectors to `out` (.npy, .parquet).
 
-    `queries` (q, d), at least 20, choose it for data whose queries are unlike its rows. The rotation is saved in the
-    folder `out` with the ending .rotation, for `rotate_with`. Distances do not change if queries are rotated too;
-    inner products change only with `center`, which subtracts the rows' mean first. Returns the record to print.
-    ValueError before any work for an engine in which a rotation gains nothing.
+    Options as of `nearkin rotate`. The rotation is saved in the folder `out` with the ending .rotation, for
+    `rotate_with`. ValueError before any work for an engine in which a rotation gains nothing.
     """
     steps, folder = steps or Steps(), Path(out).with_suffix(".rotation")
     codec = codec_for(engine, file.shape[1])

@@ -255,12 +255,9 @@ def sweep(
 ) -> Sweep:
     """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
 
-    `Q` (q, d) are queries; without them rows of the file are held out as queries. Codes learned from few rows show how
-    recall grows with the bytes. Full trainings, on all rows (200,000 of a larger file), then close in on the target
-    until the size is exact to a byte or a twentieth, or `seconds` are over. Inverted lists are tried from 20,000 rows
-    on, and with a `rate` (queries per second). A choice must keep the target with 97.5 % confidence, so that unseen
-    queries keep it too. ValueError for queries of another width, a target outside (0, 1), or a method whose codes do
-    not rank by `metric`.
+    Options as of `nearkin sweep`. Full trainings, on all rows (200,000 of a larger file), close in on the target until
+    the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for queries of another width, a target
+    outside (0, 1), or a method whose codes do not rank by `metric`.
     """
     began, steps = time.perf_counter(), steps or Steps()
     check_real(target, "target", above=0, high=1)

@@ -13,10 +13,8 @@ from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.tables import DELIMITERS, Table, read_table
+from nearkin.data.tables import ARRAYS, Table, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
-
-_KEYS = ("triplets", "quadruplets", "comparisons", "indices")  # of an archive's array of comparisons
 
 
 def read_comparisons(
@@ -97,7 +95,7 @@ def _names(column: Column) -> np.ndarray:
 
 
 def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequence[object] | None) -> Comparisons:
-    held = [key for key in _KEYS if key in table.matrices]
+    held = [key for key in ARRAYS if key in table.matrices]
     if len(held) != 1:
         names = sorted({*table.matrices, *table.columns})
         raise ValueError(
@@ -118,11 +116,8 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
         found = comparisons_from_array(rows, objects=names, form=shape, on_invalid=on_invalid, **optional)
     else:
         found = comparisons_from_names(rows, form=shape, on_invalid=on_invalid, objects=objects, **optional)
-    roles = Roles(
-        [Column(held[0], rows)],
-        form or ("triplet", "quadruplet")[rows.shape[1] - 3],
-        aside=sorted(set(table.matrices) - set(held)),
-    )
+    kind = "triplet" if rows.shape[1] == 3 else "quadruplet"
+    roles = Roles([Column(held[0], rows)], form or kind, aside=sorted(set(table.matrices) - set(held)))
     return replace(found, source=understood(table, roles, found))
 
 
@@ -139,12 +134,8 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
     notes += [f"left aside: {', '.join(aside)}"] if aside else []
     notes += [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
     notes += [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
-    return Reading(
-        source=table.name,
+    return table.reading(
         kind="comparisons",
-        columns=(*table.columns, *table.matrices),
-        header=table.header,
-        delimiter=None if table.delimiter is None else DELIMITERS.get(table.delimiter, table.delimiter),
         roles={role: column.name for role, column in named},
         form=roles.form,
         rows=len(found),

@@ -223,9 +223,8 @@ def collect(
 ) -> Record:
     """Serve the page until Ctrl-C or SIGTERM; returns the files and the numbers of items, answers and raters.
 
-    Once the page is there, `announce` is called with the same and the links: "raters", "results", and "named" for
-    each of `raters`. A link is a secret: who has it may answer. Links stay the same when a survey is resumed.
-    FileExistsError if `out` or its journal exists and `resume` is False.
+    Once the page is there, `announce` is called with the same and the links, which are secrets and stay the same when a
+    survey is resumed. FileExistsError if `out` or its journal exists and `resume` is False.
     """
     out = Path(out)
     old = [path for path in (out, journal_path(out)) if path.exists()]

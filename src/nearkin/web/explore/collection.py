@@ -399,10 +399,7 @@ def open_collection(
 ) -> Collection:
     """The rows of a saved index with their metadata, and a second index over the same rows to compare with.
 
-    A folder of vectors (`nearkin embed`) is an index that searches all of them exactly.
-
-    vectors: the exact rows in the order of the index, for one that keeps none. labels, texts: files of one value a row,
-    or with `ids_column` tables that name their rows. images: as in `read_pictures`. ValueError where they do not fit.
+    Options as of `nearkin explore`. ValueError where files do not fit the index.
     """
     index = open_index(folder)
     other = None if compare is None else open_index(compare)
