@@ -93,5 +93,5 @@ def test_a_missing_package_says_what_to_install(monkeypatch, bits, tmp_path) -> 
         with pytest.raises(ImportError, match=rf"not installed .*: pip install 'nearkin\[{to}\]'"):
             export_index(bits, target)
     index = Index.build(np.eye(16), nk.ProductQuantizer(4, 4, rotation=None, random_state=0))
-    with pytest.raises(ImportError, match=r"needs pylance, .*pip install 'nearkin\[lance\]'"):
+    with pytest.raises(ImportError, match=r"needs lance, .*pip install 'nearkin\[lance\]'"):
         export_index(index, lance)

@@ -156,6 +156,4 @@ def _reader(source: Source, callback: Callback) -> Extra:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def open_lance(folder: StrPath) -> LanceTable:
-    """Open the folder that an export to Lance wrote."""
-    return LanceTable(folder)
+open_lance = LanceTable

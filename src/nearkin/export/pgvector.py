@@ -55,23 +55,33 @@ class Pgvector(Target):
     @contextmanager
     def writing(self, source: Source, callback: Callback) -> Iterator[Written]:
         form = self._checked_form(source)
-        about = _about(source, form)
-        judge = source if form == "bit" or source.index.kept is None else exact_source(source)
+        kept = source.index.kept is not None
+        about: Record = {"form": form, "rows": len(source), "bits": source.n_bits, "dimensions": source.d}
+        about |= {"vectors": kept, "fingerprint": source.fingerprint()}  # the description in the table's comment
+        judge = source if form == "bit" or not kept else exact_source(source)
         with connecting(self.dsn) as connection, explained(), connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])
-            _need_extension(connection)
+            try:
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            except load_extra("psycopg").Error as error:
+                raise ValueError(
+                    f"this database has no pgvector ({str(error).strip().splitlines()[0]}); install it, then as a "
+                    "superuser: CREATE EXTENSION vector"
+                ) from error
+            load_extra("pgvector.psycopg").register_vector(connection)
             fresh = self._is_fresh(connection, about)
             if fresh:
                 self._create(connection, source, about, callback)
             facts = {"table": self.name, "form": form, "already_there": not fresh, "ef_search": EF_SEARCH}
             if form == "bit":
                 facts["rescoring_sql"] = rescoring_sql(self.name)
-            yield Written(lambda asked, k: self._search(connection, source, form, asked, k), facts, judge)
 
-    def _search(self, connection: Extra, source: Source, form: str, asked: np.ndarray, k: int) -> np.ndarray:
-        if form == "bit":
-            return search(connection, self.name, asked, source.n_bits or 0, k)[1]
-        return search_vectors(connection, self.name, asked, k, form=form, metric=source.index.metric)[1]
+            def ids(asked: np.ndarray, k: int) -> np.ndarray:
+                if form == "bit":
+                    return search(connection, self.name, asked, source.n_bits or 0, k)[1]
+                return search_vectors(connection, self.name, asked, k, form=form, metric=source.index.metric)[1]
+
+            yield Written(ids, facts, judge)
 
     def _checked_form(self, source: Source) -> str:
         """What the table will hold; ValueError where the index has none of it, or pgvector no room."""
@@ -130,7 +140,11 @@ class Pgvector(Target):
         _copy(connection, new, source, types, callback)
         connection.execute(f"ALTER TABLE {new} ADD PRIMARY KEY (id)")
         connection.execute(f"CREATE INDEX {new}_code ON {new} USING hnsw ({index})")
-        self._drop_old(connection)
+        if _found(connection, self.name) is not None:  # still nearkin's when nobody else can change it any more?
+            connection.execute(f'LOCK TABLE "{self.name}" IN ACCESS EXCLUSIVE MODE')
+            if _read_about(_found(connection, self.name)) is None:
+                raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
+            connection.execute(f'DROP TABLE "{self.name}"')
         for end in ("_pkey", "_code"):
             if _found(connection, f"{self.name}{end}") is not None:
                 raise ValueError(f"the database has a {self.name}{end} of another's; give another --name")
@@ -139,15 +153,6 @@ class Pgvector(Target):
         comment = load_extra("psycopg").sql.Literal(json.dumps({"nearkin": about}))
         connection.execute(load_extra("psycopg").sql.SQL(f'COMMENT ON TABLE "{self.name}" IS {{}}').format(comment))
         connection.execute(f'ANALYZE "{self.name}"')
-
-    def _drop_old(self, connection: Extra) -> None:
-        """Remove the table that `_is_fresh` saw, if it is still nearkin's when nobody else can change it any more."""
-        if _found(connection, self.name) is None:
-            return
-        connection.execute(f'LOCK TABLE "{self.name}" IN ACCESS EXCLUSIVE MODE')
-        if _read_about(_found(connection, self.name)) is None:
-            raise ValueError(f"table {self.name} was not written by nearkin; give another --name")
-        connection.execute(f'DROP TABLE "{self.name}"')
 
 
 def search(
@@ -207,7 +212,9 @@ def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], 
             if "code" in types:
                 columns.append(_bit_strings(batch.codes, source.n_bits or 0))
             if "vector" in types and batch.vectors is not None:
-                _check_range(batch.vectors, types["vector"])
+                largest = np.abs(batch.vectors).max()
+                if types["vector"] == "halfvec" and largest > _MAX_HALF:
+                    raise ValueError(f"vectors hold {largest:g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
                 columns.append(list(map(kinds[types["vector"]], batch.vectors)))
             for row in zip(*columns, strict=True):
                 copy.write_row(row)
@@ -215,26 +222,9 @@ def _copy(connection: Extra, table: str, source: Source, types: dict[str, str], 
             callback(done, {"total": len(source)})
 
 
-def _check_range(X: np.ndarray, form: str) -> None:
-    if form == "halfvec" and np.abs(X).max() > _MAX_HALF:
-        raise ValueError(f"vectors hold {np.abs(X).max():g}, and halfvec ends at {_MAX_HALF:g}; type --as vector")
-
-
 def _bit_strings(codes: Any, n_bits: int) -> list[Extra]:
     bit = load_extra("pgvector").Bit
     return [bit(row) for row in unpack_bits(codes, n_bits).astype(bool)]
-
-
-def _about(source: Source, form: str) -> Record:
-    """The description of a table in its comment."""
-    return {
-        "form": form,
-        "rows": len(source),
-        "bits": source.n_bits,
-        "dimensions": source.d,
-        "vectors": source.index.kept is not None,
-        "fingerprint": source.fingerprint(),
-    }
 
 
 def _found(connection: Extra, name: str) -> str | None:
@@ -246,21 +236,9 @@ def _found(connection: Extra, name: str) -> str | None:
 
 def _read_about(comment: str | None) -> Record | None:
     try:
-        return {"form": "bit", **json.loads(comment or "")["nearkin"]}  # tables of earlier versions hold bits
+        return dict(json.loads(comment or "")["nearkin"])
     except (ValueError, KeyError, TypeError):
         return None
-
-
-def _need_extension(connection: Extra) -> None:
-    """Create pgvector's extension if it is not there, and register its types with the connection."""
-    try:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    except load_extra("psycopg").Error as error:
-        raise ValueError(
-            f"this database has no pgvector ({str(error).strip().splitlines()[0]}); install it, then as a superuser: "
-            "CREATE EXTENSION vector"
-        ) from error
-    load_extra("pgvector.psycopg").register_vector(connection)
 
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.export.source import RowBatch, Source
+from nearkin.export.source import Source
 from nearkin.export.target import Callback, Target, Written, load_extra
 from nearkin.hashing.bits import unpack_signs
 
@@ -57,7 +57,11 @@ class Qdrant(Target):
                 facts = {"collection": fresh, "alias": self.name, "already_there": there, "tried_on_a_server": False}
                 yield Written(lambda asked, k: self._search(client, fresh, unpack_signs(asked, n_bits), k), facts)
                 if not there:
-                    _publish(client, module.models, self.name, fresh, old)
+                    m = module.models
+                    gone = [m.DeleteAliasOperation(delete_alias=m.DeleteAlias(alias_name=self.name))] if old else []
+                    made = m.CreateAlias(collection_name=fresh, alias_name=self.name)
+                    changes = [*gone, m.CreateAliasOperation(create_alias=made)]  # in one step
+                    client.update_collection_aliases(change_aliases_operations=changes)
             except BaseException:
                 if not there:
                     with suppress(Exception):  # the first error is the one to raise
@@ -118,22 +122,11 @@ def _fill(client: Extra, models: Extra, collection: str, source: Source, callbac
         )
     client.create_collection(collection, vectors_config=vectors)
     for batch in source.batches(1024):
-        client.upsert(collection, points=_points(models, batch, n_bits, done), wait=True)
+        columns = {"code": unpack_signs(np.asarray(batch.codes), n_bits).tolist()}
+        if batch.vectors is not None:
+            columns["vector"] = batch.vectors.tolist()
+        payloads = [{"id": value} for value in batch.ids.tolist()]
+        points = m.Batch(ids=list(range(done, done + len(batch.ids))), payloads=payloads, vectors=columns)
+        client.upsert(collection, points=points, wait=True)
         done += len(batch.ids)
         callback(done, {"total": len(source)})
-
-
-def _points(models: Extra, batch: RowBatch, n_bits: int, first: int) -> Extra:
-    """Rows of which the first has number `first`."""
-    vectors = {"code": unpack_signs(np.asarray(batch.codes), n_bits).tolist()}
-    if batch.vectors is not None:
-        vectors["vector"] = batch.vectors.tolist()
-    payloads = [{"id": value} for value in batch.ids.tolist()]
-    return models.Batch(ids=list(range(first, first + len(batch.ids))), payloads=payloads, vectors=vectors)
-
-
-def _publish(client: Extra, models: Extra, alias: str, collection: str, old: str | None) -> None:
-    """Let `alias` name `collection` and not `old`, in one step."""
-    gone = [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))] if old else []
-    made = models.CreateAliasOperation(create_alias=models.CreateAlias(collection_name=collection, alias_name=alias))
-    client.update_collection_aliases(change_aliases_operations=[*gone, made])

@@ -28,14 +28,7 @@ TARGETS = {  # name -> (module, class); a module loads its engine's package when
     "pgvector": ("pgvector", "Pgvector"),
     "qdrant": ("qdrant", "Qdrant"),
 }
-_PACKAGES = {  # module -> (what pip calls it, the extra of nearkin that brings it)
-    "lance": ("pylance", "lance"),
-    "psycopg": ("psycopg[binary]", "pgvector"),
-    "pgvector": ("pgvector", "pgvector"),
-    "pgvector.psycopg": ("pgvector", "pgvector"),
-    "qdrant_client": ("qdrant-client", "qdrant"),
-    "pyarrow": ("pyarrow", "parquet"),
-}
+_EXTRAS = {"psycopg": "pgvector", "qdrant_client": "qdrant", "pyarrow": "parquet"}  # where the name is another
 _ROUNDING = 1e-5  # relative: engines sum table entries in another order than FAISS
 Search = Callable[[np.ndarray, int], np.ndarray]  # (questions, k) -> ids (q, k), nearest first, or fewer: -1 or ""
 
@@ -115,12 +108,12 @@ def make_target(to: str, /, **options: Any) -> Target:
 
 def load_extra(module: str) -> ModuleType:
     """Import an optional module; ImportError that names what to install."""
-    package, extra = _PACKAGES[module]
+    package = module.partition(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
         text = f"this needs {package}, which is not installed or cannot be loaded ({error})"
-        raise ImportError(f"{text}: pip install 'nearkin[{extra}]'") from error
+        raise ImportError(f"{text}: pip install 'nearkin[{_EXTRAS.get(package, package)}]'") from error
 
 
 def check_own_folder(out: Path, kind: str) -> None:
