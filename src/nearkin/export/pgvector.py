@@ -61,14 +61,7 @@ class Pgvector(Target):
         judge = source if form == "bit" or not kept else exact_source(source)
         with connecting(self.dsn) as connection, explained(), connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"nearkin {self.name}"])
-            try:
-                connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            except load_extra("psycopg").Error as error:
-                raise ValueError(
-                    f"this database has no pgvector ({str(error).strip().splitlines()[0]}); install it, then as a "
-                    "superuser: CREATE EXTENSION vector"
-                ) from error
-            load_extra("pgvector.psycopg").register_vector(connection)
+            _need_extension(connection)
             fresh = self._is_fresh(connection, about)
             if fresh:
                 self._create(connection, source, about, callback)
@@ -239,6 +232,18 @@ def _read_about(comment: str | None) -> Record | None:
         return dict(json.loads(comment or "")["nearkin"])
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _need_extension(connection: Extra) -> None:
+    """Create pgvector's extension if it is not there, and register its types with the connection."""
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except load_extra("psycopg").Error as error:
+        raise ValueError(
+            f"this database has no pgvector ({str(error).strip().splitlines()[0]}); install it, then as a superuser: "
+            "CREATE EXTENSION vector"
+        ) from error
+    load_extra("pgvector.psycopg").register_vector(connection)
 
 
 _SHOWN = ("host", "hostaddr", "port", "dbname", "user")

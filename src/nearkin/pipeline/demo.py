@@ -95,21 +95,17 @@ def run_demo(
     with steps.step("compress") as callback:
         for size in sizes:
             for method, name in METHODS.items():
-                trials.append(_try(method, name, size, random_state))
+                made = find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
+                quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
+                start = time.perf_counter()
+                quantizer.fit(data.base)
+                seconds = time.perf_counter() - start
+                history = [record["distortion"] for record in quantizer.history_]
+                index, error = nk.Index.build(data.base, quantizer=quantizer), quantizer.distortion(data.queries)
+                trials.append(_judge(name, index, size, error, seconds, history))
                 total = len(sizes) * len(METHODS)
                 callback(len(trials) - 1, {"total": total, "distortion": trials[-1].distortion})
     return trials
-
-
-def _try(method: str, name: str, size: int, random_state: Seed) -> DemoTrial:
-    data, made = digits(), find_method(method).make(CodeSize(size, n_centroids=CENTROIDS), random_state)
-    quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
-    start = time.perf_counter()
-    quantizer.fit(data.base)
-    seconds = time.perf_counter() - start
-    history = [record["distortion"] for record in quantizer.history_]
-    index = nk.Index.build(data.base, quantizer=quantizer)
-    return _judge(name, index, size, quantizer.distortion(data.queries), seconds, history)
 
 
 def _judge(
@@ -172,17 +168,6 @@ def demo_page(folder: Path) -> Page:
         ),
         made_by="nearkin demo",
     )
-    page.add(_summary(trials, best)).add(_pictures(trials[0], best)).add(_table(trials)).add(_curves(trials))
-    limits = (
-        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
-        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
-        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
-        "nearkin compress and nearkin evaluate."
-    )
-    return page.add(Section("Limits of this demo", paragraph(limits)))
-
-
-def _summary(trials: list[DemoTrial], best: DemoTrial) -> Section:
     exact = trials[0]
     values = {
         f"smaller than float32: codes of {SHOWN} bytes": f"{best.compression:.0f}×",
@@ -190,7 +175,22 @@ def _summary(trials: list[DemoTrial], best: DemoTrial) -> Section:
         f"mAP by label; exact search has {exact.mean_average_precision:.3f}": f"{best.mean_average_precision:.3f}",
         "longest training of any method": f"{max(trial.seconds for trial in trials):.2f} s",
     }
-    return Section("In short", facts(values))
+    page.add(Section("In short", facts(values))).add(_pictures(exact, best))
+    records = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
+    formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
+    body = table(list(records[0]), [list(record.values()) for record in records], formats=formats, best=bold)
+    lead = (
+        f"Distortion is the mean squared error on {_N_QUERIES} queries that no method has learned from. Recall@{K} is "
+        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
+    )
+    page.add(Section("All methods, all sizes", body, lead)).add(_curves(trials))
+    limits = (
+        "1,500 images are few. A subspace has 16 centroids here, half a byte each; with 256, the codebooks alone "
+        "would be ten times larger than the codes. The rotation takes 16 kB for any number of rows: little for a "
+        "million vectors, much for these. On your own vectors the order of the methods may differ: measure it with "
+        "nearkin compress and nearkin evaluate."
+    )
+    return page.add(Section("Limits of this demo", paragraph(limits)))
 
 
 def _pictures(exact: DemoTrial, best: DemoTrial) -> Section:
@@ -225,17 +225,6 @@ def _neighbour(row: int, digit: int, hit: bool) -> str:
     kind = "wrong" if label != digit else "hit" if hit else ""
     picture = thumbnail(digits().base[row].reshape(8, 8) / 16, f"a {label}")
     return f'<span class="{kind}">{picture}</span>' if kind else f"<span>{picture}</span>"
-
-
-def _table(trials: list[DemoTrial]) -> Section:
-    records = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
-    formats, best = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
-    return Section(
-        "All methods, all sizes",
-        table(list(records[0]), [list(record.values()) for record in records], formats=formats, best=best),
-        f"Distortion is the mean squared error on {_N_QUERIES} queries that no method has learned from. Recall@{K} is "
-        f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size.",
-    )
 
 
 def _curves(trials: list[DemoTrial]) -> Section:
