@@ -1,6 +1,5 @@
 """`nearkin search`, `recommend` and `similar`: answers of a saved folder."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -76,26 +75,12 @@ def search(
     seconds = steps.seconds["search"]
     record: Record = {
         "index": index, "queries": len(names), "k": k, "among": among, "oversample": oversample,
-        "n_probe": opened.n_probe,
-        "seconds": seconds, "threads": screen.threads, "out": out,
+        "n_probe": opened.n_probe, "seconds": seconds, "per_second": len(names) / max(seconds, 1e-9),
+        "threads": screen.threads, "out": out, "columns": list(pipeline.outputs.COLUMNS),
     }  # fmt: skip
-    size = f"{counted(len(names), 'query', 'queries')}, {counted(ids.shape[1], 'neighbour')} each"
     if out is not None:
         pipeline.outputs.write_answers(out, [(names, scores, ids)])
-        screen.finish(record, f"{size}: {out} ({seconds:.2f} s)", about)
-        return
-    rows = [[str(names[q]), *ids[q, :_SHOWN]] for q in range(min(len(names), _SHOWN))]
-    columns = ["query", *(f"#{place}" for place in range(1, min(ids.shape[1], _SHOWN) + 1))]
-    if screen.as_json:
-        hits = zip(names, ids, scores, strict=True)
-        record["hits"] = [{"query": name, "ids": i.tolist(), "scores": _finite(s)} for name, i, s in hits]
-    more = "" if len(names) <= _SHOWN and ids.shape[1] <= _SHOWN else f"{size}; --out FILE keeps all."
-    screen.finish(record, table("Nearest ids", columns, rows), more, about)
-
-
-def _finite(scores: Iterable[float]) -> list[float | None]:
-    """Scores for JSON: null for the empty places of a query that found fewer than k."""
-    return [float(score) if abs(score) < float("inf") else None for score in scores]
+    _present(screen, record, None if out is not None else (names, scores, ids), about, "hits")
 
 
 def recommend(
@@ -189,16 +174,16 @@ def similar(
     _present(screen, record, answers, read_line(newcomers and newcomers.source))
 
 
-def _present(screen: Screen, record: Record, answers: "Answers | None", about: str) -> None:
+def _present(screen: Screen, record: Record, answers: "Answers | None", about: str, key: str = "answers") -> None:
     """All answers as JSON, the first ones as a table, or the file that holds them."""
-    count = f"{record['queries']:,} × {record['k']}"
+    count = f"{counted(record['queries'], 'query', 'queries')} × {record['k']}"
     if answers is None:
         speed = f"{show(record['per_second'])} per second"
         screen.finish(record, f"{count}: {record['out']} ({', '.join(record['columns'])}; {speed})", about)
         return
     entries = pipeline.recommend.as_records(answers, record["columns"])
     if screen.as_json:
-        screen.finish(record | {"answers": entries})
+        screen.finish(record | {key: entries})
         return
     name, width = record["columns"][0], min(answers[2].shape[1], _SHOWN)
     rows = [[str(entry[name]), *(entry["ids"] + [""] * width)[:width]] for entry in entries[:_SHOWN]]

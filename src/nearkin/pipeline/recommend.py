@@ -27,7 +27,7 @@ from nearkin.records import Interactions
 BLOCK = 16_384  # entities answered and written at a time
 _KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
 
-Answers: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
 """Names of the queries (b,), scores (b, k), ids (b, k)."""
 
 
