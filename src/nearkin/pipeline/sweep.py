@@ -212,15 +212,12 @@ class Sweep:
             for what in ("choice", "fastest")
             for rescored in (False, True)
         }
+        kept = ("target", "k", "metric", "queries_are_rows", "rows_in_file", "out_of_time", "seconds")
         return {
             "data": vectors,
-            "target": self.target,
-            "k": self.k,
-            "metric": self.metric,
+            **{name: getattr(self, name) for name in kept},
             "wanted_per_second": self.rate,
             "queries": self.n_queries,
-            "queries_are_rows": self.queries_are_rows,
-            "rows_in_file": self.rows_in_file,
             "diagnosis": asdict(self.diagnosis),
             "trials": [trial.record() for trial in self.trials],
             "scouts": len(self.scouts),
@@ -230,8 +227,6 @@ class Sweep:
                 name: None if found is None else {**found.record(d), "command": self._commands(found, vectors, None)[0]}
                 for name, found in choices.items()
             },
-            "out_of_time": self.out_of_time,
-            "seconds": self.seconds,
         }
 
 

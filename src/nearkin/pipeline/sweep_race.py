@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from scipy import stats
@@ -81,13 +81,13 @@ class Trial:
         """The deepest oversampling that a choice may have."""
         return max(o for o in self.recall if o <= (MAX_OVERSAMPLE if rescored else 1))
 
+    def about(self) -> Record:
+        """The code and its search."""
+        return {"method": self.method, "bytes": self.n_bytes, "lists": self.code.n_lists, "n_probe": self.n_probe}
+
     def record(self) -> Record:
         """The figures for JSON."""
-        return {
-            "method": self.method,
-            "bytes": self.n_bytes,
-            "lists": self.code.n_lists,
-            "n_probe": self.n_probe,
+        return self.about() | {
             "recall": {str(o): self.mean(o) for o in self.recall},
             "recall_low": {str(o): self.low(o) for o in self.recall},
             "queries_per_second": self.queries_per_second,
@@ -125,11 +125,7 @@ class Choice:
 
     def record(self, d: int) -> Record:
         """The choice for JSON."""
-        return {
-            "method": self.trial.method,
-            "bytes": self.trial.n_bytes,
-            "lists": self.trial.code.n_lists,
-            "n_probe": self.trial.n_probe,
+        return self.trial.about() | {
             "oversample": self.oversample,
             "recall": self.trial.mean(self.oversample),
             "recall_low": self.trial.low(self.oversample),
@@ -254,14 +250,6 @@ _NEAR = 0.7  # of the first method's size: other methods are not much shorter at
 _EDGE = 1e-3  # recalls are clipped to this distance from 0 and 1
 
 
-class Measuring(Protocol):
-    """Trains and judges codes: a `Bench`, or one with stored results."""
-
-    def measure(self, code: Code, *, light: bool = False) -> Trial: ...
-
-    def measure_lists(self, code: Code, probes: Iterable[int]) -> Iterator[Trial]: ...
-
-
 class Race:
     """Trials of methods on rows of d columns, measured by `bench`.
 
@@ -272,7 +260,7 @@ class Race:
 
     def __init__(
         self,
-        bench: Measuring,
+        bench: Bench,
         target: float,
         d: int,
         seconds: float,
