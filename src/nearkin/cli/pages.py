@@ -87,7 +87,6 @@ def explore(
     images: Annotated[str | None, typer.Option(metavar="WHERE")] = None,
     ids_column: Annotated[str | None, typer.Option(metavar="NAME")] = None,
     compare: Annotated[str | None, typer.Option(metavar="FOLDER")] = None,
-    sweep: File = None,
     k: Annotated[int, typer.Option("-k", min=1, max=100)] = 10,
     out: Annotated[str | None, typer.Option("--out", "-o", metavar="FILE")] = None,
     rows: Annotated[int, typer.Option(min=4)] = 3000,
@@ -114,7 +113,6 @@ def explore(
     - images: A folder of pictures called as the ids, or an array (n, h, w): .npy, .npz:key.
     - ids_column: Column of ids in the tables --labels and --texts: rows in any order.
     - compare: Another index of the same vectors, shown next to it.
-    - sweep: What `nearkin sweep ... --json` printed: shown as pictures.
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.
     - rows: Rows in that file; of more so many are drawn at random.
@@ -122,20 +120,18 @@ def explore(
     - port: Port to listen at; 0 for any free one.
     """
     page = load("explore")
-    measured = None if sweep is None else page.read_sweep(sweep)
     collection = page.open_collection(
         index, vectors=vectors, labels=labels, texts=texts, images=images, ids_column=ids_column, compare=compare, k=k
     )
     title = Path(index).resolve().name
     if out is not None:
-        count = page.write_page(collection, title, out, measured, most=rows)
+        count = page.write_page(collection, title, out, most=rows)
         text = f"{out}: {count:,} of {len(collection):,} rows. It opens in any browser, without a network."
         screen.finish({"out": out, "rows": len(collection), "rows_on_the_page": count}, text)
         return
     ended = page.serve(
         collection,
         title,
-        measured,
         host=host,
         port=port,
         announce=lambda record: screen.finish(record, f"Open  {record['link']}", "Ctrl-C stops."),

@@ -71,7 +71,7 @@ class Table:
 def read_table(
     source: FileOrFrame,
     *,
-    header: bool | str | None = None,
+    header: bool | None = None,
     delimiter: str | None = None,
     named: Iterable[str | None] = (),
 ) -> Table:
@@ -85,7 +85,7 @@ def read_table(
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """
-    if header not in (True, False, None, "auto"):
+    if header not in (True, False, None):
         raise ValueError(f"header is {header!r}; it must be True, False or None (look)")
     if is_frame(source):
         return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
@@ -99,8 +99,7 @@ def read_table(
     where = locate(source)
     with reading(where):
         if where.suffix in _TEXT:
-            wanted = None if header == "auto" or header is None else bool(header)
-            return _read_text(where, wanted, delimiter, {name for name in named if name and not name.isdigit()})
+            return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
         if where.suffix == ".parquet":
             with open_file(where.path) as file:
                 return Table(str(where), _named(frame_columns(file.read()), str(where)))

@@ -11,7 +11,6 @@ import pytest
 
 import nearkin as nk
 from nearkin.web.explore import Explorer, explore
-from nearkin.web.explore.collection import read_sweep
 from nearkin.web.explore.server import single_page
 from tests.cli.conftest import run, run_json
 from tests.web.explore.conftest import HOSTILE, N
@@ -79,20 +78,3 @@ def test_a_notebook_shows_the_same_page(rows: np.ndarray) -> None:
         explore(index, rows, labels=np.arange(3))
     with pytest.raises(ValueError, match="vectors have shape"):
         explore(index, rows[:5])
-
-
-def test_a_sweep_is_shown_as_it_was_measured(tmp_path: Path) -> None:
-    trial = {"method": "none", "bytes": 4, "queries_per_second": 900.0, "recall": {"1": 0.5, "4": 0.8}}
-    file = tmp_path / "sweep.json"
-    file.write_text(json.dumps({"k": 10, "target": 0.9, "trials": [trial, trial | {"bytes": 8}]}))
-    swept = read_sweep(file)
-    assert [row["rescored"] for row in swept.record()["trials"]] == [0.8, 0.8]
-    for name in ("bytes", "speed"):
-        light, dark = swept.picture(name), swept.picture(name, dark=True)
-        assert light is not None
-        assert light.startswith(b"\x89PNG")
-        assert light != dark
-    assert swept.picture("../secret") is None
-    file.write_text("{}")
-    with pytest.raises(ValueError, match="nearkin sweep"):
-        read_sweep(file)

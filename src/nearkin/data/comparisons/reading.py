@@ -25,7 +25,7 @@ def read_comparisons(
     far: str | None = None,
     response: str | None = None,
     form: str | None = None,
-    header: bool | str | None = None,
+    header: bool | None = None,
     delimiter: str | None = None,
     on_invalid: str = "raise",
     objects: Sequence[object] | None = None,
@@ -44,7 +44,7 @@ def read_comparisons(
     form: None (look), "triplet", "quadruplet"; "odd-one-out" and "most-central" are rows of three whose *first*, or
         the one that the response names, is the odd or the most central one; each becomes two comparisons
         (`comparison_forms`). "similarity" and "dissimilarity" are rated pairs (`ratings`): a high rating means near,
-        or far; "rating" takes the direction from the column's name. "ordered" is the old word for None.
+        or far; "rating" takes the direction from the column's name.
     header, delimiter: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
@@ -53,7 +53,6 @@ def read_comparisons(
     The record's `source` describes what was understood. Raises ValueError if a table can be read two ways, with the
     options to type.
     """
-    form = None if form == "ordered" else form
     _check.check_choice(form, "form", (None, *READ_FORMS))
     table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
     if table.archive and (table.matrices or len(table.columns) < 3):

@@ -3,7 +3,6 @@
 from nearkin.web.explore.collection import Metadata as Metadata
 from nearkin.web.explore.collection import collect_rows as collect_rows
 from nearkin.web.explore.collection import open_collection as open_collection
-from nearkin.web.explore.collection import read_sweep as read_sweep
 from nearkin.web.explore.server import Columns as Columns
 from nearkin.web.explore.server import Explorer as Explorer
 from nearkin.web.explore.server import explore as explore

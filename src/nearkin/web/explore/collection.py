@@ -1,7 +1,6 @@
 """The rows that a page shows: labels, texts and pictures, one index over them or two, and neighbours in each."""
 
 import io
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,6 @@ import numpy as np
 from PIL import Image
 
 from nearkin._check import check_integer
-from nearkin._storage import regular_file
 from nearkin._types import Record
 from nearkin.data import read_column, read_vectors
 from nearkin.data.files import locate, reading
@@ -25,8 +23,6 @@ from nearkin.index.searching import KeptVectors, normalised
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import LEFT, decoded, open_index
 from nearkin.pipeline.recommend import Sides, open_sides
-from nearkin.plots import new_axes, plot_against_bytes
-from nearkin.plots.style import legend, series_style, to_png
 
 _ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _SIZE = 160  # pixels of a picture's longer side on a page
@@ -131,59 +127,6 @@ def read_pictures(path: str, ids: Sequence[str]) -> Pictures:
             f"({len(ids)}, height, width, 3), one for each row"
         )
     return Pictures(array=array)
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The trials of a sweep: method, bytes, queries a second, recall by the codes alone, and rescored (or None)."""
-
-    k: int
-    target: float
-    trials: list[Record]
-
-    def record(self) -> Record:
-        """The table."""
-        return {"k": self.k, "trials": sorted(self.trials, key=lambda trial: (trial["bytes"], trial["method"]))}
-
-    def picture(self, name: str, dark: bool = False) -> bytes | None:
-        """ "bytes": recall against bytes; "speed": recall against queries a second, PNG; None for another name."""
-        methods = {t["method"]: [one for one in self.trials if one["method"] == t["method"]] for t in self.trials}
-        label, ax = f"recall {self.k}@{self.k}", new_axes(5.4, 3.4)
-        if name == "bytes":
-            curves = {method: {float(t["bytes"]): t["recall"] for t in some} for method, some in methods.items()}
-            plot_against_bytes(curves, label, ax, reference=(f"{self.target:g} wanted", self.target))
-            return to_png(ax, dark)
-        if name != "speed":
-            return None
-        for method, style in series_style(methods).items():
-            points = sorted((t["recall"], t["queries_per_second"]) for t in methods[method])
-            ax.plot(*zip(*points, strict=True), label=method, **style)
-        ax.set_xlabel(label)
-        ax.set_ylabel("queries a second")
-        ax.set_yscale("log")
-        legend(ax)
-        return to_png(ax, dark)
-
-
-def read_sweep(path: str | os.PathLike) -> Sweep:
-    """The record that `nearkin sweep --json` prints; ValueError for another file."""
-    try:
-        record = json.loads(regular_file(path).read_text(encoding="utf-8"))
-        trials = [
-            {
-                "method": str(trial["method"]),
-                "bytes": int(trial["bytes"]),
-                "queries_per_second": float(trial["queries_per_second"]),
-                "recall": float(trial["recall"]["1"]),
-                "rescored": None if "4" not in trial["recall"] else float(trial["recall"]["4"]),
-            }
-            for trial in record["trials"]
-        ]
-        if not trials:
-            raise ValueError("no trials")
-        return Sweep(int(record["k"]), float(record["target"]), trials)
-    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no record of `nearkin sweep ... --json > {path}` ({error!r})") from error
 
 
 OVERSAMPLES = (2, 4, 8, 16, 32)

@@ -25,7 +25,7 @@ from nearkin._types import Record
 from nearkin.index import Index
 from nearkin.pipeline.inputs import find_ids
 from nearkin.web import serving
-from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, Sweep, collect_rows
+from nearkin.web.explore.collection import BATCH, Answer, Collection, Metadata, Pictures, collect_rows
 
 MOST = 100_000  # rows on a map; more are sampled at random
 WORST = 100
@@ -206,12 +206,11 @@ _AT_ONCE = 16  # rows searched at a time for a file
 
 @dataclass
 class Explorer:
-    """What the page shows: a collection, its columns, and a sweep's figures or None."""
+    """What the page shows: a collection and its columns."""
 
     title: str
     collection: Collection
     columns: Columns
-    sweep: Sweep | None = None
 
     def about(self) -> Record:
         """What the page shows before a click."""
@@ -232,7 +231,6 @@ class Explorer:
             "colours": [column.record(name) for name, column in list(columns.colours.items())],
             "busy": columns.busy,
             "left": None if collection.left is None else len(collection.left.left_ids),
-            "sweep": None if self.sweep is None else self.sweep.record(),
         }
 
     def item(self, row: int) -> Record:
@@ -302,10 +300,6 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
     def asked(request: Request, name: str) -> str:
         return request.query_params.get(name, "")[:200]
 
-    def sweep(request: Request) -> Response:
-        name, dark = request.path_params["name"], "dark" in request.query_params
-        return _bytes(explorer.sweep and explorer.sweep.picture(name, dark), "image/png")
-
     handlers: dict[str, serving.Get] = {
         "": serving.page("explore.html"),
         "about": lambda request: JSONResponse(explorer.about()),
@@ -315,7 +309,6 @@ def explore_app(explorer: Explorer, token: str, host: str = serving.LOCAL) -> St
         "left": lambda request: JSONResponse(explorer.left_list(asked(request, "id"))),
         "find": lambda request: JSONResponse(explorer.find(asked(request, "text"))),
         "picture/{row:int}": lambda request: _bytes(explorer.picture(request.path_params["row"]), "image/png"),
-        "sweep/{name}.png": sweep,
     }
     return serving.make_app(serving.secret_routes(token, handlers), host)
 
@@ -329,7 +322,6 @@ def _bytes(content: bytes | None, kind: str = "application/octet-stream") -> Res
 def serve(
     collection: Collection,
     title: str,
-    sweep: Sweep | None = None,
     *,
     host: str = serving.LOCAL,
     port: int = 8766,
@@ -340,7 +332,7 @@ def serve(
     Once the page is there, `announce` is called with its link, which is a secret.
     """
     with serving.listening(host, port) as at, closing(Columns(collection)) as columns, serving.until_stopped():
-        explorer, token = Explorer(title, collection, columns, sweep), serving.new_token()
+        explorer, token = Explorer(title, collection, columns), serving.new_token()
         columns.start()
         announce({"link": f"http://{host}:{at.getsockname()[1]}/{token}/", "rows": len(collection)})
         serving.run(explore_app(explorer, token, host), at)
@@ -348,9 +340,7 @@ def serve(
     return {name: about[name] for name in ("rows", "k", "metric", "indexes")}
 
 
-def write_page(
-    collection: Collection, title: str, out: str | os.PathLike, sweep: Sweep | None = None, *, most: int = MOST_IN_FILE
-) -> int:
+def write_page(collection: Collection, title: str, out: str | os.PathLike, *, most: int = MOST_IN_FILE) -> int:
     """Write the page as one HTML file that needs no network; returns how many rows are on it.
 
     More than `most` rows are sampled at random; their neighbours are those among all rows.
@@ -358,16 +348,16 @@ def write_page(
     out = Path(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
-    explorer = _measured(collection, title, sweep, most)
+    explorer = _measured(collection, title, most)
     with replacing(out) as fresh:
         fresh.write_text(single_page(explorer), encoding="utf-8")
     return len(explorer.columns.rows)
 
 
-def _measured(collection: Collection, title: str, sweep: Sweep | None, most: int) -> Explorer:
+def _measured(collection: Collection, title: str, most: int) -> Explorer:
     columns = Columns(collection, most)
     columns.run()
-    return Explorer(title, collection, columns, sweep)
+    return Explorer(title, collection, columns)
 
 
 @dataclass(frozen=True)
@@ -410,7 +400,7 @@ def explore(
     )
     rows = None if vectors is None else np.ascontiguousarray(vectors, np.float32)
     collection = collect_rows(index, rows, metadata, other=compare, k=k)
-    return NotebookPage(single_page(_measured(collection, "index", None, most)))
+    return NotebookPage(single_page(_measured(collection, "index", most)))
 
 
 def single_page(explorer: Explorer) -> str:
@@ -443,7 +433,7 @@ def _checksum(text: str) -> str:
 
 
 def _data(explorer: Explorer) -> Record:
-    columns, collection, sweep = explorer.columns, explorer.collection, explorer.sweep
+    columns, collection = explorer.columns, explorer.collection
     answers, rows = {}, columns.rows.tolist()
     for first in range(0, len(rows), _AT_ONCE):
         some = rows[first : first + _AT_ONCE]
@@ -451,7 +441,6 @@ def _data(explorer: Explorer) -> Record:
     used = sorted({*rows, *(row for answer in answers.values() for row in answer.rows())})
     pictures = {row: png for row in used if (png := explorer.picture(row)) is not None}
     names = ["rows", *columns.layouts, *columns.colours]
-    drawings = [(name, dark) for name in ("bytes", "speed") for dark in (False, True) if sweep is not None]
     return {
         "about": explorer.about() | {"left": None},  # a file answers for rows only
         "columns": {name: _base64(explorer.column(name)) for name in names},
@@ -459,7 +448,6 @@ def _data(explorer: Explorer) -> Record:
         "named": explorer.about_rows(used),
         "worst": explorer.worst(),
         "pictures": {row: _base64(png) for row, png in pictures.items()},
-        "sweep": {f"{name}{'-dark' * dark}": _base64(sweep and sweep.picture(name, dark)) for name, dark in drawings},
     }
 
 

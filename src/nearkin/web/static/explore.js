@@ -202,7 +202,7 @@ $("worst-part").addEventListener("toggle", () => $("worst-part").open && guarded
     [one.lost === undefined || one.lost === null ? "" : `${one.lost} of ${about.k} lost`, one.error === undefined ? "" : `error ${number(one.error)}`].filter(Boolean).join(", "))));
   if (!worst.length) $("worst").replaceChildren(element("li", { textContent: "Nothing is measured yet, or there are no exact vectors to compare with." }));
 }));
-dark.addEventListener("change", () => { sweep(); if (current) show(); });
+dark.addEventListener("change", () => { if (current) show(); });
 
 // ---- what is known so far -------------------------------------------------------------------------------------------
 
@@ -214,15 +214,6 @@ function summary() {
   }
   if (about.busy) parts.push(about.busy);
   $("summary").textContent = `${parts.join(". ")}.`;
-}
-
-function sweep() {
-  $("sweep-part").hidden = !about.sweep;
-  if (!about.sweep) return;
-  for (const name of ["bytes", "speed"]) $(name).src = source.sweep(name, dark.matches);
-  $("trials").replaceChildren(...about.sweep.trials.map((trial) => element("tr", {},
-    ...[trial.method, trial.bytes, number(trial.recall), number(trial.rescored), number(Math.round(trial.queries_per_second))]
-      .map((cell) => element("td", { textContent: cell })))));
 }
 
 async function look() {
@@ -242,7 +233,6 @@ guarded(async () => {
   $("oversample").max = about.oversamples.length;
   $("rescore").hidden = !about.oversamples.length;
   $("ask-left").hidden = !about.left;
-  sweep();
   const row = Number.parseInt(location.hash.slice(1), 10);
   if (row >= 0) await look_at(row);
 });

@@ -19,7 +19,6 @@ const served = {
     return answer.arrayBuffer();
   },
   picture(row) { return `picture/${row}`; },
-  sweep(name, dark) { return `sweep/${name}.png${dark ? "?dark" : ""}`; },
 };
 
 function mailed(data) {
@@ -43,7 +42,6 @@ function mailed(data) {
     },
     async column(name) { return Uint8Array.from(atob(data.columns[name]), (letter) => letter.charCodeAt(0)).buffer; },
     picture: (row) => `data:image/png;base64,${data.pictures[row]}`,
-    sweep: (name, dark) => `data:image/png;base64,${data.sweep[dark ? `${name}-dark` : name]}`,
   };
 }
 
