@@ -5,7 +5,6 @@ from os import PathLike
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from nearkin._fields import StrPath
 from nearkin._pairs import Features
@@ -203,6 +202,8 @@ def _categories(column: Column) -> tuple[sp.csr_matrix, list[str]]:
     gone = column.missing if column.missing is not None else np.zeros(len(column), bool)
     values = ["" if missing else str(value) for value, missing in zip(column.values.tolist(), gone, strict=True)]
     sets = [[part for part in value.split(_SEPARATOR) if part] for value in values]
+    from sklearn.preprocessing import MultiLabelBinarizer  # slow to import, and needed by features of text only
+
     encoder = MultiLabelBinarizer(sparse_output=True)
     block = sp.csr_matrix(encoder.fit_transform(sets), dtype=np.float32)
     return block, [f"{column.name}={part}" for part in encoder.classes_]
