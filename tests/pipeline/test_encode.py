@@ -137,6 +137,7 @@ def test_bad_shards_are_found_before_any_work(model, parts, X, tmp_path) -> None
     fails(ValueError, "have the same name", parts / "*.npy", tmp_path / "part-0.npy")
     (parts / "part-3.npy").write_bytes((parts / "part-2.npy").read_bytes()[:5000])
     fails(ValueError, "part-3.npy is truncated", parts / "*.npy")
+    (parts / "x.csv").write_text("1,2\n")
     fails(ValueError, "has the ending '.csv'", parts / "x.csv")
 
 

@@ -104,7 +104,6 @@ def sweep(
     methods: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     per_second: Annotated[float, typer.Option(min=0)] = 0.0,
     minutes: Annotated[float, typer.Option(min=0.01)] = 5.0,
-    seconds: Annotated[float | None, typer.Option(min=0.1, hidden=True)] = None,
     out: OutPage = None,
     seed: Seed = 0,
 ) -> None:
@@ -136,7 +135,6 @@ def sweep(
     - per_second: Queries per second that an answer must reach on this machine; also tries inverted lists below
       20,000 rows. [default: any]
     - minutes: Time limit.
-    - seconds: The same in seconds.
     """
     given = pipeline.inputs.open_given(vectors)
     if queries is None and given.queries(metric or given.metric) is not None:
@@ -149,7 +147,7 @@ def sweep(
         metric=metric or given.metric or "l2",
         methods=pipeline.sweep.METHODS if methods is None else tuple(name.strip() for name in methods.split(",")),
         rate=per_second,
-        seconds=60 * minutes if seconds is None else seconds,
+        seconds=60 * minutes,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
     )

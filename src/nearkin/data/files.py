@@ -74,7 +74,7 @@ def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:
         return [locate(text)]
     head, colon, key = text.rpartition(":")
     pattern = head if colon and Path(head).suffix.lower() in _WITH_KEYS else text
-    names = sorted(glob.glob(pattern))
+    names = sorted(glob.glob(pattern, recursive=True))
     if not names:
         raise FileNotFoundError(f"{pattern} matches no file; check the pattern (current folder: {Path.cwd()})")
     return [locate(name if pattern == text else f"{name}:{key}") for name in names]

@@ -4,7 +4,6 @@ Memory holds a chunk of 8 MB per process. A finished file is renamed into place 
 its checksum. Files that are not entered there, or have another checksum, are encoded again.
 """
 
-import glob
 import hashlib
 import json
 import multiprocessing
@@ -26,7 +25,8 @@ from nearkin._check import check_integer
 from nearkin._storage import check_inputs, is_workspace, recover, replacing, sweep
 from nearkin._types import Record
 from nearkin.contracts import Callback, ignore
-from nearkin.data import open_vectors
+from nearkin.data import VectorFile, open_vectors
+from nearkin.data.files import locate_all
 from nearkin.data.formats.parquet import import_pyarrow
 from nearkin.export.batch_encoder import BatchEncoder, binary_column
 from nearkin.pipeline.run import write_array
@@ -58,7 +58,7 @@ def encode_shards(
     """
     out, encoder = Path(out), BatchEncoder(model)
     check_integer(workers, "workers", low=0)
-    sources = _checked_sources(expand(shards), encoder)
+    sources = _checked_sources(sorted({where.path for where in locate_all(shards)}), encoder)
     recover(out)
     _check_folder(out, sources, replace)
     check_inputs(out, sources)
@@ -107,14 +107,6 @@ def _write_codes(folder: Path, model: str, entries: dict[str, Record]) -> None:
         fresh.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _is_finished(folder: Path, source: Path, entry: Record | None) -> bool:
-    """Whether a source has not changed since its entry was made, and its codes are complete."""
-    stat = source.stat()
-    if entry is None or (stat.st_size, stat.st_mtime_ns) != (entry["source_bytes"], entry["source_mtime_ns"]):
-        return False
-    return is_whole(folder, entry)
-
-
 def is_whole(folder: Path, entry: Record) -> bool:
     """Whether the codes of a shard have their length and checksum."""
     file = folder / entry["file"]
@@ -124,17 +116,6 @@ def is_whole(folder: Path, entry: Record) -> bool:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def expand(shards: list[str]) -> list[Path]:
-    """The files of names and patterns, sorted, each once; FileNotFoundError for a pattern that matches no file."""
-    found: set[Path] = set()
-    for shard in map(os.fspath, shards):
-        names = glob.glob(shard, recursive=True) if glob.has_magic(shard) and not Path(shard).exists() else [shard]
-        if not names:
-            raise FileNotFoundError(f"{shard} matches no file; check the pattern (current folder: {Path.cwd()})")
-        found.update(map(Path, names))
-    return sorted(found)
 
 
 def _checked_sources(paths: list[Path], encoder: BatchEncoder) -> dict[Path, int]:
@@ -210,7 +191,12 @@ def _fill(folder: Path, sources: dict[Path, int], encoder: BatchEncoder, workers
         if earlier != model:
             raise ValueError(f"{folder} holds codes of another model; give another --out, or --replace to start again")
     _write_codes(folder, model, entries)
-    todo = [source for source in sources if not _is_finished(folder, source, entries.get(str(source.resolve())))]
+    todo = []
+    for source in sources:
+        entry, stat = entries.get(str(source.resolve())), source.stat()
+        known = None if entry is None else (entry["source_bytes"], entry["source_mtime_ns"])
+        if entry is None or known != (stat.st_size, stat.st_mtime_ns) or not is_whole(folder, entry):
+            todo.append(source)
     total = sum(sources.values())
     done = total - sum(sources[source] for source in todo)
     callback(done, {"total": total})
@@ -276,18 +262,21 @@ def _end_with_parent() -> None:
 
 def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
     """Encode one shard, whole or not at all; returns its entry in the manifest. OSError names the shard."""
-    target, stat = out / source.name, source.stat()
-    encode = _encode_parquet if source.suffix.lower() == ".parquet" else _encode_npy
+    target, stat, file = out / source.name, source.stat(), open_vectors(source)
     try:
         with replacing(target) as fresh:
-            rows = encode(source, encoder, fresh)
+            if source.suffix.lower() == ".parquet":
+                _encode_parquet(file, source, encoder, fresh)
+            else:
+                shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
+                write_array(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype.str)
             checksum, size = _sha256(fresh), fresh.stat().st_size
     except OSError as error:
         text = f"{target} could not be written ({error.strerror or error}); finished shards are kept, run it again"
         raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error
     return {
         "file": target.name,
-        "rows": rows,
+        "rows": len(file),
         "bytes": size,
         "sha256": checksum,
         "source_bytes": stat.st_size,
@@ -295,26 +284,17 @@ def encode_file(source: Path, encoder: BatchEncoder, out: Path) -> Record:
     }
 
 
-def _encode_npy(source: Path, encoder: BatchEncoder, fresh: Path) -> int:
-    file = open_vectors(source)
-    shape = (len(file), encoder.n_bytes // encoder.dtype.itemsize)
-    write_array(fresh, map(encoder.encode, file.chunks()), shape, encoder.dtype.str)
-    return len(file)
-
-
-def _encode_parquet(source: Path, encoder: BatchEncoder, fresh: Path) -> int:
+def _encode_parquet(file: VectorFile, source: Path, encoder: BatchEncoder, fresh: Path) -> None:
     """Vectors in a list column: the other columns are kept. Vectors in numeric columns: only the codes are written."""
     pa, parquet = import_pyarrow()
-    vectors = open_vectors(source)
-    with parquet.ParquetFile(source) as file:
-        lists = [field.name for field in file.schema_arrow if pa.types.is_nested(field.type)]
+    with parquet.ParquetFile(source) as opened:
+        lists = [field.name for field in opened.schema_arrow if pa.types.is_nested(field.type)]
         if lists:
-            batches = encoder.arrow_batches(file.iter_batches(vectors.chunk_rows), lists[0])
+            batches = encoder.arrow_batches(opened.iter_batches(file.chunk_rows), lists[0])
         else:
-            columns = (binary_column(pa, encoder.encode(chunk)) for chunk in vectors.chunks())
+            columns = (binary_column(pa, encoder.encode(chunk)) for chunk in file.chunks())
             batches = (pa.record_batch([column], names=[encoder.codes]) for column in columns)
         first = next(batches)
         with parquet.ParquetWriter(fresh, first.schema) as writer:
             for batch in chain([first], batches):
                 writer.write_batch(batch)
-    return len(vectors)
