@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks.subjects import SUBJECTS
 from benchmarks.table import RESULTS, Results
 from nearkin.report import Page, Section
-from nearkin.report.parts import paragraph, table
+from nearkin.report.page import paragraph, table
 
 
 def write_report(folder: Path) -> Path:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearkin.report import Page, Section
-from nearkin.report.parts import facts, figures, paragraph, table, thumbnail
+from nearkin.report.page import facts, figures, paragraph, table, thumbnail
 
 
 def test_a_page_holds_its_sections_in_order(tmp_path: Path) -> None:

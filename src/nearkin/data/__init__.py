@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
+    from nearkin.data.comparisons.reading import describe as describe
     from nearkin.data.comparisons.votes import comparisons_from_labels as comparisons_from_labels
     from nearkin.data.comparisons.votes import comparisons_from_vectors as comparisons_from_vectors
     from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons.votes import noise_floor as noise_floor
     from nearkin.data.comparisons.votes import number_questions as number_questions
     from nearkin.data.comparisons.votes import split_comparisons as split_comparisons
-    from nearkin.data.describe import describe as describe
     from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
     from nearkin.data.experiments import read_jspsych as read_jspsych
     from nearkin.data.experiments import read_salmon as read_salmon

@@ -23,7 +23,7 @@ from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.plots import plot_against_bytes, plot_convergence, to_svg
 from nearkin.report import Page, Section
-from nearkin.report.parts import facts, figures, paragraph, table, thumbnail
+from nearkin.report.page import facts, figures, paragraph, table, thumbnail
 
 KIND = "demo"
 K = 10

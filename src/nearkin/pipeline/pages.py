@@ -23,7 +23,7 @@ from nearkin.plots import new_axes, plot_against_bytes, plot_convergence, to_svg
 from nearkin.plots.figures import set_ticks
 from nearkin.plots.style import FAINT, INK, SERIES, for_page, legend, series_style
 from nearkin.report import Page, Section
-from nearkin.report.parts import facts, figures, paragraph, table
+from nearkin.report.page import facts, figures, paragraph, table
 
 
 def folder_page(folder: str | os.PathLike) -> Page:

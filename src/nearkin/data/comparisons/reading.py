@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from nearkin._types import ArrayLike, Record
 from nearkin.data.column import Column, as_text, exact_integers
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
-from nearkin.data.tables import ARRAYS, Table, read_table
+from nearkin.data.interactions import read_interactions
+from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
 
 
@@ -74,6 +76,36 @@ def read_comparisons(
     shape = roles.form if roles.form in FORMS else "ordered"
     found = comparisons_from_names(rows, **options, form=shape, on_invalid=on_invalid, objects=objects)
     return replace(found, source=understood(table, roles, found))
+
+
+def describe(
+    source: FileOrFrame,
+    *,
+    kind: str | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    **roles: Any,
+) -> Reading:
+    """Read a table of pairs or of comparisons and say what was understood; `str` of the answer is one line.
+
+    kind: "pairs", "comparisons" or None (by the options given, else look). roles: the options of `read_interactions` or
+    of `read_comparisons`.
+    Raises ValueError, with the options to type, where two readings are possible.
+    """
+    _check.check_choice(kind, "kind", (None, "pairs", "comparisons"))
+    if kind is None and set(roles) & {"anchor", "near", "far", "response", "form"}:
+        kind = "comparisons"
+    elif kind is None and set(roles) & {"left", "right", "weight", "timestamp"}:
+        kind = "pairs"
+    elif kind is None:
+        kind = kind_of(source, header=header, delimiter=delimiter)
+    if kind == "pairs":
+        found = read_interactions(source, header=header, delimiter=delimiter, **roles).source
+    else:
+        found = read_comparisons(source, header=header, delimiter=delimiter, on_invalid="drop", **roles).source
+    if found is None:
+        raise ValueError(f"{source} was read without a record of how")
+    return found
 
 
 def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
