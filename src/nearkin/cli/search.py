@@ -11,7 +11,7 @@ from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, 
 from nearkin.cli.screen import Screen, read_line, show, table
 
 if TYPE_CHECKING:
-    from nearkin.pipeline.recommend import Answers
+    from nearkin.pipeline.outputs import Answers
 
 _SHOWN = 5  # queries, and answers of each, in a table when no file takes them
 
@@ -181,7 +181,7 @@ def _present(screen: Screen, record: Record, answers: "Answers | None", about: s
         speed = f"{show(record['per_second'])} per second"
         screen.finish(record, f"{count}: {record['out']} ({', '.join(record['columns'])}; {speed})", about)
         return
-    entries = pipeline.recommend.as_records(answers, record["columns"])
+    entries = pipeline.outputs.as_records(answers, record["columns"])
     if screen.as_json:
         screen.finish(record | {key: entries})
         return

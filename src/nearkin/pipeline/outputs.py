@@ -12,11 +12,12 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from nearkin._storage import replacing
-from nearkin._types import ArrayLike
+from nearkin._types import ArrayLike, Record
 from nearkin.contracts import Callback
 from nearkin.data.formats.parquet import import_pyarrow
 
@@ -28,6 +29,9 @@ _NPY = b"\x93NUMPY\x01\x00" + (HEADER - 10).to_bytes(2, "little")
 _PAGES = (b"<footer>nearkin ", b'<meta name="generator" content="nearkin')
 _ARRAYS = {"ids.npy", "scores.npy", "queries.npy"}
 _SCORES = ("score", "cosine", "distance")
+
+Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
+"""Names of the queries (b,), scores (b, k), ids (b, k)."""
 
 
 def check_output(out: str | os.PathLike, inputs: Iterable[str | os.PathLike] = (), *, foreign: bool = False) -> Path:
@@ -162,3 +166,12 @@ def _long_form(names: Sequence[str], queries: ArrayLike, scores: np.ndarray, ids
     found = np.isfinite(scores).ravel()
     columns = (np.repeat(queries, k), np.tile(np.arange(1, k + 1), n), ids.ravel(), scores.ravel())
     return {name: column[found] for name, column in zip(names, columns, strict=True)}
+
+
+def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
+    """Answers for JSON: one entry per query, without empty places."""
+    entries = []
+    for name, scores, ids in zip(*answers, strict=True):
+        found = np.isfinite(scores)
+        entries.append({columns[0]: name, "ids": ids[found].tolist(), "scores": scores[found].tolist()})
+    return entries

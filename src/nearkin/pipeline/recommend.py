@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import faiss
 import numpy as np
@@ -20,15 +20,12 @@ from nearkin.index.identifiers import positions
 from nearkin.index.searching import normalised
 from nearkin.metrics.ranking import recommend
 from nearkin.pipeline.inputs import LEFT, MAP, SideNames, find_ids, ids_of, open_given, side_names
-from nearkin.pipeline.outputs import check_answers_path, write_answers
+from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
 
 BLOCK = 16_384  # entities answered and written at a time
 _KINDS = {"index": "an index", MAP: "coordinates of comparisons"}
-
-Answers: TypeAlias = tuple[Sequence[str] | np.ndarray, np.ndarray, np.ndarray]
-"""Names of the queries (b,), scores (b, k), ids (b, k)."""
 
 
 @dataclass(frozen=True)
@@ -160,15 +157,6 @@ def answer_columns(left: str, right: str) -> tuple[str, str, str, str]:
     """The columns of a table of answers, named as the two sides unless two names are equal."""
     columns = (left, "rank", right, "score")
     return columns if len(set(columns)) == len(columns) else ("query", "rank", "id", "score")
-
-
-def as_records(answers: Answers, columns: Sequence[str]) -> list[Record]:
-    """Answers for JSON: one entry per query, without empty places."""
-    entries = []
-    for name, scores, ids in zip(*answers, strict=True):
-        found = np.isfinite(scores)
-        entries.append({columns[0]: name, "ids": ids[found].tolist(), "scores": scores[found].tolist()})
-    return entries
 
 
 def open_sides(folder: str | os.PathLike, index: str | os.PathLike | None = None) -> Sides:
