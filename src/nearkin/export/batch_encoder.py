@@ -79,13 +79,16 @@ class BatchEncoder:
     @cached_property
     def n_bytes(self) -> int:
         """Bytes of a code."""
-        one = self._quantizer.encode(np.zeros((1, self.n_features), np.float32))
-        return one.shape[1] * one.itemsize
+        return self._code.nbytes
 
     @cached_property
     def dtype(self) -> np.dtype:
         """Type of the codes."""
-        return self._quantizer.encode(np.zeros((1, self.n_features), np.float32)).dtype
+        return self._code.dtype
+
+    @cached_property
+    def _code(self) -> np.ndarray:
+        return self._quantizer.encode(np.zeros((1, self.n_features), np.float32))
 
     @cached_property
     def _quantizer(self) -> Quantizer:

@@ -80,7 +80,9 @@ class Source:
 
     def decoded(self, positions: np.ndarray) -> np.ndarray:
         """Decoded codes of rows, (b, d) float32 (of normalised rows for "cosine")."""
-        self._make_direct_map()
+        lists = inner_index(self.index)
+        if isinstance(lists, faiss.IndexIVF) and lists.direct_map.no():
+            lists.make_direct_map()  # inverted files find a row by its number only with a map, 8 bytes a row
         return self.index.faiss_index.reconstruct_batch(np.ascontiguousarray(positions, np.int64))
 
     def as_searched(self, positions: np.ndarray) -> np.ndarray:
@@ -123,7 +125,7 @@ class Source:
         if self.n_bits is not None:
             turned = np.packbits(rng.random((n, self.n_bits)) < 0.05, axis=1, bitorder="little")
             return self.codes[positions[0]] ^ turned
-        one, other = (self._rows(some) for some in positions)
+        one, other = (np.asarray(self.vectors(some)) for some in positions)
         return self._as_asked(0.9 * one + 0.1 * other)
 
     def asked(self, Q: ArrayLike) -> np.ndarray:
@@ -167,18 +169,8 @@ class Source:
         """Positions of ids of any shape; -1 for one that the index does not have."""
         return identifiers.positions(self.index.ids, len(self), np.asarray(ids))
 
-    def _rows(self, positions: np.ndarray) -> np.ndarray:
-        rows = self.vectors(positions)
-        return self.decoded(positions) if rows is None else rows
-
     def _as_asked(self, Q: np.ndarray) -> np.ndarray:
         return normalised(Q) if self.index.metric == "cosine" else np.ascontiguousarray(Q, np.float32)
-
-    def _make_direct_map(self) -> None:
-        """Inverted files find a row by its number only with a map, 8 bytes a row."""
-        lists = inner_index(self.index)
-        if isinstance(lists, faiss.IndexIVF) and lists.direct_map.no():
-            lists.make_direct_map()
 
 
 def exact_source(source: Source) -> Source:

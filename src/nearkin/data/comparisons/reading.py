@@ -165,22 +165,17 @@ def understood(table: Table, roles: Roles, found: Comparisons) -> Reading:
     notes += [f"left aside: {', '.join(aside)}"] if aside else []
     notes += [f"dropped for repeating an object: {counted(found.n_dropped, 'row')}"] if found.n_dropped else []
     notes += [counted(len(roles.objects[0]), "rating")] if roles.rating is not None else []
+    names = [str(name) for name in found.objects[found.indices[0]].tolist()]
+    first = "{} is nearer to {} than to {}" if len(names) == 3 else "{} and {} are nearer than {} and {}"
     return table.reading(
         kind="comparisons",
         roles={role: column.name for role, column in named},
         form=roles.form,
         rows=len(found),
         distinct={"objects": found.n_objects},
-        first=_in_words(found),
+        first=first.format(*names),
         notes=tuple(notes),
     )
-
-
-def _in_words(found: Comparisons) -> str:
-    names = [str(name) for name in found.objects[found.indices[0]].tolist()]
-    if len(names) == 3:
-        return f"{names[0]} is nearer to {names[1]} than to {names[2]}"
-    return f"{names[0]} and {names[1]} are nearer than {names[2]} and {names[3]}"
 
 
 def comparisons_from_names(
