@@ -197,6 +197,18 @@ def ask(
         name: "" if file is None else page.read_text(file)
         for name, file in (("instructions", instructions), ("consent", consent))
     }
+
+    def announce(record: Record) -> None:
+        links = record["links"]
+        screen.finish(
+            record,
+            f"{record['items']} items, {record['answers']} answers so far, kept in {record['out']}",
+            f"For raters:  {links['raters']}",
+            *(f"For {name}:  {link}" for name, link in links["named"].items()),
+            f"For you:     {links['results']}",
+            "Ctrl-C stops; --resume goes on.",
+        )
+
     ended = page.collect(
         things,
         out,
@@ -206,17 +218,6 @@ def ask(
         resume=resume,
         host=host,
         port=port,
-        announce=lambda record: screen.finish(record, *_lines(record)),
+        announce=announce,
     )
     screen.finish(ended, f"{ended['answers']} answers in {out}. Next: nearkin embed {out} --out map")
-
-
-def _lines(record: Record) -> list[str]:
-    links = record["links"]
-    return [
-        f"{record['items']} items, {record['answers']} answers so far, kept in {record['out']}",
-        f"For raters:  {links['raters']}",
-        *(f"For {name}:  {link}" for name, link in links["named"].items()),
-        f"For you:     {links['results']}",
-        "Ctrl-C stops; --resume goes on.",
-    ]

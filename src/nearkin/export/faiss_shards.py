@@ -79,7 +79,15 @@ def _open(folder: Path, threaded: bool) -> Index:
     kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
     shards = kind(whole.faiss_index.d, threaded, False)  # False: ids are kept, not counted on from shard to shard
     for i, (first, last) in enumerate(pairwise(bounds)):
-        shards.add_shard(_read(shard_file(folder, i), len(bounds) - 1, first, last - first, whole))
+        file, other = shard_file(folder, i), "it is of another export"
+        if not file.exists():
+            raise ValueError(f"{file} is missing; the folder has {len(bounds) - 1} shards, copy it again")
+        shard = read_faiss(file, binary=binary, first_row=first)
+        if shard.d != whole.faiss_index.d:
+            raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; {other}")
+        if shard.ntotal != last - first:
+            raise ValueError(f"{file} has {shard.ntotal} rows, config.json has {last - first}; {other}")
+        shards.add_shard(shard)
     whole.faiss_index = shards
     arrays = read_arrays(folder / "arrays.safetensors")
     whole.ids = unpack_ids("row", arrays) if arrays else None
@@ -116,14 +124,3 @@ def _part(source: Source, first: int, last: int) -> FaissIndex:
     made.faiss_index.ntotal = part.ntotal = empty.ntotal
     faiss.copy_array_to_vector(positions, part.id_map)
     return part
-
-
-def _read(file: Path, n_shards: int, first_row: int, rows: int, whole: Index) -> FaissIndex:
-    if not file.exists():
-        raise ValueError(f"{file} is missing; the folder has {n_shards} shards, copy it again")
-    shard = read_faiss(file, binary=whole.metric == "hamming", first_row=first_row)
-    if shard.d != whole.faiss_index.d:
-        raise ValueError(f"{file} has {shard.d} dimensions, the folder {whole.faiss_index.d}; it is of another export")
-    if shard.ntotal != rows:
-        raise ValueError(f"{file} has {shard.ntotal} rows, config.json has {rows}; it is of another export")
-    return shard

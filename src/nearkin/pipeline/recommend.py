@@ -103,7 +103,13 @@ def similar_folder(
         word = "object" if by_distance else getattr(side_names(folder), side or "right")
         X = given.file.read()
         own = np.arange(len(X)) if given.ids is None else given.ids
-        new, names = (X, own) if history is None else _embedded(folder, side or "right", history)
+        new, names = X, own
+        if history is not None:
+            if read_config(folder)["kind"] != saved_towers.KIND:
+                raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
+            model, is_left = nk.TwoTower.load(folder), side == "left"
+            new = model.embed_left(history) if is_left else model.embed_right(history)
+            names = history.left_ids if is_left else history.right_ids
         rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word)
     left, right = _as_products(X) if by_distance else (normalised(new), normalised(X))
     itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
@@ -234,16 +240,6 @@ def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
     pairs = Interactions(arrays["indptr"], arrays["indices"], arrays["weights"], sides.left_ids, sides.right_ids)
     known = Known(sides.right_ids, sides.right_vectors(), "right", np.ones(len(sides.right_ids)))
     return fold_in(history, known, FittedLoss(AllPairs(), run["omega"], run["regularization"], pairs), None, None)
-
-
-def _embedded(folder: str | os.PathLike, side: str, history: Interactions) -> tuple[np.ndarray, np.ndarray]:
-    """Vectors (b, d) of new entities of a side from their pairs, and their ids."""
-    if read_config(folder)["kind"] != saved_towers.KIND:
-        raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
-    model = nk.TwoTower.load(folder)
-    if side == "left":
-        return model.embed_left(history), history.left_ids
-    return model.embed_right(history), history.right_ids
 
 
 def _as_products(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -197,20 +197,17 @@ def make_ids(
     with steps.step("write"), replacing_folder(out) as fresh:
         made.save(fresh)
         with (fresh / IDS).open("w", encoding="utf-8") as stream:
-            stream.writelines(_lines(made, names))
+            for start in range(0, len(names), _MOST_LINES):
+                some = made.ids_[start : start + _MOST_LINES]
+                for name, row, tokens in zip(names[start:].tolist(), some.tolist(), made.tokens(some), strict=False):
+                    line = {"item": name, "ids": row, "tokens": tokens}
+                    stream.write(json.dumps(line, ensure_ascii=False) + "\n")
     before, after = made.distortion_.tolist()
     return {
         "data": file.name, "out": str(out), "items": len(names), "levels": levels, "codes": codes, "balance": balance,
         "shared_before": made.shared_, "used": [len(np.unique(column)) for column in made.ids_.T],
         "distortion_added": after / before - 1 if before else 0.0, "seconds": steps.seconds,
     }  # fmt: skip
-
-
-def _lines(made: nk.SemanticIds, names: np.ndarray) -> Iterator[str]:
-    for start in range(0, len(names), _MOST_LINES):
-        ids = made.ids_[start : start + _MOST_LINES]
-        for name, row, tokens in zip(names[start:].tolist(), ids.tolist(), made.tokens(ids), strict=False):
-            yield json.dumps({"item": name, "ids": row, "tokens": tokens}, ensure_ascii=False) + "\n"
 
 
 def make_bridge(
