@@ -15,20 +15,8 @@ from nearkin.quantization.best import BestCode
 PRODUCT = "product"
 _BYTES, _BITS = ("l2", "ip", "cosine"), ("hamming",)
 _DEFAULT_BITS = 128
-_ROTATIONS = {  # name -> the quantizer's rotation; summary
-    "none": (None, "product quantization without a rotation (PQ)"),
-    "procrustes": ("procrustes", "rotation by SVD in every iteration (OPQ)"),
-    "givens-random": ("givens-random", "rotation by Givens steps on random pairs of axes"),
-    "givens-greedy": ("givens-greedy", "Givens steps on the pairs that gain most, greedily matched"),
-    "givens-steepest": ("givens-steepest", "Givens steps on the best matching (slow, an upper bound)"),
-    "cayley": ("cayley", "gradient steps on the Cayley parameters (for comparison)"),
-}
-SCALARS = {  # name -> bits per column, at any size asked for; summary
-    "int4": (4, "every column rounded to 4 bits"),
-    "int6": (6, "every column rounded to 6 bits"),
-    "int8": (8, "every column rounded to 8 bits"),
-    "float16": (16, "every column as a half-precision float"),
-}
+_ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
+SCALARS = {"int4": 4, "int6": 6, "int8": 8, "float16": 16}  # bits of a column, at any size asked for
 _CODEBOOKS = (4, 3, 2)  # per part of a product residual code: more keep more neighbours, and search is slower
 _LONGEST = 16  # bytes of a residual code; longer product residual codes keep as much in less time
 
@@ -59,7 +47,6 @@ class Method:
     """A way to code vectors; `sizes(d)`: bytes that a code of d columns can have."""
 
     name: str
-    summary: str
     metrics: tuple[str, ...]  # of the search, the default first
     sizes: Callable[[int], Sequence[int]] = lambda d: range(1, d + 1)
 
@@ -81,7 +68,7 @@ class Method:
             return BestCode(check_integer(size.bytes(), "bytes", low=1), random_state=random_state)
         if self.name in SCALARS:
             size.no_coarse("a scalar code")
-            n_bits, _ = SCALARS[self.name]
+            n_bits = SCALARS[self.name]
             if size.n_bytes is not None or size.n_bits is not None:
                 raise ValueError(
                     f"a scalar code takes {n_bits} bits a column, whatever bytes or bits say; leave them out, or take "
@@ -103,7 +90,9 @@ class Method:
         if self.name == PRODUCT:
             return nk.ProductQuantizer(codes, size.n_centroids, **others)
         if self.name in _ROTATIONS:
-            return nk.ProductQuantizer(codes, size.n_centroids, rotation=_ROTATIONS[self.name][0], **others)
+            return nk.ProductQuantizer(
+                codes, size.n_centroids, rotation=None if self.name == "none" else self.name, **others
+            )
         if self.name == "residual":
             return nk.quantization.ResidualQuantizer(codes, size.n_centroids, **others)
         each = _codebooks_per_part(codes)
@@ -138,23 +127,15 @@ def subspaces(n_bytes: int, n_centroids: int) -> int:
 
 def methods() -> dict[str, Method]:
     """All methods by name, product quantization first."""
-    residual = "sums of centroids, each coding the error of those before (slow search)"
-    product = "residual codes in each part of rotated rows (between product and residual codes)"
-    return {
-        method.name: method
-        for method in (
-            Method(PRODUCT, "product quantization; a byte holds the row's length if that finds more", _BYTES),
-            *(Method(name, text, _BYTES) for name, (_, text) in _ROTATIONS.items()),
-            *(
-                Method(name, text, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)])
-                for name, (bits, text) in SCALARS.items()
-            ),
-            Method("best", "races product, residual and scalar codes, and keeps the best", _BYTES),
-            Method("residual", residual, _BYTES, lambda d: range(1, _LONGEST + 1)),
-            Method("product-residual", product, _BYTES, _product_residual_sizes),
-            *(Method(entry.method, entry.summary, _BITS) for entry in HASHERS.values()),
-        )
-    }
+    scalars = (Method(name, _BYTES, lambda d, bits=bits: [math.ceil(d * bits / 8)]) for name, bits in SCALARS.items())
+    codes = (
+        *(Method(name, _BYTES) for name in (PRODUCT, *_ROTATIONS, "best")),
+        *scalars,
+        Method("residual", _BYTES, lambda d: range(1, _LONGEST + 1)),
+        Method("product-residual", _BYTES, _product_residual_sizes),
+        *(Method(entry.method, _BITS) for entry in HASHERS.values()),
+    )
+    return {method.name: method for method in codes}
 
 
 def _product_residual_sizes(d: int) -> list[int]:
