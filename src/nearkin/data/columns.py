@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nearkin._fields import StrPath
 from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
-from nearkin.data.files import PACKED, Locator, locate, reading, unpack_first
+from nearkin.data.files import Locator, locate, reading
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file
@@ -74,8 +74,6 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     readers = {".npy": _load, ".npz": _load, ".parquet": _read_parquet_column}
     if where.suffix in (".csv", ".tsv", ".txt"):
         return _read_text_column(where, n)
-    if where.suffix in PACKED:
-        raise ValueError(unpack_first(where.path))
     if where.suffix not in readers:
         raise ValueError(f"{where} has an unknown ending; give .npy, .npz, .csv, .tsv, .txt or .parquet")
     with reading(where):

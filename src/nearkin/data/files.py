@@ -32,18 +32,12 @@ class Locator:
         return self.path.suffix.lower()
 
 
-def unpack_first(path: Path) -> str:
-    """What to say of a compressed file: nearkin reads none."""
-    return (
-        f"{path} is compressed, which is not read; type {PACKED[path.suffix.lower()]} {path}, and give what it writes"
-    )
-
-
 def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
-    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device or an empty file.
+    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device, an
+    empty or a compressed file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
@@ -54,7 +48,13 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
         found = Locator(Path(head), key)
     else:
         found = Locator(Path(text))
-    if regular_file(found.path).stat().st_size == 0:
+    size = regular_file(found.path).stat().st_size
+    if found.suffix in PACKED:
+        raise ValueError(
+            f"{found.path} is compressed, which is not read; type {PACKED[found.suffix]} {found.path}, and give what it "
+            "writes"
+        )
+    if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from nearkin.data.column import (
     known,
     normal,
 )
-from nearkin.data.files import EXCEL_MARK, MAX_CELL, PACKED, Locator, locate, reading, unpack_first
+from nearkin.data.files import EXCEL_MARK, MAX_CELL, Locator, locate, reading
 from nearkin.data.formats.binary import archive_keys, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.records import Reading
@@ -91,12 +90,9 @@ def read_table(
         return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
-    ending = Path(source).suffix.lower()
-    if ending in PACKED and os.path.exists(source):
-        raise ValueError(unpack_first(Path(source)))
-    if ending not in _ENDINGS and os.path.exists(source):
-        raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(_ENDINGS)}")
     where = locate(source)
+    if where.suffix not in _ENDINGS:
+        raise ValueError(f"{source} ends in {where.suffix!r}; a table is read from {', '.join(_ENDINGS)}")
     with reading(where):
         if where.suffix in _TEXT:
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})

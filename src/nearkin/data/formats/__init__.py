@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearkin.data.files import PACKED, Locator, reading, unpack_first
+from nearkin.data.files import Locator, reading
 from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
 from nearkin.data.formats.parquet import open_parquet
@@ -30,8 +30,6 @@ def open_rows(where: Locator) -> FileRows:
     Whatever is wrong with the file is a ValueError, here and while its rows are read.
     """
     if where.suffix not in FORMATS:
-        if where.suffix in PACKED:
-            raise ValueError(unpack_first(where.path))
         ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
         raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
     with reading(where):
