@@ -36,8 +36,8 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
-    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device, an
-    empty or a compressed file.
+    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device, an empty or a compressed
+    file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
@@ -50,10 +50,8 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
         found = Locator(Path(text))
     size = regular_file(found.path).stat().st_size
     if found.suffix in PACKED:
-        raise ValueError(
-            f"{found.path} is compressed, which is not read; type {PACKED[found.suffix]} {found.path}, and give what it "
-            "writes"
-        )
+        how = f"type {PACKED[found.suffix]} {found.path}, and give what it writes"
+        raise ValueError(f"{found.path} is compressed, which is not read; {how}")
     if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
