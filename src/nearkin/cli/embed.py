@@ -117,11 +117,8 @@ def _are_pairs(signals: str, kind: str, given: Fields, loss: str | None) -> bool
         from nearkin.embedding.ordinal.losses import LOSSES  # loads numba
 
         return loss not in LOSSES
-    if set(given) & set(FOR_COMPARISONS):
-        return False
-    if {"left", "right", "start"} & set(given):
-        return True
-    return nk.data.kind_of(signals, header=given.get("header"), delimiter=given.get("delimiter")) == "pairs"
+    found = nk.data.kind_of(signals, header=given.get("header"), delimiter=given.get("delimiter"), given=given)
+    return found == "pairs"
 
 
 def _check_options(of_pairs: bool, given: Fields, size: int | str | None, next_queries: int) -> None:

@@ -381,12 +381,20 @@ def _fresh_rows(body: list[Column]) -> int:
     return int(fresh.sum())
 
 
+_OF_COMPARISONS = {"anchor", "near", "far", "response", "form", "raters"}
+_OF_PAIRS = {"left", "right", "weight", "timestamp", "start"}
 _WIDE = 12  # columns: long tables have fewer
 ARRAYS = ("triplets", "quadruplets", "comparisons", "indices")  # of comparisons, in an archive
 
 
-def kind_of(source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None) -> str:
-    """ "pairs" or "comparisons", by the names and the number of columns; ValueError if it can be either."""
+def kind_of(
+    source: FileOrFrame, *, header: bool | None = None, delimiter: str | None = None, given: Iterable[str] = ()
+) -> str:
+    """ "pairs" or "comparisons", by the options given, else by the table's columns; ValueError if it can be either."""
+    if not _OF_COMPARISONS.isdisjoint(given):
+        return "comparisons"
+    if not _OF_PAIRS.isdisjoint(given):
+        return "pairs"
     table = read_table(source, header=header, delimiter=delimiter)
     if asks_comparisons(table):
         return "comparisons"

@@ -93,13 +93,7 @@ def describe(
     Raises ValueError, with the options to type, where two readings are possible.
     """
     _check.check_choice(kind, "kind", (None, "pairs", "comparisons"))
-    if kind is None and set(roles) & {"anchor", "near", "far", "response", "form"}:
-        kind = "comparisons"
-    elif kind is None and set(roles) & {"left", "right", "weight", "timestamp"}:
-        kind = "pairs"
-    elif kind is None:
-        kind = kind_of(source, header=header, delimiter=delimiter)
-    if kind == "pairs":
+    if (kind or kind_of(source, header=header, delimiter=delimiter, given=roles)) == "pairs":
         found = read_interactions(source, header=header, delimiter=delimiter, **roles).source
     else:
         found = read_comparisons(source, header=header, delimiter=delimiter, on_invalid="drop", **roles).source
