@@ -24,7 +24,7 @@ def test_a_record_and_a_line_for_people(idx: Path, tmp_path: Path, files: Path) 
 
 
 def test_below_the_target_the_exit_code_is_one(idx: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target, "_once", lambda positions: positions * 0 - 1)
+    monkeypatch.setattr(target.Source, "positions", lambda self, ids: ids * 0 - 1)
     result = run("export", idx, "--to", "faiss-shards", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert "FAILED; nothing was published" in result.stderr
