@@ -26,7 +26,7 @@ from nearkin.data.column import (
     known,
     normal,
 )
-from nearkin.data.files import EXCEL_MARK, MAX_CELL, Locator, locate, reading
+from nearkin.data.files import EXCEL_MARK, MAX_CELL, PACKED, Locator, locate, reading
 from nearkin.data.formats.binary import archive_keys, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.records import Reading
@@ -90,9 +90,10 @@ def read_table(
         return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
+    ending = Path(source).suffix.lower()
+    if ending not in (*_ENDINGS, *PACKED) and os.path.exists(source):
+        raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(_ENDINGS)}")
     where = locate(source)
-    if where.suffix not in _ENDINGS:
-        raise ValueError(f"{source} ends in {where.suffix!r}; a table is read from {', '.join(_ENDINGS)}")
     with reading(where):
         if where.suffix in _TEXT:
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
