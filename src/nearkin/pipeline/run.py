@@ -11,6 +11,7 @@ import numpy as np
 
 from nearkin._fields import counted
 from nearkin._storage import changing, read_config, read_manifest, replacing, replacing_folder
+from nearkin._storage.manifest import MANIFEST
 from nearkin._types import Fields, Record
 from nearkin.contracts import Callback, ignore
 from nearkin.data import VectorFile
@@ -114,7 +115,7 @@ def bytes_on_disk(folder: str | os.PathLike) -> int:
     """Bytes of the files that a save wrote: codes, codebooks, ids, kept vectors; not of reports added later."""
     manifest = read_manifest(Path(folder))
     if manifest is not None:
-        return sum(entry.bytes for entry in manifest.files.values())
+        return sum(entry.bytes for entry in manifest.files.values()) + (Path(folder) / MANIFEST).stat().st_size
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
