@@ -8,26 +8,19 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """One hasher: the module that defines its class, its name as a method, and what it does in a few words."""
+    """One hasher: the module that defines its class and its name as a method."""
 
     module: str
     method: str
-    summary: str
 
 
 HASHERS = {  # class -> entry
-    "RandomHyperplanes": Entry("nearkin.hashing.linear", "lsh", "bits: signs of random projections (data-blind)"),
-    "PCAHash": Entry("nearkin.hashing.linear", "pca-hash", "bits: signs of the principal components"),
-    "ITQ": Entry("nearkin.hashing.itq", "itq", "bits: principal components under a learned rotation"),
-    "OnE": Entry(
-        "nearkin.hashing.scq", "one", "bits: orthonormal encoder, compression and quantization learned together"
-    ),
-    "OgE": Entry(
-        "nearkin.hashing.scq", "oge", "bits: orthogonal encoder, compression and quantization learned together"
-    ),
-    "SphericalHashing": Entry("nearkin.hashing.baselines", "spherical", "bits: inside or outside of learned spheres"),
-    "KMeansHash": Entry(
-        "nearkin.hashing.baselines", "kmeans-hash", "bits: k-means cells named so that near cells share bits"
-    ),
-    "BinaryAutoencoder": Entry("nearkin.hashing.baselines", "bae", "bits: binary autoencoder"),
+    "RandomHyperplanes": Entry("nearkin.hashing.linear", "lsh"),
+    "PCAHash": Entry("nearkin.hashing.linear", "pca-hash"),
+    "ITQ": Entry("nearkin.hashing.itq", "itq"),
+    "OnE": Entry("nearkin.hashing.scq", "one"),
+    "OgE": Entry("nearkin.hashing.scq", "oge"),
+    "SphericalHashing": Entry("nearkin.hashing.baselines", "spherical"),
+    "KMeansHash": Entry("nearkin.hashing.baselines", "kmeans-hash"),
+    "BinaryAutoencoder": Entry("nearkin.hashing.baselines", "bae"),
 }
