@@ -138,10 +138,6 @@ class AbstractSpectralHasher(AbstractLinearHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return columns V (m, L) in principal coordinates and the history of the loss; `scale_` is set before."""
 
-    def _n_components(self) -> int | None:
-        """The number of principal components to compute, None for all."""
-        return self.n_bits
-
     def _scale(self) -> str | float:
         """The factor on the data, as `scale_of` takes it."""
         return "eq25"

@@ -37,9 +37,6 @@ class AbstractEncoder(AbstractSpectralHasher):
         if isinstance(self.scale, str):
             check_choice(self.scale, "scale", SCALES)
 
-    def _n_components(self) -> int | None:
-        return None if self.n_components is None else max(self.n_components, self.n_bits)
-
     def _scale(self) -> str | float:
         return self.scale
 

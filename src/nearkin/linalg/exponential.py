@@ -47,22 +47,19 @@ def expm1(A: Tensor) -> Tensor:
         if size <= limit:
             return _series(A, A2, degree)
     degree, limit = _SERIES[A.dtype][-1]
-    if not size < HUGE:
-        return _squared(*_scaled_down(A, limit), long=True)
+    if not size < HUGE:  # A^2 may overflow, so A is scaled first
+        bound = float(A.abs().amax()) * A.shape[-1]
+        if not math.isfinite(bound):
+            raise ValueError(
+                "A contains NaN or infinity, or nearly infinity; it has no exponential. Take a shorter step"
+            )
+        halvings = max(0, math.ceil(math.log2(bound / limit)))
+        A = A * 2.0**-halvings
+        return _squared(_series(A, A @ A, degree), halvings, long=True)
     halvings, long = 0, size > LONG
     while size > limit:
         size, halvings = size / 2, halvings + 1
     return _squared(_series(A / 2.0**halvings, A2 / 4.0**halvings, degree), halvings, long=long)
-
-
-def _scaled_down(A: Tensor, limit: float) -> tuple[Tensor, int]:
-    """Return exp(A / 2^h) - I and h for an A whose square may overflow."""
-    bound = float(A.abs().amax()) * A.shape[-1]
-    if not math.isfinite(bound):
-        raise ValueError("A contains NaN or infinity, or nearly infinity; it has no exponential. Take a shorter step")
-    halvings = max(0, math.ceil(math.log2(bound / limit)))
-    A = A * 2.0**-halvings
-    return _series(A, A @ A, _SERIES[A.dtype][-1][0]), halvings
 
 
 def _squared(D: Tensor, halvings: int, *, long: bool) -> Tensor:

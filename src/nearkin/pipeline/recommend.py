@@ -231,7 +231,7 @@ def _with_history(sides: Sides, folder: str | os.PathLike, history: Interactions
 
 def _folded_in(sides: Sides, path: Path, history: Interactions) -> np.ndarray:
     """New rows (b, d) for an index of `nearkin train`: its loss minimised over them, with the decoded right vectors."""
-    from nearkin.embedding.two_tower.fold_in import FittedLoss, Known, fold_in  # torch: only new entities need it
+    from nearkin.embedding.two_tower.als import FittedLoss, Known, fold_in  # torch: only new entities need it
     from nearkin.embedding.two_tower.objective import AllPairs
 
     arrays, run = read_arrays(path / LEFT), read_record(path, RUN) or {}

@@ -139,3 +139,14 @@ def test_bad_data_and_calls_are_named(parts: Parts, fitted: nk.TwoTower) -> None
         fitted.recommend([1000])
     with pytest.raises(ValueError, match="fitted without features on this side"):
         nk.TwoTower(4, random_state=0).fit(bare(parts.train)).transform_left(np.ones((2, 16)))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+def test_features_of_any_number_type_are_embedded(kind: type) -> None:
+    """Before, float64 features met float32 layers: torch's RuntimeError."""
+    pairs = nk.data.planted_interactions(40, 30, random_state=0).interactions
+    model = nk.TwoTower(4, loss="all-pairs", solver=nk.embedding.ALS(max_iter=1), random_state=0).fit(pairs)
+    features = np.round(np.asarray(pairs.left_features[:2]) * 10)
+    wanted = model.transform_left(features.astype(np.float32))
+    np.testing.assert_array_equal(model.transform_left(features.astype(kind)), wanted)
+    np.testing.assert_array_equal(model.embed_left([[1, 2]], features[:1].astype(kind)).dtype, np.float32)

@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from nearkin._check import check_real
 from nearkin.embedding.all_pairs.softmax import SoftmaxLoss, expected, summed
 from nearkin.embedding.baselines import sparse_ease
-from nearkin.embedding.two_tower.fold_in import History, Known, matrix_of
+from nearkin.embedding.two_tower.als import History, Known, matrix_of
 from nearkin.embedding.two_tower.objective import AllPairs, Objective
 from nearkin.embedding.two_tower.towers import TowerPair
 from nearkin.embedding.two_tower.training import AbstractSolver

@@ -8,20 +8,19 @@ from typing import Any
 import faiss
 import numpy as np
 import scipy.sparse as sp
-import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from nearkin._check import check_integer, check_vectors
+from nearkin._check import check_integer
 from nearkin._distributed import current
 from nearkin._pairs import MatrixLike, number_ids
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import storage
+from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
 from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions, tune
-from nearkin.embedding.two_tower.fold_in import FittedLoss, History, Known, fold_in
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.settings import (
     LOSSES,
@@ -32,7 +31,7 @@ from nearkin.embedding.two_tower.settings import (
     check_settings,
     with_loss,
 )
-from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower, as_tensor
+from nearkin.embedding.two_tower.towers import ResidualTower, Side, Tower
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.metrics.ranking import ranking_metrics, recommend
 from nearkin.records import Interactions
@@ -303,9 +302,7 @@ def transform(
             f"{side} has shape {shape}, features, but the model was fitted without features on this side; "
             f"give {side} ids (b,), or fit with interactions.with_features({side}=...)"
         )
-    features = sp.csr_matrix(entities, dtype=np.float32) if sparse else check_vectors(entities, name=side)
-    with torch.no_grad():
-        return module(as_tensor(features)).numpy()
+    return encoded(module, entities, side).numpy()
 
 
 def name_ids(numbers: np.ndarray, ids: np.ndarray) -> np.ndarray:
