@@ -81,6 +81,14 @@ class Reading:
         )
 
 
+class Judgements(NamedTuple):
+    """Judged pairs of a query and a row (qrels): ids as text (m,) each, and grades (m,) from 0, a row of no use, on."""
+
+    queries: np.ndarray
+    rows: np.ndarray
+    grades: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Interactions:
     """Observed pairs between m left and n right entities, sorted by row, each pair once. Build it with `from_pairs`.

@@ -233,3 +233,66 @@ def test_the_base_of_a_table_in_memory_is_not_changed() -> None:
     before = X.copy()
     exact_neighbors(VectorFile("X", array_rows(X)), X[:3], 2, "cosine")
     assert np.array_equal(X, before)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows r0, r1, ... and queries q0, q1, ... beside two of them, which people graded 2 and 1: `qrels.tsv`."""
+    folder, rng = tmp_path_factory.mktemp("judged"), np.random.default_rng(0)
+    X = rng.standard_normal((300, 8)).astype(np.float32)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "Q.npy", X[:40] + 0.1 * rng.standard_normal((40, 8)).astype(np.float32))
+    (folder / "ids.txt").write_text("\n".join(f"r{i}" for i in range(300)))
+    (folder / "query_ids.txt").write_text("\n".join(f"q{i}" for i in range(40)))
+    lines = [line for i in range(40) for line in (f"q{i}\tr{i}\t2", f"q{i}\tr{i + 1}\t1", f"q{i}\tr{i + 2}\t0")]
+    (folder / "qrels.tsv").write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]))
+    (folder / "trec.txt").write_text("\n".join(line.replace("\t", " 0 ", 1).replace("\t", " ") for line in lines))
+    how = ("--bytes", 2, "--ids", folder / "ids.txt", "--keep-vectors", "--out", folder / "idx")
+    run_json("compress", folder / "X.npy", *how)
+    return folder
+
+
+@pytest.mark.parametrize("form", ["qrels.tsv", "trec.txt"])
+def test_relevance_of_the_answers_by_hand(judged: Path, form: str) -> None:
+    how = ("--query-ids", judged / "query_ids.txt", "--qrels", judged / form)
+    found = run_json("evaluate", judged / "idx", judged / "Q.npy", *how)["relevance"]
+    exact, coded, rescored = found["searches"]
+    assert [row["search"] for row in found["searches"]] == ["exact", "by code alone", "rescored by kept vectors"]
+    ids = nk.Index.load(judged / "idx").search(np.load(judged / "Q.npy"), 100)[1]
+    gains = np.array([[{f"r{i}": 2, f"r{i + 1}": 1}.get(row, 0) for row in ids[i]] for i in range(40)])
+    ndcg = (gains[:, :10] / np.log2(np.arange(2, 12))).sum(axis=1) / (2 + 1 / np.log2(3))
+    assert coded["NDCG@10"] == pytest.approx(ndcg.mean())
+    assert coded["Recall@100"] == pytest.approx((gains > 0).sum(axis=1).mean() / 2)
+    change = coded["change"]["NDCG@10"]
+    assert change["mean"] == pytest.approx(coded["NDCG@10"] - exact["NDCG@10"])
+    assert change["low"] < change["mean"] <= change["high"] <= 0.01
+    assert coded["NDCG@10"] <= rescored["NDCG@10"] <= exact["NDCG@10"]
+    assert run("evaluate", judged / "idx", judged / "Q.npy", *how).stdout.count("NDCG@10") == 2
+
+
+def test_qrels_that_cannot_be_used_are_refused(judged: Path) -> None:
+    lines = (judged / "qrels.tsv").read_text().splitlines()
+    cases = {
+        "q1\tr1\t-1": "grades are 0",
+        "q1\tr1\t1": "two grades of 'r1' for 'q1'",
+        "\n".join(f"q{i}\tx{i}\t1" for i in range(9)): "9 rows of 51 that the index lacks, the first is 'x0'",
+    }
+    for more, message in cases.items():
+        (judged / "bad.tsv").write_text("\n".join([*lines, more]))
+        how = ("--query-ids", judged / "query_ids.txt", "--qrels", judged / "bad.tsv")
+        done = run("evaluate", judged / "idx", judged / "Q.npy", *how)
+        assert done.exit_code == 2
+        assert message in done.stderr
+    done = run("evaluate", judged / "idx", judged / "Q.npy", "--qrels", judged / "qrels.tsv")
+    assert done.exit_code == 2
+    assert "--query-ids" in done.stderr
+
+
+def test_sweep_keeps_the_relevance_that_exact_search_has(judged: Path) -> None:
+    ids = ("--ids", judged / "ids.txt", "--query-ids", judged / "query_ids.txt", "--qrels", judged / "qrels.tsv")
+    how = ("--queries", judged / "Q.npy", *ids, "--methods", "product,float16", "--minutes", 1, "--recall", 0.9)
+    record = run_json("sweep", judged / "X.npy", *how)
+    exact = next(trial for trial in record["trials"] if trial["method"] == "float16")
+    assert exact["recall"]["1"] == pytest.approx(1, abs=1e-6)
+    assert record["choice"]["recall_low"] >= 0.9 or record["choice"] is None
+    assert "--ids" in run("sweep", judged / "X.npy", *how).stdout

@@ -90,6 +90,7 @@ def test_ids_are_text_or_exact_integers() -> None:
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),
         ("a.csv", "user,item,split\n1,2,7\n", {}, "split holds 7; it must hold 0"),
         ("a.csv", "user,item,rating\n1,2,1\n", {"min_weight": 3}, "there is no observed pair"),
+        ("a.csv", "1,2,nan\n3,4,nan\n", {}, "weights contains NaN in 2 of 2 rows"),
     ],
 )
 def test_bad_tables_are_named(tmp_path: Path, name: str, text: str, options: dict, message: str) -> None:

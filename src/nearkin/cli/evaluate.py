@@ -31,6 +31,8 @@ def evaluate(
     k: Neighbours = 100,
     oversample: Oversample = None,
     n_probe: Annotated[str | None, typer.Option("--n-probe", metavar="COUNTS")] = None,
+    qrels: File = None,
+    query_ids: File = None,
 ) -> None:
     """Judge an index: recall against exact neighbours, mAP by label, distortion.
 
@@ -48,6 +50,7 @@ def evaluate(
     - nearkin evaluate idx Q.npy --truth gt.npy --n-probe 1,4,16,64
     - nearkin evaluate idx Q.npy --labels y.npy --query-labels yq.npy
     - nearkin evaluate bits Q.npy --base X.npy --labels y.npy --query-labels yq.npy
+    - nearkin evaluate idx Q.parquet --base X.parquet --qrels qrels.tsv
 
     Options:
 
@@ -56,8 +59,13 @@ def evaluate(
     - labels: A label for every indexed row, in order (file.csv:column).
     - query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
+    - qrels: People's grades of answers (query id, row id, grade; TREC's and BEIR's forms): NDCG@10, Recall@100 and
+      MRR@10, and what the code changes beside exact search (with --base, or vectors kept in the index).
+    - query_ids: One id a query, for --qrels. [default: the ids that QUERIES holds, else row numbers]
     """
-    Q = None if queries is None else pipeline.inputs.open_queries(queries).vectors
+    judged = None if qrels is None else nk.data.read_judgements(qrels)
+    asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
+    Q = None if asked is None else asked.vectors
     n_queries = None if Q is None else len(Q)
     record = pipeline.evaluate.evaluate_folder(
         index,
@@ -69,6 +77,8 @@ def evaluate(
         k=k,
         oversample=oversample,
         n_probes=_counts(n_probe),
+        judged=judged,
+        query_ids=None if asked is None else asked.ids,
         steps=pipeline.run.Steps(screen.watch),
         about={"query_file": queries, "threads": screen.threads},
     )
@@ -82,8 +92,12 @@ def evaluate(
     if "probing" in record:
         columns = list(record["probing"][0])
         tables.append(table("Searched coarse cells", columns, [list(row.values()) for row in record["probing"]]))
-    judged = "searches" in record or any(name.startswith("mAP") for name in record)
-    advice = "" if judged else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
+    if "relevance" in record:
+        found = record["relevance"]
+        title = f"Relevance of the answers to {found['queries']:,} judged queries"
+        tables += [table(title, *pipeline.relevance.relevance_rows(found)), *found["notes"]]
+    has_judge = any(name.startswith(("searches", "relevance", "mAP")) for name in record)
+    advice = "" if has_judge else "For the recall give --base VECTORS or --truth FILE; --labels for mAP."
     screen.finish(record, *tables, advice)
 
 
@@ -98,12 +112,15 @@ def sweep(
     screen: Screen,
     vectors: Vectors,
     queries: File = None,
-    recall: Annotated[float, typer.Option(min=0.01, max=0.999)] = 0.95,
+    recall: Annotated[float | None, typer.Option(min=0.01, max=0.999)] = None,
     k: Neighbours = 10,
     metric: Metric = None,
     methods: Annotated[str | None, typer.Option(metavar="NAMES")] = None,
     per_second: Annotated[float, typer.Option(min=0)] = 0.0,
     minutes: Annotated[float, typer.Option(min=0.01)] = 5.0,
+    ids: File = None,
+    query_ids: File = None,
+    qrels: File = None,
     out: OutPage = None,
     seed: Seed = 0,
 ) -> None:
@@ -125,29 +142,42 @@ def sweep(
     - nearkin sweep data.npz:base --queries data.npz:query --recall 0.9 -k 100 --out sweep.html
     - nearkin sweep X.npy --queries Q.npy --recall 0.9 --per-second 1000
     - nearkin sweep X.parquet --metric cosine --methods product,int8 --minutes 1
+    - nearkin sweep X.parquet --queries Q.parquet --qrels qrels.tsv
 
     Options:
 
     - queries: Real queries. [default: the left rows of pairs, else rows held out]
-    - recall: Share of each query's k nearest neighbours to keep.
+    - recall: Share of each query's k nearest neighbours to keep; with --qrels, of exact search's NDCG@10.
+      [default: 0.95, with --qrels 0.99]
     - methods: Methods to try, separated by commas, of those of compress. [default: product, residual,
       product-residual, int4, int6, int8, float16]
     - per_second: Queries per second that an answer must reach on this machine; also tries inverted lists below
       20,000 rows. [default: any]
     - minutes: Time limit.
+    - query_ids: One id a query, for --qrels. [default: the ids that --queries holds, else row numbers]
+    - qrels: People's grades of answers (query id, row id, grade): a code must keep the NDCG@10 of exact search.
     """
+    judged = None if qrels is None else nk.data.read_judgements(qrels)
     given = pipeline.inputs.open_given(vectors)
     if queries is None and given.queries(metric or given.metric) is not None:
         queries = vectors
+    asked = None if queries is None else pipeline.inputs.open_queries(queries, ids=query_ids)
+    relevance = None
+    if judged is not None and asked is not None:
+        names = given.ids if ids is None else pipeline.inputs.read_ids(ids, len(given.file))
+        relevance = pipeline.relevance.Relevance.of(judged, asked.ids, names, len(given.file))
+    elif judged is not None:
+        raise ValueError("--qrels grades answers to queries; give --queries FILE too")
     found = pipeline.sweep.sweep(
         given.file,
-        None if queries is None else pipeline.inputs.open_queries(queries).vectors,
-        target=recall,
+        None if asked is None else asked.vectors,
+        target=recall or (0.95 if qrels is None else 0.99),
         k=k,
         metric=metric or given.metric or "l2",
         methods=pipeline.sweep.METHODS if methods is None else tuple(name.strip() for name in methods.split(",")),
         rate=per_second,
         seconds=60 * minutes,
+        judged=relevance,
         random_state=seed,
         steps=pipeline.run.Steps(screen.watch),
     )
@@ -158,8 +188,9 @@ def sweep(
         screen.say(sentence)
     lines = [
         line
-        for text, commands in found.answers(vectors, queries)
+        for text, commands in found.answers(vectors, queries, ids=ids, query_ids=query_ids, qrels=qrels)
         for line in (text, *(f"  {command}" for command in commands))
     ]
-    shown = table(f"recall {k}@{k}: {found.judged_by()}", *found.rows())
-    screen.finish(record, shown, read_line(given.file.about), *lines, *found.notes())
+    shown = table(f"{found.measure}: {found.judged_by()}", *found.rows())
+    notes = [*found.notes(), *(relevance.notes if relevance else [])]
+    screen.finish(record, shown, read_line(given.file.about), *lines, *notes)

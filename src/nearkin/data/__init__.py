@@ -7,6 +7,7 @@ from nearkin._lazy import lazily
 if TYPE_CHECKING:
     from nearkin.data.columns import read_column as read_column
     from nearkin.data.columns import read_features as read_features
+    from nearkin.data.columns import read_judgements as read_judgements
     from nearkin.data.columns import read_neighbors as read_neighbors
     from nearkin.data.comparisons import comparisons_from_array as comparisons_from_array
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names

@@ -1,4 +1,4 @@
-"""What accompanies vectors: neighbour lists (the truth), labels, ids, and features of users or items."""
+"""What accompanies vectors: neighbour lists (the truth), judged relevance, labels, ids, and features."""
 
 import re
 from os import PathLike
@@ -6,7 +6,7 @@ from os import PathLike
 import numpy as np
 import scipy.sparse as sp
 
-from nearkin._fields import StrPath
+from nearkin._fields import StrPath, counted
 from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
 from nearkin.data.files import Locator, locate, reading
@@ -14,6 +14,7 @@ from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file
 from nearkin.data.tables import Cells, read_cells, read_table
+from nearkin.records import Judgements
 
 _HITS = ("query", "rank", "id")
 
@@ -61,6 +62,38 @@ def _read_hits(where: Locator) -> np.ndarray | None:
     found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
     found[row, rank - 1] = ids
     return found
+
+
+def read_judgements(path: StrPath) -> Judgements:
+    """Read graded relevance: TREC's qrels (query, 0, row, grade), BEIR's, or any table of query, row and grade.
+
+    Delimited text, .parquet or .npz; a header is a first line whose last cell is no number. ValueError for other
+    columns, grades below 0 or that are no numbers, and a pair that has two grades.
+    """
+    table = read_table(path, header=False) if locate(path).suffix in (".csv", ".tsv", ".txt") else read_table(path)
+    columns = list(table.columns.values())
+    if table.header is False and columns[-1].is_text:
+        columns = list(read_table(path, header=True).columns.values())
+    if len(columns) not in (3, 4):
+        raise ValueError(
+            f"{table.name} has {counted(len(columns), 'column')}; qrels have three (query, row, grade) or TREC's four "
+            "(query, 0, row, grade)"
+        )
+    queries, rows = (column.ids().astype(str).astype(object) for column in (columns[0], columns[-2]))
+    grades = columns[-1].numbers().astype(np.float64)
+    if grades.min() < 0:
+        row = int(grades.argmin())
+        raise ValueError(
+            f"{table.name} grades {rows[row]!r} for {queries[row]!r} with {grades[row]:g}; grades are 0 (of no use) or "
+            "more: write 0 for what is below"
+        )
+    order = np.lexsort((rows, queries))
+    twice = (queries[order][1:] == queries[order][:-1]) & (rows[order][1:] == rows[order][:-1])
+    if (odd := twice & (np.diff(grades[order]) != 0)).any():
+        row = order[int(odd.argmax())]
+        raise ValueError(f"{table.name} has two grades of {rows[row]!r} for {queries[row]!r}; leave one of them")
+    keep = np.sort(order[np.r_[True, ~twice]])
+    return Judgements(queries[keep], rows[keep], grades[keep])
 
 
 def read_column(path: StrPath, n: int | None = None) -> np.ndarray:

@@ -150,9 +150,9 @@ def _by_position(table: Table, role: str, column: Column) -> Column:
             f"{str(column.values[0])[:40]!r}. Type timestamp='2' if it is a time, read_comparisons (--kind "
             "comparisons) if rows are comparisons (i, j, k), or weight=... (--weight)"
         )
-    if role == "weight" and numbers is not None and len(numbers) and np.nanmin(numbers) >= _UNIX:
+    if role == "weight" and numbers is not None and len(known := numbers[~np.isnan(numbers)]) and known.min() >= _UNIX:
         raise ValueError(
-            f"{table.name} has no header, and its third column ({numbers[0]:.0f}, ...) can be a weight or a time; type "
+            f"{table.name} has no header, and its third column ({known[0]:.0f}, ...) can be a weight or a time; type "
             "weight='2' or timestamp='2' (on the command line --weight 2 or --timestamp 2)"
         )
     return column

@@ -16,12 +16,16 @@ from nearkin._storage import read_config
 from nearkin._types import Fields, Record
 from nearkin.contracts import BitCodes, Callback, ignore
 from nearkin.data import VectorFile
+from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.identifiers import positions
 from nearkin.index.index import Index, probing_curve
 from nearkin.index.searching import normalised
+from nearkin.metrics.graded import DEPTH
 from nearkin.metrics.neighbours import ExactNeighbours, exact_distances, ties, without_own
 from nearkin.pipeline.inputs import ids_of
+from nearkin.pipeline.relevance import Relevance, judge_relevance
 from nearkin.pipeline.run import RUN, Steps, read_record, save_evaluation, version_of
+from nearkin.records import Judgements
 
 Given: TypeAlias = np.ndarray | None
 CUTS = (1, 10, 100)
@@ -44,6 +48,8 @@ def evaluate_folder(
     k: int = 100,
     oversample: int | None = None,
     n_probes: Sequence[int] = (),
+    judged: Judgements | None = None,
+    query_ids: np.ndarray | None = None,
     steps: Steps | None = None,
     about: Fields | None = None,
 ) -> Record:
@@ -51,24 +57,27 @@ def evaluate_folder(
 
     Options as of `nearkin evaluate`. `truth` (q, T) are ids of exact neighbours; `base` finds them by exact search, and
     rows at equal distance are equally right. "searches" has one record by codes alone and, with `oversample`, one with
-    rescoring. Several `n_probes` give the curve "probing", and the searches use the default. ValueError for lengths
-    that disagree, and if the index is changed meanwhile.
+    rescoring. Several `n_probes` give the curve "probing", and the searches use the default. `judged` are people's
+    grades of answers to queries with `query_ids` (q,), as `judge_relevance` takes them. ValueError for lengths that
+    disagree, and if the index is changed meanwhile.
     """
     steps = steps or Steps()
     read_config(folder, "index")
-    judged = version_of(folder)
+    version = version_of(folder)
     index = Index.load(folder)
     if len(n_probes) == 1:
         index.n_probe = n_probes[0]
     run, rows = read_record(folder, RUN) or {}, None
     if Q is None:
-        if base is None or truth is not None or labels is not None or len(index) < 2:
+        if base is None or len(index) < 2 or any(given is not None for given in (truth, labels, judged)):
             raise ValueError("queries are missing; give QUERIES, or --base alone, whose rows are then the queries")
         rows = rows_as_queries(_whole_base(index, base), run)
         Q = base.take(rows)
     if base is not None:
         _whole_base(index, base)
     _check_lengths(index, Q, truth, labels, query_labels)
+    names = np.arange(len(Q)) if query_ids is None else query_ids
+    relevance = None if judged is None else Relevance.of(judged, names, index.ids, len(index))
     exact = None if truth is None else ExactNeighbours.given(truth)
     if base is not None and exact is None:
         with steps.step("exact search") as callback:
@@ -98,9 +107,22 @@ def evaluate_folder(
     if labels is not None and query_labels is not None:
         with steps.step("rank") as callback:
             record |= judge_by_label(index, Q, labels, query_labels, callback)
+    if relevance is not None:
+        asked = Q[relevance.queries]
+        record |= judge_relevance(index, asked, relevance, _best_rows(index, base, asked, steps), oversample, steps)
     record |= {"queries_per_second": rate, "seconds": steps.seconds, **(about or {})}
-    save_evaluation(folder, record, judged)
+    save_evaluation(folder, record, version)
     return record
+
+
+def _best_rows(index: Index, base: VectorFile | None, Q: np.ndarray, steps: Steps) -> np.ndarray | None:
+    """Numbers (q, K) of the exact neighbours in `base` or the vectors that the index keeps, None without either."""
+    if base is None and index.kept is not None:
+        base = VectorFile("the index", array_rows(index.kept.rows(np.arange(len(index)))))
+    if base is None:
+        return None
+    with steps.step("exact search") as callback:
+        return exact_neighbors(base, Q, min(DEPTH, len(index)), exact_metric(index), callback).ids
 
 
 def _whole_base(index: Index, base: VectorFile) -> VectorFile:

@@ -299,7 +299,7 @@ def _by_bytes(sweep: Sweep) -> Axes:
     if (found := sweep.chosen(rescored=True)) is not None and found.trial.method in curves:
         o, name = found.oversample, found.trial.method
         curves[f"{name}, best of {o} times {sweep.k} ranked again"] = _by_size(flat, name, o)
-    label = f"recall {sweep.k}@{sweep.k}"
+    label = sweep.measure
     ax = plot_against_bytes(curves, label, new_axes(5.4, 3.4), reference=(f"{sweep.target:g} wanted", sweep.target))
     for i, name in enumerate(dict.fromkeys(scout.method for scout in sweep.scouts)):
         points = sorted(_by_size(sweep.scouts, name).items())
@@ -332,7 +332,7 @@ def _by_speed(sweep: Sweep) -> Axes:
             text = f"{trial.n_bytes} B" if trial.n_probe is None else f"{trial.n_probe}"
             ax.annotate(text, where, fontsize=7, color=INK, xytext=(4, 4), textcoords="offset points")
     ax.axvline(sweep.target, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
-    ax.set_xlabel(f"recall {sweep.k}@{sweep.k} (numbers: bytes of the code, searched lists)")
+    ax.set_xlabel(f"{sweep.measure} (numbers: bytes of the code, searched lists)")
     ax.set_ylabel("queries per second")
     ax.set_yscale("log")
     ax.margins(x=0.08, y=0.12)

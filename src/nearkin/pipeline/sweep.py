@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 
 from nearkin._check import check_choice, check_integer, check_queries, check_real
 from nearkin._fields import counted
@@ -13,11 +14,13 @@ from nearkin._types import ArrayLike, Record
 from nearkin.data import VectorFile
 from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.searching import normalised
+from nearkin.metrics.graded import NDCG
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_neighbors
 from nearkin.pipeline.methods import PRODUCT, SCALARS, find_method
+from nearkin.pipeline.relevance import Relevance
 from nearkin.pipeline.run import Steps
-from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, Trial, choose, frontier, lists_for
+from nearkin.pipeline.sweep_race import METHODS, Bench, Choice, Race, RelevanceBench, Trial, choose, frontier, lists_for
 
 MAX_ROWS = 200_000  # of a larger file this many are drawn
 HELD_OUT = 1_000  # rows as queries if none are given; of a large file a fiftieth
@@ -89,7 +92,8 @@ class Diagnosis:
 class Sweep:
     """The settings, the facts of the data, every trial, and the choices.
 
-    `trials` are the fully trained codes, `scouts` those learned from few rows, which forecast the sizes to train.
+    `trials` are the fully trained codes, `scouts` those learned from few rows, which forecast the sizes to train. With
+    people's grades, `by_relevance`, their recall is the share of NDCG@10 that they keep.
     """
 
     target: float
@@ -105,6 +109,12 @@ class Sweep:
     rate: float = 0.0
     random_state: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    by_relevance: bool = False
+
+    @property
+    def measure(self) -> str:
+        """What a code must keep."""
+        return f"share of {NDCG} kept" if self.by_relevance else f"recall {self.k}@{self.k}"
 
     def chosen(self, *, rescored: bool = False, fastest: bool = False) -> Choice | None:
         """The cheapest or fastest code that keeps enough, alone or `rescored` by exact vectors; None if none does."""
@@ -144,8 +154,17 @@ class Sweep:
             for t in ordered
         ]  # fmt: skip
 
-    def answers(self, vectors: str, queries: str | None = None) -> list[tuple[str, list[str]]]:
-        """The choices in words, each with the commands that make and judge its index; `vectors`, `queries`: files."""
+    def answers(
+        self,
+        vectors: str,
+        queries: str | None = None,
+        *,
+        ids: str | None = None,
+        query_ids: str | None = None,
+        qrels: str | None = None,
+    ) -> list[tuple[str, list[str]]]:
+        """The choices in words, each with the commands that make and judge its index; all arguments are files."""
+        more = _options({"--ids": ids}), _options({"--query-ids": query_ids, "--qrels": qrels})
         made: list[tuple[str, list[str]]] = []
         for rescored, how in ((False, "by codes alone"), (True, "with exact vectors kept on disk")):
             cheapest, fastest = self.chosen(rescored=rescored), self.chosen(rescored=rescored, fastest=True)
@@ -158,7 +177,7 @@ class Sweep:
             if fastest is not None and (cheapest is None or fastest.rate > _FASTER * cheapest.rate):
                 found.append(("Fastest", fastest))
             made += [
-                (self._sentence(f"{word} {how}", choice), self._commands(choice, vectors, queries))
+                (self._sentence(f"{word} {how}", choice), self._commands(choice, vectors, queries, *more))
                 for word, choice in found
             ]
         return made
@@ -171,11 +190,13 @@ class Sweep:
         how = _search_options(choice)
         return (
             f"{which}: {size}{lists}, {trial.method}{', searched with' if how else ''}{how}; "
-            f"recall {trial.mean(o):.4f} (at least {trial.low(o):.4f} with 97.5 % confidence), "
+            f"{self.measure.split()[0]} {trial.mean(o):.4f} (at least {trial.low(o):.4f} with 97.5 % confidence), "
             f"{choice.rate:,.0f} queries per second"
         )
 
-    def _commands(self, choice: Choice, vectors: str, queries: str | None) -> list[str]:
+    def _commands(
+        self, choice: Choice, vectors: str, queries: str | None, made_with: str = "", judged_with: str = ""
+    ) -> list[str]:
         """The command that makes the index of a choice and, for a file of queries, the one that judges it."""
         code = choice.trial.code
         options = [
@@ -186,10 +207,10 @@ class Sweep:
             *(["--keep-vectors"] if choice.oversample > 1 else []),
             *([f"--seed {self.random_state}"] if self.random_state else []),
         ]
-        commands = [f"nearkin compress {shlex.quote(vectors)} {' '.join(options)} --out idx"]
+        commands = [f"nearkin compress {shlex.quote(vectors)} {' '.join(options)}{made_with} --out idx"]
         if queries is not None:
             files = f"{shlex.quote(queries)} --base {shlex.quote(vectors)}"
-            commands.append(f"nearkin evaluate idx {files} -k {self.k}{_search_options(choice)}")
+            commands.append(f"nearkin evaluate idx {files} -k {self.k}{_search_options(choice)}{judged_with}")
         return commands
 
     def notes(self) -> list[str]:
@@ -230,6 +251,10 @@ class Sweep:
         }
 
 
+def _options(given: dict[str, str | None]) -> str:
+    return "".join(f" {name} {shlex.quote(value)}" for name, value in given.items() if value is not None)
+
+
 def _search_options(choice: Choice) -> str:
     oversample = f" --oversample {choice.oversample}" if choice.oversample > 1 else ""
     return oversample + (f" --n-probe {choice.trial.n_probe}" if choice.trial.n_probe else "")
@@ -245,10 +270,13 @@ def sweep(
     methods: Sequence[str] = METHODS,
     rate: float = 0.0,
     seconds: float = 300.0,
+    judged: Relevance | None = None,
     random_state: int = 0,
     steps: Steps | None = None,
 ) -> Sweep:
     """Find the code of fewest bytes that keeps `target` of each query's k nearest neighbours.
+
+    With `judged`, it keeps that share of the NDCG@10 that exact search has, as people graded its answers.
 
     Options as of `nearkin sweep`. Full trainings, on all rows (200,000 of a larger file), close in on the target until
     the size is exact to a byte or a twentieth, or `seconds` are over. ValueError for queries of another width, a target
@@ -261,7 +289,7 @@ def sweep(
     for name in methods:
         check_choice(metric, f"metric for {name}", find_method(name).metrics)
     with steps.step("read"):
-        X, queries = _rows_and_queries(file, Q, metric, random_state)
+        X, queries, grades = _rows_and_queries(file, Q, metric, random_state, judged)
         k = min(check_integer(k, "k", low=1), len(X))
         rows = file if len(X) == len(file) else VectorFile(file.name, array_rows(X))
         if metric == "cosine":
@@ -274,6 +302,8 @@ def sweep(
         n_lists = lists_for(len(X)) if len(X) >= LISTS_FROM or rate else 0
         sample = X[rows.draw(max(TRAIN_ROWS, 64 * n_lists), random_state)]
         bench = Bench(sample, X, queries, truth, metric, random_state)
+        if grades is not None:
+            bench = RelevanceBench(**vars(bench), grades=grades)
         whole = 1.5 + 3.5 * len(sample) / TRAIN_ROWS  # measured: 2 times with 9,000 rows, 5 with 65,536
         left = seconds - (time.perf_counter() - began)
         race = Race(bench, target, X.shape[1], left, rate, callback, whole)
@@ -282,22 +312,30 @@ def sweep(
             race.race_lists(n_lists)
     return Sweep(
         target, k, metric, len(queries), Q is None, len(file), diagnosis, race.trials, race.scouts, race.out_of_time,
-        rate, random_state, steps.seconds,
+        rate, random_state, steps.seconds, judged is not None,
     )  # fmt: skip
 
 
 def _rows_and_queries(
-    file: VectorFile, Q: ArrayLike | None, metric: str, random_state: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d), and queries (q, d) that are none of them."""
+    file: VectorFile, Q: ArrayLike | None, metric: str, random_state: int, judged: Relevance | None
+) -> tuple[np.ndarray, np.ndarray, sp.csr_matrix | None]:
+    """Rows (n, d), queries (q, d) that are none of them, and their grades; graded rows are always among the rows."""
     file.check_finite(metric=metric)
-    X = file.read() if len(file) <= MAX_ROWS else file.sample(MAX_ROWS, random_state)
+    numbers, grades = file.draw(MAX_ROWS, random_state), None
+    if judged is not None:
+        graded = np.unique(judged.grades.indices)
+        numbers = np.union1d(numbers, graded[graded < len(file)])
+        grades = judged.grades[:, np.r_[numbers, graded[graded >= len(file)]]]
+    X = file.take(numbers)
     if Q is not None:
-        return X, check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
+        Q = check_queries(Q, X.shape[1], metric=metric).astype(np.float32)
+        return X, Q if judged is None else Q[judged.queries], grades
+    if judged is not None:
+        raise ValueError("qrels grade answers to queries; give --queries FILE too")
     if len(X) < 20:
         raise ValueError(
             f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"
         )
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
     held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
-    return X[~held], X[held]
+    return X[~held], X[held], None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import stats
 
 from nearkin._fields import counted
@@ -14,6 +15,7 @@ from nearkin._types import Record
 from nearkin.contracts import Callback, VectorCodes, ignore
 from nearkin.index.index import Index
 from nearkin.index.searching import KeptVectors
+from nearkin.metrics.graded import NDCG, graded_values
 from nearkin.metrics.neighbours import ExactNeighbours
 from nearkin.pipeline.methods import PRODUCT, SCALARS, CodeSize, find_method
 from nearkin.quantization.residual import AbstractAdditiveQuantizer
@@ -227,6 +229,26 @@ class Bench:
                 times.append(time.perf_counter() - start)
             rates[o] = len(queries) / min(times)
         return rates
+
+
+@dataclass(frozen=True)
+class RelevanceBench(Bench):
+    """The same, but judged by people's `grades` (q, n): the "recall" of a trial is the share of NDCG@10 that it keeps.
+
+    A query's value is 1 and its change of NDCG@10 in units of the mean by exact search, so that means are shares.
+    """
+
+    grades: sp.csr_matrix = field(kw_only=True)
+
+    def _recall(self, index: Index) -> dict[int, np.ndarray]:
+        exact, k = graded_values(self.truth.ids, self.grades)[NDCG], self.truth.ids.shape[1]
+        if not exact.any():
+            raise ValueError("exact search finds no relevant row among ten for any query; qrels must be of these ids")
+        index.kept, values = KeptVectors([self.X]), {}
+        for o in self._depths():
+            found = index.search(self.Q, k, oversample=None if o == 1 else o)[1]
+            values[o] = 1 + (graded_values(found, self.grades)[NDCG] - exact) / exact.mean()
+        return values
 
 
 def kept(found: np.ndarray, truth: np.ndarray, depths: list[int]) -> dict[int, np.ndarray]:

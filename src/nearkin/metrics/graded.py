@@ -1,0 +1,59 @@
+"""Rankings judged by graded relevance: what people said of rows for queries, as in TREC's and BEIR's qrels."""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from nearkin.metrics.retrieval import discounted_gain
+
+NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
+DEPTH = 100  # answers that the measures need
+_TOP = 10
+_RESAMPLES = 2_000
+_NUMBERS = 1 << 24  # of resampled queries at a time
+
+
+class Interval(NamedTuple):
+    """A mean over queries and the ends of its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def graded_values(found: np.ndarray, grades: sp.csr_matrix) -> Mapping[str, np.ndarray]:
+    """NDCG@10, Recall@100 and MRR@10 (q,) of rankings `found` (q, K), best first, each as trec_eval defines it.
+
+    found: numbers of rows, -1 for none. grades (q, n): of each row for each query, stored where above 0, one at least
+    for each query. The gain of a row is its grade, with discount 1 / log2(1 + place) (Järvelin & Kekäläinen 2002). For
+    the other two measures a row of any grade is relevant.
+    """
+    places = np.arange(len(found))[:, None]
+    gains = np.where(found < 0, 0, grades[places, np.maximum(found, 0)].toarray())
+    ideal = np.zeros((len(found), _TOP))
+    for row, first, last in zip(ideal, grades.indptr, grades.indptr[1:], strict=False):
+        best = np.sort(grades.data[first:last])[::-1][:_TOP]
+        row[: len(best)] = best
+    hits, relevant = gains > 0, np.diff(grades.indptr)
+    first_hit = np.where(hits[:, :_TOP].any(axis=1), hits[:, :_TOP].argmax(axis=1) + 1, np.inf)
+    return {
+        NDCG: discounted_gain(gains[:, :_TOP]) / discounted_gain(ideal),
+        RECALL: hits[:, :DEPTH].sum(axis=1) / relevant,
+        MRR: 1 / first_hit,
+    }
+
+
+def paired_interval(one: np.ndarray, other: np.ndarray, seed: int = 0) -> Interval:
+    """The mean of `one - other` (q,) over queries, and its 95 % bootstrap interval over resampled queries.
+
+    Both are values for the same queries, which removes the differences between queries (Efron & Tibshirani 1993).
+    """
+    differences, generator = one - other, np.random.default_rng(seed)
+    counts = np.diff(np.r_[0 : _RESAMPLES : max(1, _NUMBERS // len(one)), _RESAMPLES]).tolist()
+    means = [differences[generator.integers(len(one), size=(count, len(one)))].mean(axis=1) for count in counts]
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
+    return Interval(float(differences.mean()), float(low), float(high))
