@@ -71,9 +71,7 @@ def sparse_ease(
     near = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
     near.sort_indices()
     X = _ones(interactions)
-    gram, weights = sp.csr_matrix(X.T @ X), np.zeros(near.nnz, np.float32)
-    strength = check_real(ridge, "ridge", above=0)
-    _regress(near.indptr, near.indices, gram.indptr, gram.indices, gram.data, strength, weights)
+    weights = _regress(near, sp.csr_matrix(X.T @ X), check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
     ones = np.ones(interactions.shape[1], np.float32)
     return _lists(interactions, ones, sp.csr_matrix(into.T), ones, k, exclude_seen)
@@ -130,29 +128,32 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
                 scores[row, place], numbers[row, place] = score, j
 
 
-@cached_njit(nogil=True)
-def _regress(starts, others, gram_starts, gram_columns, gram, ridge, weights):
-    """weights[j's neighbours N] = (G_NN + ridge)^-1 G_Nj."""
-    n = len(starts) - 1
-    place = np.full(n, -1)
-    for j in range(n):
-        near = others[starts[j] : starts[j + 1]]
-        if len(near) == 0:
-            continue
-        for s in range(len(near)):
-            place[near[s]] = s
-        A, b = np.zeros((len(near), len(near))), np.zeros(len(near))
-        for s in range(len(near)):
-            for e in range(gram_starts[near[s]], gram_starts[near[s] + 1]):
-                column = gram_columns[e]
-                if place[column] >= 0:
-                    A[s, place[column]] = gram[e]
-                if column == j:
-                    b[s] = gram[e]
-            A[s, s] += ridge
-        weights[starts[j] : starts[j + 1]] = np.linalg.solve(A, b)
-        for s in range(len(near)):
-            place[near[s]] = -1
+def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarray:
+    """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`."""
+    place, weights = np.full(gram.shape[0], -1), []
+    for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
+        A, b = _system(j, neighbours, gram.indptr, gram.indices, gram.data, ridge, place)
+        weights.append(np.linalg.solve(A, b).astype(np.float32))
+    return np.concatenate(weights)
+
+
+@cached_njit()
+def _system(j, near, starts, columns, gram, ridge, place):
+    """G_NN + ridge and G_Nj of the neighbours N; `place` holds -1 for each right, before and afterwards."""
+    for s in range(len(near)):
+        place[near[s]] = s
+    A, b = np.zeros((len(near), len(near))), np.zeros(len(near))
+    for s in range(len(near)):
+        for e in range(starts[near[s]], starts[near[s] + 1]):
+            column = columns[e]
+            if place[column] >= 0:
+                A[s, place[column]] = gram[e]
+            if column == j:
+                b[s] = gram[e]
+        A[s, s] += ridge
+    for s in range(len(near)):
+        place[near[s]] = -1
+    return A, b
 
 
 def _item_cosines(interactions: Interactions, n_neighbours: int) -> sp.csr_matrix:

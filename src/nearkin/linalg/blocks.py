@@ -106,9 +106,11 @@ def _turn_kernel(X: np.ndarray, components: np.ndarray, turn: np.ndarray) -> Non
         for start in range(0, k, WIDTH):
             width = min(WIDTH, k - start)
             for a in range(s):
-                part[a, :width] = X[rows[a], start : start + width]
+                for c in range(width):  # numba takes seconds to compile the assignment of a slice
+                    part[a, c] = X[rows[a], start + c]
             for a in range(s):
-                change[:width] = 0  # summed by itself and added once: each rounding next to X would drift
+                for c in range(width):
+                    change[c] = 0  # summed by itself and added once: each rounding next to X would drift
                 for b in range(0, s - s % 2, 2):
                     t0, t1 = turn[number, a, b], turn[number, a, b + 1]
                     for c in range(width):

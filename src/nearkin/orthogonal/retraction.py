@@ -106,14 +106,30 @@ def _square_step(
 ) -> tuple[np.ndarray, bool, float]:
     """The points moved, whether the polynomial fits all steps, and how far they are from the manifold (`_rms`)."""
     d, fits, error = X.shape[1], True, 0.0
-    P, A, Y = np.empty((d, d), X.dtype), np.zeros((d, d), X.dtype), np.empty_like(X)
+    P, A, Y, w = np.empty((d, d), X.dtype), np.zeros((d, d), X.dtype), np.empty_like(X), np.empty(d, X.dtype)
     for b in range(len(X)):
         np.dot(X[b].T, G[b], P)
         _turn(P, A, M[b : b + 1], V[b : b + 1], numbers)
         fits &= _follow_series(X[b], A, Y[b], P, numbers[6])
-        w = np.dot(Y[b].T, np.dot(Y[b], signs)) - signs
-        error = max(error, np.sqrt(np.dot(w, w) / d))
+        error = max(error, _distance(Y[b], signs, w))
     return Y, fits, error
+
+
+@cached_njit(fastmath={"reassoc", "contract", "nsz"})
+def _distance(Y: np.ndarray, signs: np.ndarray, w: np.ndarray) -> float:
+    """`_rms` of w <- Y^T Y signs - signs, by loops: numba compiles each product of other layouts for half a second."""
+    d, total = len(Y), Y.dtype.type(0)
+    for j in range(d):
+        w[j] = -signs[j]
+    for i in range(d):
+        along = Y.dtype.type(0)
+        for j in range(d):
+            along += Y[i, j] * signs[j]
+        for j in range(d):
+            w[j] += along * Y[i, j]
+    for j in range(d):
+        total += w[j] * w[j]
+    return np.sqrt(total / d)
 
 
 @cached_njit(fastmath={"reassoc", "contract", "nsz"})

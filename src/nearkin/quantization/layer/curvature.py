@@ -31,7 +31,8 @@ def rotated(forms: RowForms, R: np.ndarray) -> RowForms:
 def descend(T: np.ndarray, forms: RowForms, codes: np.ndarray, codebooks: np.ndarray) -> Descended:
     """One round: better codes (n, M) for targets T (n, d), then better codebooks (M, K, d/M); all in rotated space."""
     codes, C = codes.astype(np.int32), codebooks.copy()
-    A, B, value = _encode(T, *_arrays(forms), C, codes, SWEEPS)  # pyright: ignore[reportCallIssue]
+    columns = np.ascontiguousarray(C.transpose(0, 2, 1))
+    A, B, value = _encode(T, *_arrays(forms), columns, codes, SWEEPS)  # pyright: ignore[reportCallIssue]
     direction = _solve(A, B)
     slope = float((B * direction).sum())
     bend = _bend(*_arrays(forms), direction.astype(np.float32), codes)  # pyright: ignore[reportCallIssue]
@@ -54,87 +55,105 @@ def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 @cached_njit(fastmath=True)
-def _form(j, gram, ridge, indptr, places, curvature, points):
-    """H_j (d, d)."""
-    start, stop = indptr[j], indptr[j + 1]
-    d = points.shape[1]
-    X = np.empty((stop - start, d), np.float32)
-    W = np.empty((stop - start, d), np.float32)
-    for t in range(stop - start):
-        for a in range(d):
-            X[t, a] = points[places[start + t], a]
-            W[t, a] = curvature[start + t] * X[t, a]
-    H = gram + np.dot(X.T, W)
-    for a in range(d):
-        H[a, a] += ridge[j]
-    return H
-
-
-@cached_njit(fastmath=True)
 def _encode(T, gram, ridge, indptr, places, curvature, points, C, codes, sweeps):
-    """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss."""
+    """Improve `codes` in place; return the codebooks' normal equations A (M, K, w, w), B (M, K, w) and the loss.
+
+    C (M, w, K) has the centroids as columns, so that loops over them read neighbours in memory.
+    """
     n, d = T.shape
-    M, K, w = C.shape
+    M, w, K = C.shape
     A, B, total = np.zeros((M, K, w, w)), np.zeros((M, K, w)), 0.0
-    e = np.empty(d, np.float32)
+    H, e, costs = np.empty((d, d), np.float32), np.empty(d, np.float32), np.empty((2, K), np.float32)
     for j in range(n):
-        H = _form(j, gram, ridge, indptr, places, curvature, points)
-        for m in range(M):
-            e[m * w : (m + 1) * w] = C[m, codes[j, m]] - T[j, m * w : (m + 1) * w]
+        _form(H, gram, ridge[j], points, places, curvature, indptr[j], indptr[j + 1])
+        for a in range(d):
+            e[a] = C[a // w, a % w, codes[j, a // w]] - T[j, a]
         for _ in range(sweeps):
             moved = False
             for m in range(M):
-                o = slice(m * w, (m + 1) * w)
-                block = np.ascontiguousarray(H[o, o])
-                # with the other subspaces fixed: (c - t)^T block (c - t) + 2 (c - t)^T g
-                g = np.dot(H[o], e) - np.dot(block, e[o])
-                pull = 2 * (g - np.dot(block, T[j, o]))
-                best = _cheapest(C[m], np.dot(C[m], block), pull, codes[j, m])
+                best = _cheapest(C[m], H, T[j], e, m * w, codes[j, m], costs)
                 if best != codes[j, m]:
                     codes[j, m], moved = best, True
-                    e[o] = C[m, best] - T[j, o]
+                    for a in range(w):
+                        e[m * w + a] = C[m, a, best] - T[j, m * w + a]
             if not moved:
                 break
-        He = np.dot(H, e)
-        total += np.dot(He, e)
-        for m in range(M):
-            k = codes[j, m]
-            for a in range(w):
-                B[m, k, a] -= He[m * w + a]
-                for b in range(w):
-                    A[m, k, a, b] += H[m * w + a, m * w + b]
+        for a in range(d):
+            force, m, k = np.float32(0), a // w, codes[j, a // w]
+            for b in range(d):
+                force += H[a, b] * e[b]
+            total += force * e[a]
+            B[m, k, a % w] -= force
+            for b in range(w):
+                A[m, k, a % w, b] += H[a, m * w + b]
     return A, B, total / 2
 
 
 @cached_njit(fastmath=True)
-def _cheapest(centroids, bent, pull, start):
-    """The centroid c of smallest c^T (H c + pull), `start` unless another is cheaper."""
-    K, w = centroids.shape
-    best, lowest = start, 0.0
-    for a in range(w):
-        lowest += centroids[start, a] * (bent[start, a] + pull[a])
+def _form(H, gram, ridge, points, places, curvature, start, stop):
+    """H <- H_j (d, d)."""
+    d = len(H)
+    for a in range(d):
+        for b in range(d):
+            H[a, b] = gram[a, b]
+        H[a, a] += ridge
+    for t in range(start, stop):
+        p = points[places[t]]
+        for a in range(d):
+            bent = curvature[t] * p[a]
+            for b in range(d):
+                H[a, b] += bent * p[b]
+
+
+@cached_njit(fastmath=True)
+def _cheapest(C, H, t, e, low, start, costs):
+    """The column c of C (w, K) of least loss as the entries from `low` on, `start` unless another is cheaper.
+
+    With the other entries fixed the loss is (c - t)^T H (c - t) / 2 + (c - t)^T g and a constant, H one block here.
+    """
+    w, K = C.shape
+    total, bent = costs[0], costs[1]
     for k in range(K):
-        cost = 0.0
-        for a in range(w):
-            cost += centroids[k, a] * (bent[k, a] + pull[a])
-        if cost < lowest:
-            best, lowest = k, cost
+        total[k] = 0
+    for a in range(w):
+        pull = np.float32(0)
+        for b in range(len(e)):
+            pull += H[low + a, b] * e[b]
+        for b in range(w):
+            pull -= H[low + a, low + b] * (e[low + b] + t[low + b])
+        pull *= 2
+        for k in range(K):
+            bent[k] = pull
+        for b in range(w):
+            h, c = H[low + a, low + b], C[b]
+            for k in range(K):
+                bent[k] += h * c[k]
+        c = C[a]
+        for k in range(K):
+            total[k] += c[k] * bent[k]
+    best = start
+    for k in range(K):
+        if total[k] < total[best]:
+            best = k
     return best
 
 
 @cached_njit(fastmath=True)
 def _bend(gram, ridge, indptr, places, curvature, points, direction, codes):
     """sum_j D_j^T H_j D_j, D_j what the codebooks' direction moves row j by."""
-    M, _, w = direction.shape
-    D, total = np.empty(M * w, np.float32), 0.0
+    d, w, total = len(gram), direction.shape[2], 0.0
+    D = np.empty(d, np.float32)
     for j in range(len(codes)):
-        for m in range(M):
-            D[m * w : (m + 1) * w] = direction[m, codes[j, m]]
-        total += np.dot(np.dot(gram, D), D) + ridge[j] * np.dot(D, D)
+        for a in range(d):
+            D[a] = direction[a // w, codes[j, a // w], a % w]
+        for a in range(d):
+            force = ridge[j] * D[a]
+            for b in range(d):
+                force += gram[a, b] * D[b]
+            total += force * D[a]
         for t in range(indptr[j], indptr[j + 1]):  # H_j itself is not needed
             along = np.float32(0)
-            p = points[places[t]]
-            for a in range(M * w):
-                along += p[a] * D[a]
+            for a in range(d):
+                along += points[places[t], a] * D[a]
             total += curvature[t] * along * along
     return total
