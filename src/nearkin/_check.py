@@ -187,9 +187,7 @@ def check_vectors(
     if X.dtype.kind not in "fiub":
         raise TypeError(f"{name} has dtype {X.dtype}; it must be numeric, pass np.asarray({name}, dtype=np.float32)")
     if X.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {X.shape}; it must be 2-D (n, d). Reshape your data: {name}.reshape(1, -1) is one row"
-        )
+        raise ValueError(f"{name} has shape {X.shape}; it must be 2-D (n, d). {name}.reshape(1, -1) makes it one row")
     n, d = X.shape
     if d == 0 or n < min_rows:
         raise ValueError(f"{name} has shape {X.shape}; it needs at least {min_rows} rows and 1 column")

@@ -93,10 +93,7 @@ class SavedEstimator(BaseEstimator):
     KIND: ClassVar[str]
 
     def _check_loaded(self: Any) -> None:
-        """Transform one row: a saved value that is missing, or of another type or shape, shows here, not at first use.
-
-        Overridden where `transform` does not use all that is saved.
-        """
+        """Transform one row, so that a damaged value fails at once; overridden if `transform` uses fewer values."""
         width = check_integer(self.n_features_in_, "n_features_in_", low=1, high=MAX_WIDTH)
         with np.errstate(all="ignore"):
             self.transform(np.zeros((1, width), np.float32))

@@ -67,10 +67,7 @@ class Shard:
 def training_rows(
     estimator: BaseEstimator, X: ArrayLike, *, min_rows: int = 1, reset: bool = True
 ) -> tuple[np.ndarray, Shard]:
-    """`validate_vectors` of what `fit` got, and where it stands; a process may have no rows if the others have enough.
-
-    ValueError if all processes together have fewer than `min_rows`.
-    """
+    """`validate_vectors` of this process's rows, and their place; ValueError if all have fewer than `min_rows`."""
     group = current()
     X = validate_vectors(estimator, X, reset=reset, min_rows=min_rows if group.size == 1 else 0)
     shard = Shard.of(X, group)

@@ -315,9 +315,7 @@ def as_indices(array: ArrayLike, name: str) -> np.ndarray:
         )
     if array.dtype.kind == "f" and array.size and not (np.isfinite(array) & (array == np.floor(array))).all():
         row = int((~np.isfinite(array) | (array != np.floor(array))).any(axis=1).argmax())
-        raise ValueError(
-            f"{name} row {row} is {array[row].tolist()}, with NaN or a fraction; indices are whole numbers"
-        )
+        raise ValueError(f"{name} row {row} is {array[row].tolist()}, with NaN or a fraction; give whole numbers")
     if array.size and (array.min() < 0 or array.max() >= 2**32):
         row = int(((array < 0) | (array >= 2**32)).any(axis=1).argmax())
         raise ValueError(f"{name} row {row} is {array[row].tolist()}; indices must be in [0, 2^32)")

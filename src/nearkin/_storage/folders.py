@@ -186,9 +186,7 @@ def _check_whole(path: Path, kind: str, version: int) -> None:
             raise ValueError(f"{path} has no {MANIFEST}; the folder is damaged, copy it again")
         return
     if manifest.kind != kind:
-        raise ValueError(
-            f"{path} is {kind!r} by config.json and {manifest.kind!r} by {MANIFEST}; the folder is damaged"
-        )
+        raise ValueError(f"{path} is {kind!r} by config.json, {manifest.kind!r} by {MANIFEST}; the folder is damaged")
     manifest.check_sizes()
     if is_verifying():
         for name in manifest.files:

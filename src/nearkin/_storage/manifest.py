@@ -50,10 +50,7 @@ class Manifest:
     files: dict[str, Entry]
 
     def verify(self, name: str, file: BinaryIO | None = None) -> None:
-        """ValueError if the file (opened already or not) is missing, or not what was written; an open one is rewound.
-
-        In a growing folder files that came later pass.
-        """
+        """ValueError if the file, open or not, is not what was written; files added to a growing folder pass."""
         entry = self.files.get(name)
         path = self.folder / name
         if entry is None:
@@ -124,10 +121,7 @@ _DAMAGED = "the folder is damaged, or was mixed with another: copy it again"
 
 @contextmanager
 def verification(wanted: bool) -> Iterator[None]:
-    """Read saved folders in this block with or without comparing checksums; lengths are compared all the same.
-
-    In a block without, a block with it inside compares nothing either.
-    """
+    """Compare checksums in this block only if `wanted`, and in no block inside one without; lengths always."""
     token = _verified.set(bool(check_instance(wanted, "verify", bool, int)) and _verified.get())
     try:
         yield

@@ -220,10 +220,7 @@ def frame_columns(source: Extra) -> list[Column]:
 
 
 def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
-    """Vectors (n, d) in a DataFrame, its numeric columns or its one column of lists; their ids, and a description.
-
-    ValueError for anything else.
-    """
+    """Vectors (n, d) in a DataFrame's numeric columns or only column of lists, their ids, and a description."""
     columns = frame_columns(source)
     lists = [
         column
@@ -369,10 +366,7 @@ def names_rows(column: str) -> bool:
 
 
 def choose_ids(text: list[str], whole: list[str]) -> str | None:
-    """The column that names the rows, among those of text and of whole numbers; None if there is none.
-
-    `id` itself comes first, then the only one that is called as ids are, then the only column of text.
-    """
+    """The column that names the rows: `id`, else the only one called so, else the only one of text, else None."""
     called = [name for name in (*text, *whole) if name and names_rows(name)]
     exact = [name for name in called if name.strip().lower() == "id"]
     for found in (exact, called, text):

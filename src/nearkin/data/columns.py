@@ -55,9 +55,7 @@ def _read_hits(where: Locator) -> np.ndarray | None:
     queries, rank, ids = (columns[name].values for name in _HITS)
     starts = np.flatnonzero(np.r_[True, queries[1:] != queries[:-1]])
     if len(starts) != len(np.unique(queries)) or rank.dtype.kind not in "iu" or rank.min() < 1:
-        raise ValueError(
-            f"{where} has the columns of hits, but not its queries one after the other, each ranked from 1"
-        )
+        raise ValueError(f"{where} has the columns of hits, but not query after query, each ranked from 1")
     row = np.cumsum(np.r_[False, queries[1:] != queries[:-1]])
     found = np.full((len(starts), int(rank.max())), "" if ids.dtype.kind in "UO" else -1, ids.dtype)
     found[row, rank - 1] = ids
@@ -172,9 +170,7 @@ def _whole_or_text(array: np.ndarray, where: Locator) -> np.ndarray:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {array.dtype}; it must hold whole numbers or strings")
     if array.dtype.kind == "f" and not np.array_equal(array, np.floor(array)):
-        raise ValueError(
-            f"{where} has dtype {array.dtype} with fractions or NaN; it must hold whole numbers or strings"
-        )
+        raise ValueError(f"{where} has dtype {array.dtype} with fractions or NaN; it must hold whole numbers or text")
     if array.dtype.kind == "f" and np.abs(array).max(initial=0) > 2.0**53:
         raise ValueError(f"{where} has numbers beyond 2^53, which {array.dtype} does not hold exactly; write text")
     if array.dtype == np.uint64 and array.size and array.max() >= 2**63:

@@ -207,10 +207,7 @@ def _checked(delimiter: str) -> str:
 
 
 def sniff(text: str, where: Locator) -> str:
-    """The delimiter: the one that cuts every one of the first lines into as many cells, two at least.
-
-    ValueError where several do.
-    """
+    """The delimiter that cuts all of the first lines into equally many cells, at least two; ValueError for several."""
     lines = [line for line in text.splitlines()[: _SAMPLE + 1] if line.strip()]
     lines = lines[:-1] if len(lines) > _SAMPLE else lines  # the last may be cut
     fits = [mark for mark in DELIMITERS if mark != " " and _width(lines, mark) > 1]

@@ -128,10 +128,7 @@ class VectorFile:
             raise ValueError(zero_rows(self.name, len(zeros), len(self), zeros[0]))
 
     def ids(self) -> np.ndarray | None:
-        """What the rows are called, (n,) integers or strings, by a column of the table; None where they are counted.
-
-        ValueError for an empty id, and for one that names two rows.
-        """
+        """Row names (n,), integers or strings, by a table's column, or None; ValueError for empty or repeated ones."""
         if self._rows.ids is None:
             return None
         names = self._rows.ids()[self.first : self.first + len(self)]

@@ -94,9 +94,7 @@ class Pgvector(Target):
             )
         if source.d > _MAX_INDEXED[form]:
             more = "; --as halfvec takes 4000" if form == "vector" else ", or bits: compress with a hashing method"
-            raise ValueError(
-                f"the index has {source.d} columns, and pgvector indexes {_MAX_INDEXED[form]} of {form}{more}"
-            )
+            raise ValueError(f"the index has {source.d} columns; pgvector indexes {_MAX_INDEXED[form]} of {form}{more}")
         return form
 
     def _is_fresh(self, connection: Extra, about: Record) -> bool:

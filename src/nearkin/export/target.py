@@ -63,10 +63,7 @@ class RecallTooLowError(RuntimeError):
 
 @dataclass
 class Written:
-    """An export that is written but not yet published: how to search it, and facts for the record.
-
-    `judge` gives the expected answers, None for those of the index by its codes.
-    """
+    """A written export before publication: its search, facts, and a judge other than the index's codes, or None."""
 
     search: Search
     facts: Record = field(default_factory=dict)
@@ -89,10 +86,7 @@ class Target(ABC):
 
 
 def make_target(to: str, /, **options: Any) -> Target:
-    """The target `to` with those options that are not None.
-
-    ValueError for an unknown name, an option that the target does not take, and one that it needs and did not get.
-    """
+    """The target `to` with the options that are not None; ValueError for a name or an option too many or too few."""
     module, cls = TARGETS[check_choice(to, "target", TARGETS)]
     kind = getattr(import_module(f"nearkin.export.{module}"), cls)
     given = {option: value for option, value in options.items() if value is not None}

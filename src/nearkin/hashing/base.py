@@ -104,10 +104,7 @@ class AbstractHasher(CodesTransformer, ABC):
         return nearest_candidates(check_vectors(Q, name="Q"), vectors, candidates, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
-        """Return an empty `faiss.IndexBinaryFlat`, ready for `add(encode(X))` and `search(encode(Q), k)`.
-
-        With `n_lists` an `IndexBinaryIVF`, trained on sample `codes` (n, bytes) uint8.
-        """
+        """Return an empty binary FAISS index for `encode`'s codes: flat, or `n_lists` trained on sample `codes`."""
         check_is_fitted(self)
         return binary_index(n_bytes(self.n_bits), n_lists, codes)
 

@@ -99,10 +99,7 @@ def _push_apart(
     generator: np.random.Generator,
     callback: Callback | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Centres (L, d) by Algorithm 1 of Heo et al. and the best mean deviation after each iteration.
-
-    The forces are no gradient and the deviation may rise: the best centres met are returned.
-    """
+    """The best centres (L, d) met by Algorithm 1 of Heo et al., whose deviation may rise, and its course."""
     n = len(X)
     picks = np.array([generator.choice(n, min(5, n), replace=False) for _ in range(n_bits)])
     centres = X[picks].mean(axis=1, dtype=np.float64)
@@ -401,10 +398,7 @@ def _margins(Z: np.ndarray, B: np.ndarray, weights: np.ndarray, penalty: float) 
 
 
 def squared_hinge(W: np.ndarray, Z: np.ndarray, B: np.ndarray, penalty: float) -> tuple[float, np.ndarray]:
-    """Value and gradient (m + 1, L) of mean_i sum_l max(0, 1 - b_il (z_i w_l + w0_l))^2 + penalty |w|^2.
-
-    W (m + 1, L) holds w and, as its last row, w0.
-    """
+    """Value and gradient by W (m + 1, L), the last row w0, of mean max(0, 1 - b (z w + w0))^2 + penalty |w|^2."""
     slack = Z @ W[:-1].astype(Z.dtype)
     slack += W[-1].astype(Z.dtype)
     slack *= -B

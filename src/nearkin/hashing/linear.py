@@ -157,9 +157,7 @@ class AbstractSpectralHasher(AbstractLinearHasher):
 def _checked_blocks(blocks: Blocks | Iterable[np.ndarray]) -> Blocks:
     """A function that yields checked blocks of one width, again at each call."""
     if not callable(blocks) and iter(blocks) is blocks:
-        raise TypeError(
-            "blocks is an iterator, which can be read only once; pass a list or a function that returns one"
-        )
+        raise TypeError("blocks is an iterator, which can be read only once; pass a list or a function that gives one")
 
     def read() -> Iterable[np.ndarray]:
         width = None

@@ -33,10 +33,7 @@ def fitted(quantizer: Quantizer, X: np.ndarray, metric: str) -> Quantizer:
 
 
 def empty_faiss(d: int, quantizer: Quantizer | None, metric: str, fast_scan: bool | None) -> FaissIndex:
-    """An empty FAISS index for rows of width d.
-
-    ValueError or TypeError for a quantizer that does not go with d or the metric.
-    """
+    """An empty FAISS index for rows of width d; ValueError or TypeError for a quantizer that does not fit them."""
     check_integer(d, "d", low=1)
     check_choice(metric, "metric", METRICS)
     inner_metric = "l2" if metric == "l2" else "ip"

@@ -80,10 +80,7 @@ def known_positions(own: np.ndarray | None, n: int, wanted: ArrayLike) -> np.nda
 
 
 def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.ndarray:
-    """Sorted positions (m,) of the rows that `among` allows: a bool mask (n,), or ids, which may repeat.
-
-    ValueError for a mask of another length, an unknown id, and where nothing is allowed.
-    """
+    """Sorted positions (m,) that `among` allows, a mask (n,) or ids; ValueError for an unknown id or none allowed."""
     mask = np.asarray(among)
     if mask.dtype.kind == "b":
         if mask.shape != (n,):

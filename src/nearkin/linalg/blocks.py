@@ -61,10 +61,7 @@ def stacked_rows(
     X: Tensor,  # (b, d, k), contiguous
     components: Sequence[Tensor],  # b of (l, s): groups of rows of each matrix
 ) -> tuple[Tensor, Tensor]:
-    """The rows of all matrices (b d, k), X's own memory, and all groups (b l, s) by their numbers there.
-
-    What turns groups of rows of one matrix then turns those of a batch in one call.
-    """
+    """All rows (b d, k) in X's own memory, and all groups (b l, s) by numbers there: one call turns a batch."""
     b, d, _ = X.shape
     if b == 1:
         return X[0], components[0].to(X.device)

@@ -50,9 +50,7 @@ def expm1(A: Tensor) -> Tensor:
     if not size < HUGE:  # A^2 may overflow, so A is scaled first
         bound = float(A.abs().amax()) * A.shape[-1]
         if not math.isfinite(bound):
-            raise ValueError(
-                "A contains NaN or infinity, or nearly infinity; it has no exponential. Take a shorter step"
-            )
+            raise ValueError("A contains NaN, infinity or nearly infinity: it has no exponential; take a shorter step")
         halvings = max(0, math.ceil(math.log2(bound / limit)))
         A = A * 2.0**-halvings
         return _squared(_series(A, A @ A, degree), halvings, long=True)

@@ -75,9 +75,7 @@ def nearest_orthogonal(X: Array, *, special: bool = False) -> Array:
     With `special` (square X) the determinant is +1: the nearest rotation, whose last direction is turned if necessary.
     """
     if special and X.shape[-2] != X.shape[-1]:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)}; special=True needs a square matrix, only those have a determinant"
-        )
+        raise ValueError(f"X has shape {tuple(X.shape)}; special=True needs a square matrix, which has a determinant")
     xp = _namespace(X)
     U, Vt = singular_vectors(X)
     if special:

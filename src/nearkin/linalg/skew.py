@@ -139,13 +139,9 @@ def check_changeable(X: ArrayLike, name: str = "X") -> None:
 def check_alike(X: torch.Tensor, G: torch.Tensor, name: str = "G") -> None:
     """TypeError or ValueError unless G is a matrix of the shape and dtype of X."""
     if X.ndim != 2 or X.shape != G.shape:
-        raise ValueError(
-            f"X has shape {tuple(X.shape)} and {name} {tuple(G.shape)}; they must be matrices of one shape (d, k)"
-        )
+        raise ValueError(f"X has shape {tuple(X.shape)} and {name} {tuple(G.shape)}; they must have one shape (d, k)")
     if X.dtype != G.dtype or X.device != G.device:
-        raise TypeError(
-            f"X is {X.dtype} on {X.device} and {name} {G.dtype} on {G.device}; they must agree, pass {name}.to(X)"
-        )
+        raise TypeError(f"X is {X.dtype} on {X.device}, {name} {G.dtype} on {G.device}; pass {name}.to(X)")
 
 
 def check_groups(

@@ -232,9 +232,7 @@ def _words(queries: ArrayLike, database: ArrayLike) -> tuple[np.ndarray, np.ndar
                 f"{name} has dtype {codes.dtype} and shape {codes.shape}; it must be packed codes (n, bytes) of uint8"
             )
     if queries.shape[1] != database.shape[1]:
-        raise ValueError(
-            f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; they must have equal width"
-        )
+        raise ValueError(f"queries have {queries.shape[1]} bytes and database {database.shape[1]}; give equal width")
     return _as_words(queries), _as_words(database)
 
 

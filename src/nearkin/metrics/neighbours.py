@@ -111,19 +111,13 @@ def without_own(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 
 def ties(scores: np.ndarray, queries: np.ndarray, largest: float) -> np.ndarray:
-    """Which queries (q, d) have two of their scores (q, k), in order, equal within the rounding of float32, (q,) bool.
-
-    `largest` is the largest squared norm of a row.
-    """
+    """Whether (q,) queries (q, d) have equal sorted scores (q, k), up to rounding for squared norms to `largest`."""
     gaps = np.abs(np.diff(scores, axis=1)).min(axis=1, initial=np.inf)
     return gaps <= ROUNDING * (np.einsum("qd,qd->q", queries, queries) + largest)
 
 
 def exact_distances(rows: np.ndarray, queries: np.ndarray, metric: str, there: np.ndarray) -> np.ndarray:
-    """Distances (m, c) in float64 of rows (m, c, d) from queries (m, d), equal for equal rows; inf where not `there`.
-
-    Squared Euclidean distances, or inner products with a minus.
-    """
+    """Squared distances, or minus products, (m, c) float64 of (m, d) and rows (m, c, d); inf if not `there`."""
     X, Q = rows.astype(np.float64), queries.astype(np.float64)[:, None, :]
     found = np.square(X - Q).sum(axis=2) if metric == "l2" else -(X * Q).sum(axis=2)
     return np.where(there, found, np.inf)

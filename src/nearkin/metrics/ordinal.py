@@ -27,10 +27,7 @@ def triplet_error(X: ArrayLike, comparisons: Answers) -> float:
 
 
 def satisfied(X: ArrayLike, comparisons: Answers) -> np.ndarray:
-    """(m,) bool: whether X (n, p) satisfies each comparison; arguments as in `triplet_error`.
-
-    Distances are summed in float64 and without fast-math, under which a comparison with NaN may come out true.
-    """
+    """(m,) bool: whether X (n, p) satisfies each comparison, in float64; arguments as in `triplet_error`."""
     try:
         X = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
     except OverflowError as error:

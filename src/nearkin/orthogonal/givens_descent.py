@@ -202,9 +202,6 @@ class GivensDescent(AbstractOrthogonalOptimizer):
 
 
 def _circle_minimum(omega: Tensor, inner: Tensor, pairs: Tensor) -> Tensor:
-    """Return the theta that minimise <G, X turned by theta> = cos(theta) (a_i + a_j) - sin(theta) Omega_ij + const.
-
-    `inner` (d,) holds a_i, the inner product of G's and X's row (or column) i.
-    """
+    """Return theta that minimise cos(theta) (a_i + a_j) - sin(theta) Omega_ij, `inner` (d,) being the a."""
     cosine = inner[pairs[:, 0]] + inner[pairs[:, 1]]
     return torch.atan2(omega, -cosine)

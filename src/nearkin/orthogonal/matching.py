@@ -203,10 +203,7 @@ def _largest(row: np.ndarray, bar: np.ndarray) -> float:
 
 @cached_njit()
 def _heaviest_partner(W: np.ndarray, i: int, bar: np.ndarray) -> int:
-    """First index of the largest W[i, j] + bar[j], j != i, where bar is 0 for free axes and -inf for matched ones.
-
-    The last index if there is none, as with NaN: the scan never leaves the row.
-    """
+    """First index of the largest W[i, j] + bar[j], j != i, bar -inf for matched axes; the last index if all are NaN."""
     bar[i] = -np.inf
     best = _largest(W[i], bar)
     j, last = 0, W.shape[1] - 1

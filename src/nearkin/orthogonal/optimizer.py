@@ -111,10 +111,7 @@ def batches_by_shape(
     active: Sequence[tuple[Record, Tensor]],  # (group, parameter)
     states: Mapping[Tensor, Record],
 ) -> list[tuple[Record, list[Tensor]]]:
-    """Lists of parameters that move as one batch: same group, shape, dtype, device, number of steps and kind of state.
-
-    Large parameters, and 16-bit ones with a float32 copy in their state, move alone.
-    """
+    """Parameters that move as one batch: alike in group, shape, type, device, step and state; large ones move alone."""
     if len(active) == 1:
         return [(active[0][0], [active[0][1]])]
     lists: dict[tuple[object, ...], tuple[Record, list[Tensor]]] = {}
@@ -151,10 +148,7 @@ def stacked_state(states: Sequence[Record]) -> Record:
 
 
 def unstacked_state(joint: Record, states: Sequence[Record], b: int, *, squeezed: bool) -> None:
-    """Copy into each state its part of the batch's state, for a parameter of b matrices.
-
-    `squeezed`: whether the state of a single matrix has no batch axis.
-    """
+    """Copy into each state its part for b matrices; `squeezed`: the state of a single matrix has no batch axis."""
     for name, value in joint.items():
         if not isinstance(value, Tensor):
             for state in states:
@@ -396,9 +390,7 @@ def _check_scheduled(group: Record) -> None:
 
 def _check_start(X: Tensor, dtype: torch.dtype, name: str) -> None:
     if not bool(torch.isfinite(X).all()):
-        raise ValueError(
-            f"{name} contains NaN or infinity; initialise it by nearkin.orthogonal.orthogonal_(module, name)"
-        )
+        raise ValueError(f"{name} contains NaN or infinity; make it by nearkin.orthogonal.orthogonal_(module, name)")
     if not is_orthogonal(X.to(dtype)):
         raise ValueError(
             f"{name}, as matrices of shape {tuple(X.shape[1:])}, is not orthogonal: ||X^T X - I||_F / sqrt(k) is "

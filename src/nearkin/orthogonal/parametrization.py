@@ -105,9 +105,7 @@ def reproject_(averaged: nn.Module, model: nn.Module) -> list[str]:
             continue
         X = as_tall(ours[name], layout).double()
         if not bool((torch.linalg.svdvals(X) > FULL_RANK).all()):
-            raise ValueError(
-                f"{name} of averaged is not of full rank: the models in it lie too far apart to be averaged"
-            )
+            raise ValueError(f"{name} of averaged is not of full rank: its models lie too far apart to be averaged")
         ours[name].copy_(from_tall(nearest_orthogonal(X), ours[name], layout))
         projected.append(name)
     return projected
@@ -181,10 +179,7 @@ class _Polar(torch.autograd.Function):
 
 
 def polar_by_products(M: Tensor) -> Tensor | None:
-    """Return M (M^T M)^(-1/2) (..., d, k), in float32 at least, or None if M is orthonormal to rounding already.
-
-    By Newton-Schulz steps; too far away for them, by the singular vectors.
-    """
+    """Return M (M^T M)^(-1/2) (..., d, k) by Newton-Schulz steps or singular vectors; None if M is orthonormal."""
     enough = EXACT[M.dtype]
     M = M if M.dtype == torch.float64 else M.float()
     if orthogonality_probe(M) <= enough:

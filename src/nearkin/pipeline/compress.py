@@ -95,9 +95,7 @@ def compress_file(
     if checkpoint is not None:
         check_apart(checkpoint, out)
     if source.shape[1] != file.shape[1]:
-        raise ValueError(
-            f"{source.name} has {source.shape[1]} columns and {file.name} {file.shape[1]}; they must agree"
-        )
+        raise ValueError(f"{source.name} has {source.shape[1]} columns, {file.name} {file.shape[1]}; they must agree")
     if queries is not None:
         queries = _usable_queries(queries, quantizer, file.shape[1], metric)
     if ids is not None:
@@ -147,7 +145,7 @@ def _agreed_job(
     queries: np.ndarray | None,
     group: Group,
 ) -> Record:
-    """What identifies a compression; ValueError if the processes were given different ones."""
+    """What identifies a compression; ValueError if processes were given different ones."""
     job: Record = {
         "vectors": file.describe(),
         "train": source.describe(),
@@ -204,10 +202,7 @@ def _train(
     steps: Steps,
     group: Group,
 ) -> Quantizer:
-    """The quantizer fitted on a sample, of which each process reads a share.
-
-    Shares end where the blocks of `nearkin.cell_sums` end, so that all sums have the bits of a single process.
-    """
+    """The quantizer fitted on a sample, read in shares that end with `cell_sums`'s blocks: sums keep their bits."""
     with steps.step("sample"):
         numbers = source.draw(n_rows, random_state)
         first, stop = group.share(len(numbers), block_rows(_learned_centroids(quantizer)[0]))

@@ -81,19 +81,14 @@ def encode_shards(
 
 
 def read_codes(folder: Path) -> tuple[str, dict[str, Record]]:
-    """The model in manifest.json, and an entry per finished shard by the path of its source.
-
-    ValueError if the manifest is damaged or of another program.
-    """
+    """The model in manifest.json and the finished shards' entries by source; ValueError for another program's file."""
     file = folder / MANIFEST
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         kind, version, model = record["kind"], int(record["format_version"]), str(record["model"])
         entries = {str(name): {**entry, "file": str(entry["file"])} for name, entry in record["shards"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(
-            f"{file} is damaged or of another program ({error!r}); give another --out, or remove the folder"
-        ) from error
+        raise ValueError(f"{file} is damaged or of another program ({error!r}); give another --out") from error
     if kind != "codes":
         raise ValueError(f"{file} is of the kind {kind!r}, not nearkin's codes; give another --out")
     if version > _VERSION:

@@ -306,10 +306,7 @@ def judge_by_label(
 
 
 def ranking_measures(hits: np.ndarray, totals: np.ndarray, n: int, cuts: Sequence[int] = CUTS) -> dict[str, float]:
-    """The measures of rankings `hits` (q, K) bool; `totals` (q,) of the n rows of the index are right.
-
-    K < n gives mAP@K, which divides by the largest number of right answers in K places.
-    """
+    """Measures of `hits` (q, K) bool, of which `totals` (q,) among n rows are right; mAP@K if K < n."""
     K = hits.shape[1]
     record = {f"precision@{k}": float(hits[:, :k].mean()) for k in cuts if k <= K}
     value = float(metrics.average_precision(hits, np.minimum(totals, K)).mean())

@@ -131,10 +131,7 @@ def open_queries(
 
 
 def read_ids(path: str | os.PathLike, n: int | None = None, header: str | None = None) -> np.ndarray:
-    """The ids in a file, one per row.
-
-    A first line that names them is left out: the text `header`, or one line more than the `n` ids wanted.
-    """
+    """The ids in a file, without a first line that is `header` or exceeds the `n` ids wanted."""
     ids = read_column(path, n)
     if not len(ids) or ids.dtype.kind != "U" or ids[0] != header:
         return ids

@@ -153,7 +153,5 @@ def choose_metric(method: Method, metric: str | None) -> str:
     if metric is None:
         return method.metrics[0]
     if metric not in method.metrics:
-        raise ValueError(
-            f"metric is {metric!r}; the codes of {method.name} are searched by {', '.join(method.metrics)}"
-        )
+        raise ValueError(f"metric is {metric!r}; codes of {method.name} are searched by {', '.join(method.metrics)}")
     return metric

@@ -46,10 +46,7 @@ def has_split(pairs: Interactions) -> bool:
 
 
 def split_pairs(pairs: Interactions, how: str, share: float, seed: Seed = None) -> Parts:
-    """Hold out a `share` of the pairs at random or by time (the latest), or the last pair of each left entity.
-
-    ValueError for a split by time without timestamps.
-    """
+    """Hold out a `share` of the pairs, at random or the latest, or each left entity's last pair."""
     if how == "random":
         return nk.data.split_random(pairs, valid=0, test=share, random_state=seed)
     if pairs.timestamps is None:

@@ -64,10 +64,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def codec_for(engine: str, d: int) -> "str | faiss.Index":
-    """The codec of `nk.Rotation` for an engine and rows of d columns.
-
-    ValueError for an unknown engine, and for one in which a rotation gains nothing, with the reason.
-    """
+    """The codec of `nk.Rotation` for an engine and d columns; ValueError, with the reason, if it gains nothing."""
     if engine.startswith(FACTORY):
         try:
             return faiss.index_factory(d, engine.removeprefix(FACTORY))

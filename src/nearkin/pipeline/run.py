@@ -44,10 +44,7 @@ class Steps:
 def save_index(
     index: Index, out: str | os.PathLike, run: Fields, vectors: VectorFile | None = None, callback: Callback = ignore
 ) -> None:
-    """Save an index with the record of its run, whole or not at all.
-
-    `vectors` are the exact rows to keep for rescoring. They are copied chunk by chunk and never all in memory.
-    """
+    """Save an index, the record of its run and, chunk by chunk, exact `vectors` for rescoring; whole or not at all."""
     with replacing_folder(out) as fresh:
         index.save(fresh)
         write_record(fresh / RUN, run)
@@ -92,10 +89,7 @@ def version_of(folder: str | os.PathLike) -> tuple[int, int]:
 
 
 def save_evaluation(folder: str | os.PathLike, record: Fields, judged: tuple[int, int]) -> None:
-    """Write evaluation.json into the folder of the index; `judged` is the `version_of` the index that was evaluated.
-
-    ValueError if the folder was saved again since then.
-    """
+    """Write evaluation.json into an index's folder; ValueError unless its `version_of` is still the `judged` one."""
     with changing(folder):
         if version_of(folder) != judged:
             raise ValueError(f"{folder} was changed while it was judged; evaluate it again")

@@ -333,9 +333,7 @@ def _rows_and_queries(
     if judged is not None:
         raise ValueError("qrels grade answers to queries; give --queries FILE too")
     if len(X) < 20:
-        raise ValueError(
-            f"{file.name} has {counted(len(X), 'row')}, too few to hold some out as queries; give --queries"
-        )
+        raise ValueError(f"{file.name} has {counted(len(X), 'row')}, too few to hold some out; give --queries")
     held, count = np.zeros(len(X), bool), min(max(HELD_OUT, len(X) // 50), len(X) // 5)
     held[np.random.default_rng(random_state).choice(len(X), count, replace=False)] = True
     return X[~held], X[held], None

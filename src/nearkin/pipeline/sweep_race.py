@@ -99,10 +99,7 @@ class Trial:
 
 
 def lower_bound(values: np.ndarray) -> float:
-    """One-sided lower bound of the mean of values in [0, 1], with `CONFIDENCE`: the t interval.
-
-    Equal values have no spread; their bound is the exact one (Clopper-Pearson) of as many successes.
-    """
+    """One-sided lower bound of a mean in [0, 1], at `CONFIDENCE`: t interval; Clopper-Pearson for equal values."""
     n, mean, spread = len(values), float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     if spread == 0:
         return mean * (1 - CONFIDENCE) ** (1 / n)
@@ -432,10 +429,7 @@ class Race:
         self._callback(len(self.scouts) + len(self.trials), record)
 
     def _has_time(self, code: Code, share: float) -> bool:
-        """Whether a full training would end in time, from the trained code of that method that is nearest in size.
-
-        For a method without trained codes, from the first method's light trainings.
-        """
+        """Whether a full training ends in time, by the method's trained code nearest in size, else by light ones."""
         known = [(t.n_bytes, t.seconds) for t in self.trials if t.method == code.method and not t.code.n_lists]
         known += [(t.n_bytes, self._whole * t.seconds) for t in self.scouts if t.method == code.method or not known]
         size, taken = min(known, key=lambda pair: abs(math.log(pair[0] / code.n_bytes)), default=(1, 0.0))

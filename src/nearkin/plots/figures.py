@@ -46,10 +46,7 @@ def plot_against_bytes(
     reference: tuple[str, float] | None = None,
     xlabel: str = "bytes per vector",
 ) -> Axes:
-    """Draw one line per method: {bytes per vector: value}, the bytes (or `xlabel`) on a logarithmic axis.
-
-    `reference` is a name and a value that holds at every size, such as the exact search's.
-    """
+    """Draw {bytes per vector: value} of each method, the bytes on a log axis, and a `reference` (name, value)."""
     ax = _draw(ax, series, "series", xlabel, ylabel)
     if reference is not None:
         label, value = reference

@@ -51,10 +51,7 @@ def parts_of(quantizer: faiss.AdditiveQuantizer) -> list[faiss.AdditiveQuantizer
 
 
 def fill(quantizer: faiss.AdditiveQuantizer, codebooks: np.ndarray, beam: int) -> None:
-    """Give FAISS's quantizer codebooks (splits, M, K, w) and the width of its beam.
-
-    The beam is no wider than there are codes: FAISS would choose among what it never wrote.
-    """
+    """Give FAISS's quantizer codebooks (splits, M, K, w) and a beam, never wider than there are codes."""
     _, M, K, _ = codebooks.shape
     for part, books in zip(parts_of(quantizer), codebooks, strict=True):
         faiss.copy_array_to_vector(np.ascontiguousarray(books, np.float32).ravel(), part.codebooks)
@@ -87,10 +84,7 @@ def steady_numbers(quantizer: faiss.AdditiveQuantizer, Z: np.ndarray) -> np.ndar
 
 
 def packed(quantizer: faiss.AdditiveQuantizer, numbers: np.ndarray, centres: np.ndarray | None = None) -> np.ndarray:
-    """Codes (n, bytes) uint8 as FAISS's quantizer stores them, with the norms of the decoded rows where it has any.
-
-    `centres` (n, d') are added to the decoded rows first, None for none.
-    """
+    """FAISS's codes (n, bytes) uint8, with norms, if any, of the decoded rows plus their `centres` (n, d') or None."""
     numbers = np.ascontiguousarray(numbers, np.int32)
     codes, before = np.zeros((len(numbers), quantizer.code_size), np.uint8), None
     if centres is not None:

@@ -218,10 +218,7 @@ class Part:
         return self.codebooks.shape[2] - bool(self.column)
 
     def code(self, Z: np.ndarray, beam: int, twice: bool) -> tuple[np.ndarray, np.ndarray]:
-        """What codebooks are fitted to, rows (n, w) or with the error's column (n, w + 1), and codes (n, M).
-
-        Without `twice` the codes are chosen without that column.
-        """
+        """Rows (n, w) to fit codebooks to, or (n, w + 1) with the error's column, and codes (n, M)."""
         X = Z @ self.turn
         plain = np.ascontiguousarray(self.codebooks[:, :, : self.reach])
         codes = encode(X[:, : self.reach], plain, min(beam, FIRST_BEAM) if self.column and twice else beam)

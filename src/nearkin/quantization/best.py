@@ -82,10 +82,7 @@ class Clock:
         self._began = self._stop = np.inf
 
     def starts(self, growth: float) -> bool:
-        """Start a candidate, whose fit on all rows will take `growth` times as long; False where no time is left.
-
-        The first one runs in any case.
-        """
+        """Start a candidate whose fit on all rows takes `growth` times as long; False if no time is left."""
         self._began = time.perf_counter()
         if self._needed is None:
             return True

@@ -471,10 +471,7 @@ class CoarseQuantizer:
         return cls(centroids_of(X, n_lists, _ITERATIONS, seed))
 
     def assign(self, X: np.ndarray) -> np.ndarray:
-        """Number (n,) int64 of the nearest centroid of each row of X (n, d), the lowest of equals.
-
-        A row falls into the same list alone and in a batch.
-        """
+        """Number (n,) int64 of each row's nearest centroid, the lowest of equals, the same alone and in a batch."""
         return nearest(X, self.centroids)
 
     def residuals(self, X: np.ndarray) -> np.ndarray:

@@ -30,9 +30,7 @@ def _by_faiss(make: Callable[[int], faiss.Index]) -> Train:
         try:
             index.train(np.ascontiguousarray(Z))
         except RuntimeError as error:
-            raise ValueError(
-                f"X leaves {len(Z)} rows to learn from, too few for this codec; {_wanted(error)}"
-            ) from error
+            raise ValueError(f"X leaves {len(Z)} rows, too few to learn this codec; {_wanted(error)}") from error
         return _through(index)
 
     return train

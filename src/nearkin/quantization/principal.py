@@ -4,10 +4,7 @@ import numpy as np
 
 
 def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """axes (d, d) float32, one a column, and variances (d,) in descending order, of centred rows X (n, d).
-
-    An axis points where its largest entry is positive.
-    """
+    """Axes (d, d) float32, largest entries positive, and descending variances (d,) of centred rows X (n, d)."""
     variances, axes = np.linalg.eigh((X.T @ X).astype(np.float64) / len(X))
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(len(axes))])
     return np.ascontiguousarray(axes[:, ::-1], np.float32), np.maximum(variances[::-1], 0)

@@ -426,6 +426,4 @@ class ProductQuantizer(ReconstructingTransformer):
                 f"smaller {name}"
             )
         if lists and K > 256:
-            raise ValueError(
-                f"n_lists={lists} with n_centroids={K}: codes that begin with a list need n_centroids <= 256"
-            )
+            raise ValueError(f"n_lists={lists} with n_centroids={K}: codes with a list number need n_centroids <= 256")

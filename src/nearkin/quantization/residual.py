@@ -214,10 +214,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     # ---- coding ----------------------------------------------------------------------------------------------------
 
     def encode(self, X: ArrayLike) -> np.ndarray:
-        """Codes (n, bytes) uint8 of rows X (n, d), as FAISS packs them: with `n_lists` the list's number comes first.
-
-        A row has the same code alone and in a batch.
-        """
+        """Codes (n, bytes) uint8 of rows X (n, d) as FAISS packs them, with `n_lists` after the list's number."""
         check_is_fitted(self)
         X = check_magnitude(validate_vectors(self, X))
         numbers, lists = self._chosen(X)

@@ -100,10 +100,7 @@ class SemanticIds(SavedEstimator):
         return self.codebooks_[np.arange(self.levels), ids].sum(1)
 
     def assign(self, X: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
-        """Give new rows X (m, d) free ids (m, levels) near them; no id given before changes.
-
-        The rows are counted after those that are there. ValueError where fewer than m ids are free.
-        """
+        """Give new rows X (m, d) free ids (m, levels) near them; old ids stay. ValueError if too few are free."""
         check_is_fitted(self)
         X = validate_vectors(self, X).astype(np.float32, copy=False)
         free = self.codes**self.levels - len(self._taken())
@@ -155,9 +152,7 @@ class SemanticIds(SavedEstimator):
         check_is_fitted(self)
         found = np.atleast_2d(np.asarray(ids))
         if found.dtype.kind not in "iu" or found.shape[1:] != (self.levels,):
-            raise ValueError(
-                f"ids have shape {found.shape}, dtype {found.dtype}; they must be integers (m, {self.levels})"
-            )
+            raise ValueError(f"ids are {found.dtype} of shape {found.shape}; they must be integers (m, {self.levels})")
         if found.size and (found.min() < 0 or found.max() >= self.codes):
             raise ValueError(f"ids go from {found.min()} to {found.max()}; codes are 0 to {self.codes - 1}")
         return found.astype(np.int64)

@@ -1,7 +1,4 @@
-"""Pages for people: `ask` collects comparisons, `explore` shows an index.
-
-They need the extra web: pip install 'nearkin[web]'.
-"""
+"""Pages for people: `ask` collects comparisons, `explore` shows an index. Needs pip install 'nearkin[web]'."""
 
 from importlib import import_module
 from types import ModuleType

@@ -123,9 +123,7 @@ def _read_archive(table: Table, form: str | None, on_invalid: str, objects: Sequ
     held = [key for key in ARRAYS if key in table.matrices]
     if len(held) != 1:
         names = sorted({*table.matrices, *table.columns})
-        raise ValueError(
-            f"{table.name} holds {names}; it must hold 'triplets' (m, 3) or 'quadruplets' (m, 4), one of them"
-        )
+        raise ValueError(f"{table.name} holds {names}; it must hold 'triplets' (m, 3) or 'quadruplets' (m, 4)")
     rows = table.matrices[held[0]]
     if rows.ndim != 2 or rows.shape[1] not in (3, 4):
         raise ValueError(f"{table.name}: {held[0]} has shape {rows.shape}; it must be (m, 3) or (m, 4)")
@@ -312,9 +310,7 @@ def signs_of(
     kinds = set(texts.tolist())
     if value is not None:
         if value not in kinds or len(kinds) > 2:
-            raise ValueError(
-                f"{source}: column {column.name!r} holds {_some(kinds)}; {value!r} cannot choose the first"
-            )
+            raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}; {value!r} cannot choose")
         return np.where(texts == value, 1, -1)
     if column.values.dtype.kind == "b":
         return np.where(column.values, 1, -1)
@@ -402,10 +398,7 @@ FORMS = ("ordered", "most-central", "odd-one-out")
 
 
 def orient(indices: np.ndarray, responses: np.ndarray) -> np.ndarray:
-    """Turn rows with a negative response round: (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j).
-
-    responses (m,) are +1 or -1 (or true and false); 0, NaN and others are a ValueError.
-    """
+    """Turn (i, j, k) to (i, k, j), (i, j, l, k) to (l, k, i, j) where responses (m,) are -1 or false, not 1 or true."""
     if responses.shape != (len(indices),):
         raise ValueError(f"responses has shape {responses.shape}; it must be ({len(indices)},), one per comparison")
     if responses.dtype.kind == "b":

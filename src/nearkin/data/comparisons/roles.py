@@ -125,10 +125,7 @@ def _first_is_odd(table: Table, given: dict[str, Column], rest: dict[str, Column
 
 
 def _check_shared(table: Table, objects: list[Column]) -> None:
-    """Objects of a comparison are of one kind: a column that shares none of its values with another is no object.
-
-    The first may be of another kind (queries and items).
-    """
+    """ValueError for a column of objects, but the first, that shares no value with another: it holds something else."""
     if table.rows < _SHARED_ROWS:
         return
     values = [set(map(str, column.values.tolist())) for column in objects]

@@ -148,16 +148,11 @@ def split_comparisons(
 
 
 def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Generator, why: str) -> np.ndarray:
-    """(m,) a fold for each answer, those of one question together: rows would leak.
-
-    ValueError that begins with `why` if there are fewer questions than folds.
-    """
+    """(m,) a fold for each answer, one for all of a question; ValueError, beginning with `why`, for too few."""
     number = number_questions(comparisons)
     fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
     if len(np.unique(fold)) < n_folds:
-        raise ValueError(
-            f"{why} and there are {int(number.max()) + 1} different questions; cross-validation needs {n_folds}"
-        )
+        raise ValueError(f"{why} and there are {int(number.max()) + 1} questions; cross-validation needs {n_folds}")
     return fold
 
 

@@ -25,10 +25,7 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
 
 
 def open_rows(where: Locator) -> FileRows:
-    """Open the (n, d) array at `where` in the format that its ending names; ValueError for an unknown ending.
-
-    Whatever is wrong with the file is a ValueError, here and while its rows are read.
-    """
+    """Open the (n, d) array at `where` by its ending; whatever is wrong with the file is a ValueError, also later."""
     if where.suffix not in FORMATS:
         ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
         raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")

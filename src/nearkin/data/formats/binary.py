@@ -37,9 +37,7 @@ def check_size(name: str, header: Header, offset: int, found: int) -> None:
     if found < needed:
         raise ValueError(f"{name} is truncated: it has {found} bytes, its header announces {needed}; copy it again")
     if found > needed:
-        raise ValueError(
-            f"{name} is damaged: it has {found} bytes, its header announces {needed}; write it again with np.save"
-        )
+        raise ValueError(f"{name} is damaged: it has {found} bytes, its header announces {needed}; write it again")
 
 
 def _open_header(where: Locator) -> tuple[Header, int]:
@@ -144,9 +142,7 @@ def _member(where: Locator, key: str) -> Iterator[tuple[IO[bytes], Header]]:
             raise ValueError(f"{name} is encrypted or compressed in an unknown way; write it again with np.savez")
         most = _METHODS[info.compress_type] * info.compress_size + 64
         if info.compress_size > where.path.stat().st_size or info.file_size > most:
-            raise ValueError(
-                f"{name} is damaged: {info.compress_size} bytes cannot hold {info.file_size}; copy it again"
-            )
+            raise ValueError(f"{name} is damaged: {info.compress_size} bytes cannot hold {info.file_size}; copy it")
         with archive.open(info) as file:
             header = read_header(file, name)
             check_size(name, header, file.tell(), info.file_size)

@@ -99,10 +99,7 @@ def streamed_rows(shape: tuple[int, int], dtype: np.dtype, blocks: Callable[[int
 
 
 def joined_rows(names: list[str], parts: list[FileRows]) -> FileRows:
-    """Several files as one array, in the order given; parts without rows are allowed.
-
-    ValueError, which names both files, if they differ in width or type.
-    """
+    """Several files as one array, in this order; ValueError that names both files if they differ in width or type."""
     first = next((i for i, part in enumerate(parts) if part.shape[0]), 0)  # an empty table may not know its width
     for name, part in zip(names, parts, strict=True):
         if part.shape[0] and (part.shape[1], part.dtype) != (parts[first].shape[1], parts[first].dtype):

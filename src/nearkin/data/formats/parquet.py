@@ -25,9 +25,7 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow  # an optional peer: 170 MB
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(
-            "Parquet files need pyarrow, which is not installed: pip install 'nearkin[parquet]'"
-        ) from error
+        raise ImportError("Parquet needs pyarrow, which is not installed: pip install 'nearkin[parquet]'") from error
     return pyarrow, pyarrow.parquet
 
 
@@ -79,9 +77,7 @@ def _check_rows(metadata: Extra, path: Path, size: int) -> None:
     """
     parts = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     if min(parts, default=0) < 0 or sum(parts) != metadata.num_rows or metadata.num_rows > _MAX_ROWS_A_BYTE * size:
-        raise ValueError(
-            f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts hold {parts[:4]}"
-        )
+        raise ValueError(f"{path} is damaged: its header announces {metadata.num_rows} rows, its parts {parts[:4]}")
 
 
 def open_parquet(where: Locator) -> FileRows:

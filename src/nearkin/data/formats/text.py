@@ -23,10 +23,7 @@ _WHOLE = re.compile(r"0|[1-9]\d{0,17}")  # 0 or more, in canonical decimal
 
 @dataclass(frozen=True)
 class Layout:
-    """`names` are the first line's cells; `ids` the name of the first column where it names rows, else None.
-
-    `delimiter` None means white space. `commas`: numbers are written 0,5.
-    """
+    """The first line's cells, the name of a column of `ids` or None, and how cells and decimals are written."""
 
     delimiter: str | None
     names: list[str]

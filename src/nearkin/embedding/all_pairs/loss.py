@@ -75,10 +75,7 @@ def pair_loss(loss: str | CustomPairLoss) -> CustomPairLoss:
 
 
 def check_convex(loss: CustomPairLoss, labels: Tensor) -> None:
-    """ValueError unless l'' >= 0 for the labels' range and predictions on [-L, L], L = 4 (1 + max |label|).
-
-    The Gauss-Newton matrix is positive semi-definite only for convex losses.
-    """
+    """ValueError unless l'' >= 0, which Gauss-Newton needs, for predictions up to 4 (1 + max |label|)."""
     if not len(labels):
         return
     reach = 4 * (1 + float(labels.abs().max()))

@@ -137,10 +137,7 @@ def bootstrap_embeddings(
     n_draws: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """(n_draws, n, p) embeddings `embed(resampled)` of questions drawn with replacement, aligned with X.
-
-    An object without an answer in a draw stays where X has it.
-    """
+    """(n_draws, n, p) embeddings of resampled questions, aligned with X, where an object without an answer stays."""
     number = number_questions(comparisons)
     size = int(number.max()) + 1
     weights = np.ones(len(number)) if comparisons.weights is None else comparisons.weights

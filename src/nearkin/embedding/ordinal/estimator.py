@@ -335,10 +335,7 @@ class OrdinalEmbedding(BaseEstimator):
         return self
 
     def transform(self, features: ArrayLike) -> np.ndarray:
-        """Place objects that were not fitted, by their features (m, d): (m, p) float32.
-
-        Raises ValueError if `fit` was given no features.
-        """
+        """Place new objects by features (m, d): (m, p) float32; ValueError if `fit` was given no features."""
         check_is_fitted(self, "embedding_")
         if self.feature_map_ is None:
             raise ValueError(
@@ -509,9 +506,7 @@ class OrdinalEmbedding(BaseEstimator):
         X, solution = self._task(comparisons, rng).solve_best(starts, Run(self.max_iter, self.tol, callback, judge))
         suspect = satisfied(X, comparisons.indices[:1000]).mean() < 0.7  # the exact test below sorts all answers
         if suspect and not net_votes(comparisons)[0].any():
-            raise ValueError(
-                "every answer in comparisons is contradicted by another: they cancel out, nothing to learn"
-            )
+            raise ValueError("every answer in comparisons is contradicted by another: they cancel out")
         self.embedding_ = principal_axes(X, _placed(comparisons))
         self.objects_ = comparisons.objects
         self.comparisons_ = replace(comparisons, annotators=None)

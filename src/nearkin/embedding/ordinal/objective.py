@@ -281,10 +281,7 @@ def build_solver(solver: str | Solver, loss: OrdinalLoss, options: Fields) -> So
 
 
 class Task:
-    """Comparisons shuffled once and in the precision of one solver, to be solved from several starts.
-
-    `options` are "step", "epsilon" and "batch_size", None for the solver's default.
-    """
+    """Comparisons, shuffled once and in a solver's precision, for several starts; `options` of the solver."""
 
     def __init__(
         self,
@@ -318,10 +315,7 @@ class Task:
             self._solver = replace(self._solver, step=min(1.0, longest))  # 1 suits most data, if single terms allow it
 
     def solve_best(self, starts: Sequence[np.ndarray], run: Run) -> tuple[np.ndarray, Solution]:
-        """Run every start (n, p) for a few epochs and the best one to the end: by validation if there is any.
-
-        The callback's steps are numbered through over the starts, and its record names the "start".
-        """
+        """Run every start (n, p) for a few epochs, the best to the end, by validation if any; records have "start"."""
         epochs = DEFAULTS.trial_epochs
         trials = len(starts) * epochs if len(starts) > 1 else 0
         total, trial = trials + run.max_iter, replace(run, max_iter=epochs, tol=0.0)

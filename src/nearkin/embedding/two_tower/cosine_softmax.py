@@ -152,9 +152,7 @@ class SphereSweeps(AbstractSolver):
         softmax, start = loss.softmax_loss(pair.objective), pair.tables()
         if softmax.bias.any():
             if start[0].shape[1] < 2:
-                raise ValueError(
-                    "n_components is 1, which a bias alone would take; it must be at least 2, or bias_power=0"
-                )
+                raise ValueError("n_components is 1, which a bias takes alone; it must be at least 2, or bias_power=0")
             start = start[0][:, :-1], start[1][:, :-1]
         return self.sweep_from(softmax, *start, pair.generator)
 
@@ -215,10 +213,7 @@ class SphereSweeps(AbstractSolver):
 
 
 def tangent_step(X: Tensor, slope: Tensor) -> Tensor:
-    """The part of the slopes tangent to rows X of length 1, cut to the length 1; `slope` is overwritten.
-
-    The cut bounds the move of a row that a sample happens to favour.
-    """
+    """The slopes' part tangent to rows X of length 1, cut to length 1 so that no sample moves a row far; in place."""
     slope -= (slope * X).sum(1, keepdim=True) * X
     slope /= slope.norm(dim=1, keepdim=True).clamp(min=1)
     return slope
@@ -274,10 +269,7 @@ def fold_in_softmax(
 
 
 def _still(pull: Tensor, push: Callable[[Tensor], Tensor]) -> Tensor:
-    """The rows of length 1 whose tangent of push - pull is 0; a row that reverses halves its rate.
-
-    A row that moves by less than `STILL` stays there, so that it ends where it would alone.
-    """
+    """The rows of length 1 at which push - pull has no tangent; reversals halve a row's rate, `STILL` rows stay."""
     X = normalize(pull)
     rate, before = torch.ones_like(X[:, :1]), torch.zeros_like(X)
     for _ in range(STEPS):

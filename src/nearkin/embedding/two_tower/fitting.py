@@ -270,10 +270,7 @@ def continue_fit(
 
 
 def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
-    """The pairs of both; ids of `new` alone come after those of `seen`, and weights of a pair in both are added.
-
-    ValueError if one has features of a side and the other lacks them.
-    """
+    """The pairs of both, weights added, new ids last; ValueError if only one has features of a side."""
     (left_ids, left_new), (right_ids, right_new) = (
         _joined_ids(seen.left_ids, new.left_ids), _joined_ids(seen.right_ids, new.right_ids)
     )  # fmt: skip
@@ -290,9 +287,7 @@ def join_interactions(seen: Interactions, new: Interactions) -> Interactions:
 def _joined_ids(known: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The ids of both, and a mask of the given ones that are new."""
     if (known.dtype.kind == "U") != (given.dtype.kind == "U"):
-        raise TypeError(
-            f"interactions has ids of type {given.dtype}, the model of {known.dtype}; use one type for both"
-        )
+        raise TypeError(f"interactions has ids of type {given.dtype}, the model {known.dtype}; use one type for both")
     new = ~np.isin(given, known)
     return np.concatenate([known, given[new]]), new
 

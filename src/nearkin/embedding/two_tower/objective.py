@@ -178,8 +178,6 @@ def _costs(costs: ArrayLike | None, name: str, counts: np.ndarray, has_features:
     if costs is not None:
         costs = np.asarray(costs, dtype=np.float64)
         if costs.shape != counts.shape or not (np.isfinite(costs) & (costs >= 0)).all():
-            raise ValueError(
-                f"{name} has shape {costs.shape}; it must be ({len(counts)},) finite numbers, at least 0, one an entity"
-            )
+            raise ValueError(f"{name} has shape {costs.shape}; it must be ({len(counts)},) finite numbers, at least 0")
         return costs
     return ((counts > 0) | (not has_features)).astype(np.float64)

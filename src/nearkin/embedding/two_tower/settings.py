@@ -114,9 +114,7 @@ def check_settings(model: Any, interactions: Interactions, validation: Interacti
                 "CosineSoftmax(temperature=...) sets their strength"
             )
         if featured:
-            raise ValueError(
-                "the interactions have features, which loss='cosine-softmax' does not use; fit it without them"
-            )
+            raise ValueError("interactions has features, which loss='cosine-softmax' does not use; fit without them")
         regularization = 0.0
     only = None
     if custom or featured:
@@ -176,10 +174,7 @@ def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]])
 def _solver_for(
     loss: Loss, solver: AbstractSolver | Auto, beyond_tables: bool, index: Indexed | None
 ) -> AbstractSolver:
-    """A checked copy of `solver`, or of the one that "auto" means; ValueError if it does not fit the rest.
-
-    `beyond_tables`: the towers are more than id tables.
-    """
+    """A checked copy of `solver` or of what "auto" means; ValueError for towers `beyond_tables` that it cannot fit."""
     name, module = solver.name, None if index is None else index.module
     on_cosines = isinstance(loss, CosineSoftmax)
     if isinstance(solver, Auto):

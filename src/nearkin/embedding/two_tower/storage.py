@@ -140,9 +140,7 @@ def _encoder(folder: Path, side: str, kind: str, own: nn.Module | None) -> nn.Mo
         name: torch.from_numpy(value) for name, value in read_arrays(folder / f"{side}_encoder.safetensors").items()
     }
     if kind == "own" and own is None:
-        raise ValueError(
-            f"{folder} was fitted with a {side} tower of your own; load it with {side}=a module of the same class"
-        )
+        raise ValueError(f"{folder} was fitted with your own {side} tower; load it with {side}=a module of that class")
     if kind == "branch":
         hidden = tuple(
             len(state[f"layers.{i}.weight"]) for i in range(sum(key.endswith("weight") for key in state) - 1)

@@ -103,10 +103,7 @@ class ResidualTower(nn.Module):
 
 @dataclass(eq=False, repr=False)
 class Tower(BaseEstimator):
-    """`TwoTower(left=Tower(...))`: an id embedding plus, where the side has features, an MLP of them.
-
-    hidden: widths of the MLP's hidden layers.
-    """
+    """`TwoTower(left=Tower(...))`: an id embedding plus an MLP of the features with layers of `hidden` widths."""
 
     hidden: tuple[int, ...] = HIDDEN
 
@@ -168,10 +165,7 @@ class Side:
             yield slice(start, min(start + CHUNK, stop))
 
     def embed(self, *, keep_graph: bool = False) -> Tensor:
-        """(n_rows, k) embeddings without a graph; a graph of a single chunk can be kept for the pull-back.
-
-        The processes of the group embed a share of the rows each.
-        """
+        """(n_rows, k) embeddings, each process its share, without a graph, or with that of a single chunk."""
         first, stop = self.group.share(self.n_rows)
         if keep_graph and stop - first <= CHUNK:
             kept: Tensor = self.tower(*self.inputs(slice(first, stop)))
@@ -182,10 +176,7 @@ class Side:
         return gathered(mine, self.group)
 
     def pull_back(self, gradient: Tensor) -> None:
-        """Add J^T gradient to the parameters' `.grad` (ESL, eqs. 20-23); chunks are recomputed to bound memory.
-
-        In a group each process computes its share of the rows, and all add the sum.
-        """
+        """Add J^T gradient to `.grad` (ESL, eqs. 20-23) in recomputed chunks, summed over the group's shares."""
         first, stop = self.group.share(self.n_rows)
         for p, part in zip(self.parameters().values(), self.pulled_back(gradient, first, stop).values(), strict=True):
             if self.group.size > 1:

@@ -259,10 +259,7 @@ class IndexingLayer(nn.Module):
 
     @torch.compiler.disable
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Quantized rows (b, d) and the distortion, a scalar.
-
-        ValueError for another width or rows that are not finite.
-        """
+        """Quantized rows (b, d) and the distortion; ValueError for another width or rows that are not finite."""
         self._check(x)
         if self.training and self.phase != "train":
             self._collect(x.detach())
@@ -380,10 +377,7 @@ class IndexingLayer(nn.Module):
     # ---- using -----------------------------------------------------------------------------------------------------
 
     def to_quantizer(self) -> ProductQuantizer:
-        """The fitted `ProductQuantizer` with this rotation and these codebooks.
-
-        ValueError before the start, or if the rotation is none any more because another optimizer has moved it.
-        """
+        """The fitted `ProductQuantizer`; ValueError before the start, or if its rotation is none any more."""
         if self.phase != "train":
             raise ValueError(
                 f"the layer has no centroids yet (phase {self.phase!r}, {self.phases.seen} rows collected); train it "
@@ -445,9 +439,7 @@ class IndexingLayer(nn.Module):
 
     def _check(self, x: Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.d:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), the output of the item tower"
-            )
+            raise ValueError(f"x has shape {tuple(x.shape)}; the layer needs (b, {self.d}), as of the item tower")
         if not on_host(x) and self.phase == "train":  # to ask a device is to wait for it
             self._batches += 1
             if self._batches % CHECK_EVERY != 1:

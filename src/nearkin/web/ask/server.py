@@ -77,10 +77,7 @@ def split_questions(form: Form, votes: Votes, names: Sequence[str]) -> list[Reco
 
 
 def pairs_against_map(form: Form, votes: Votes, embedding: np.ndarray, names: Sequence[str]) -> list[Record]:
-    """The pairs of items about which most votes contradict the map (n, p), beyond the share of all that do.
-
-    A vote d(i, j) < d(l, k) is about the pairs (i, j) and (l, k).
-    """
+    """The pairs of items whose votes contradict the map (n, p) most, beyond the share of all votes that do."""
     rows = form.all_comparisons(question for given in votes.values() for question in given.values())
     if not len(rows):
         return []

@@ -446,10 +446,7 @@ class Survey:
         events.clear()
 
     def _apply(self, event: Fields) -> None:
-        """Change the state by an event: when it happens, and again when a survey is resumed.
-
-        KeyError, TypeError or ValueError for an event that cannot follow those before it.
-        """
+        """Change the state by an event, new or replayed; KeyError, TypeError or ValueError if it cannot follow."""
         kind = event["event"]
         if kind == "links":
             self.tokens = event["raters"], event["results"]

@@ -340,10 +340,7 @@ def open_collection(
     compare: str | os.PathLike | None = None,
     k: int = 10,
 ) -> Collection:
-    """The rows of a saved index with their metadata, and a second index over the same rows to compare with.
-
-    Options as of `nearkin explore`. ValueError where files do not fit the index.
-    """
+    """A saved index, metadata and a second index, options as of `nearkin explore`; ValueError if they do not fit."""
     index = open_index(folder)
     other = None if compare is None else open_index(compare)
     rows = None if vectors is None else read_vectors(vectors)

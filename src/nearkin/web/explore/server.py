@@ -102,10 +102,7 @@ class Columns:
         return self.rows[np.lexsort(keys)][:WORST].tolist() if keys else []
 
     def kept(self) -> list[Record]:
-        """For each index, the share of k exact neighbours that its codes keep, and for how many rows it was measured.
-
-        None where nothing is measured: without exact rows, or if k neighbours are all other rows.
-        """
+        """Each index's share of exact neighbours kept, None if not measured, and the number of rows that it is of."""
         lost = [self.colours.get(f"lost{number}") for number in range(len(self.collection.views))]
         known = [np.empty(0) if column is None else column.values[~np.isnan(column.values)] for column in lost]
         return [{"rows": len(v), "recall": 1 - float(v.mean()) / self.k if len(v) else None} for v in known]
@@ -327,10 +324,7 @@ def serve(
     port: int = 8766,
     announce: Callable[[Record], None],
 ) -> Record:
-    """Serve the page until Ctrl-C or SIGTERM; returns the number of rows and what was measured of each index.
-
-    Once the page is there, `announce` is called with its link, which is a secret.
-    """
+    """Serve the page, whose secret link is `announce`d, until Ctrl-C or SIGTERM; returns what was measured."""
     with serving.listening(host, port) as at, closing(Columns(collection)) as columns, serving.until_stopped():
         explorer, token = Explorer(title, collection, columns), serving.new_token()
         columns.start()
@@ -341,10 +335,7 @@ def serve(
 
 
 def write_page(collection: Collection, title: str, out: str | os.PathLike, *, most: int = MOST_IN_FILE) -> int:
-    """Write the page as one HTML file that needs no network; returns how many rows are on it.
-
-    More than `most` rows are sampled at random; their neighbours are those among all rows.
-    """
+    """Write one HTML file with at most `most` rows, drawn at random, and neighbours among all; returns their number."""
     out = Path(out)
     if out.is_dir() or out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"out is {out}; it must be the name of a file that ends in .html")
