@@ -40,6 +40,16 @@ def test_a_parameter_of_another_type_is_refused(tmp_path, rng, value):
         ProductQuantizer.load(tmp_path / "pq")
 
 
+@pytest.mark.parametrize("name", ["n_subspaces", "n_centroids", "n_lists"])
+def test_a_parameter_that_the_arrays_do_not_have_is_damage(tmp_path, rng, name):
+    """Before, it loaded, and adding to an index of it ended in an AssertionError (campaign, seed 5151, case 23691)."""
+    pq = ProductQuantizer(4, 16, n_lists=4, random_state=0).fit(rng.normal(size=(50, 8)))
+    setattr(pq, name, 8)
+    pq.save(tmp_path / "pq")
+    with pytest.raises(ValueError, match="codebooks_ is"):
+        ProductQuantizer.load(tmp_path / "pq")
+
+
 def test_nothing_is_written_before_fit(tmp_path):
     from sklearn.exceptions import NotFittedError
 

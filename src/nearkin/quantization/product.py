@@ -330,6 +330,12 @@ class ProductQuantizer(ReconstructingTransformer):
         """Read the folder that `save` wrote."""
         return load_estimator(cls, path, cls.KIND, renamed={"coarse": "n_lists"})
 
+    def _check_loaded(self) -> None:
+        (M, K, _), lists = self.codebooks_.shape, 0 if self.coarse_centroids_ is None else len(self.coarse_centroids_)
+        if (self.n_subspaces, self.n_centroids, self.n_lists) != (M, K, lists):
+            raise ValueError(f"codebooks_ is {self.codebooks_.shape}, and there are {lists} coarse centroids")
+        super()._check_loaded()
+
     def _compare_scans(self, rows: TrainingRows) -> dict[str, bool] | None:
         """`fast_scan_`; several processes agree."""
         if self.n_centroids != SCANNED:
