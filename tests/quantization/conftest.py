@@ -7,5 +7,5 @@ def vectors() -> tuple[np.ndarray, np.ndarray]:
     """Correlated rows with a large mean, training and test: rotations matter here, and so does centring."""
     rng = np.random.default_rng(1)
     mix = rng.normal(size=(32, 32)) * (np.arange(1, 33) ** -0.7)[:, None]
-    X = rng.standard_t(5, size=(6000, 32)) @ mix + rng.normal(size=32) * 3
-    return X[:4000].astype(np.float32), X[4000:].astype(np.float32)
+    X = rng.standard_t(5, size=(3000, 32)) @ mix + rng.normal(size=32) * 3
+    return X[:2000].astype(np.float32), X[2000:].astype(np.float32)

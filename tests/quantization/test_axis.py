@@ -20,7 +20,7 @@ def unit(X: np.ndarray) -> np.ndarray:
 def X(rng: np.random.Generator) -> np.ndarray:
     """Rows on turned axes whose deviations fall from 1 to 1/30, about a mean that is not 0."""
     turn = np.linalg.qr(rng.normal(size=(30, 30)))[0]
-    return ((rng.normal(size=(3000, 30)) / np.arange(1, 31)) @ turn + 0.3).astype(np.float32)
+    return ((rng.normal(size=(1200, 30)) / np.arange(1, 31)) @ turn + 0.3).astype(np.float32)
 
 
 def recall(rows: np.ndarray, decoded: np.ndarray, queries: np.ndarray) -> float:
@@ -44,7 +44,7 @@ def nearest_levels(model: AxisQuantizer, Z: np.ndarray) -> np.ndarray:
 def test_codes_are_the_nearest_values_of_each_grid(X: np.ndarray) -> None:
     model = AxisQuantizer(6).fit(unit(X))
     codes = model.encode(unit(X))
-    assert codes.shape == (3000, 6)
+    assert codes.shape == (1200, 6)
     assert codes.dtype == np.uint8
     differs = (codes != nearest_levels(model, unit(X) @ model.rotation_)).mean()
     assert differs < 1e-3, differs  # the last bits of a product
@@ -92,14 +92,14 @@ def test_one_length_other_than_1_is_kept(X: np.ndarray) -> None:
 
 
 def test_rows_of_any_length_spend_a_byte_on_their_length_where_that_finds_more(rng: np.random.Generator) -> None:
-    X = (rng.normal(size=(4000, 64)) * rng.gamma(2, size=(4000, 1))).astype(np.float32)
+    X = (rng.normal(size=(2000, 64)) * rng.gamma(2, size=(2000, 1))).astype(np.float32)
     narrow = X[:, :6] * np.float32(0.5) + 2  # here a byte for six axes is worth more than a length
     for rows, n_bytes, expected in ((X, 12, 256), (narrow, 2, 0)):
         seen: list[dict[str, float]] = []
         model = AxisQuantizer(n_bytes).fit(rows, callback=lambda step, record, seen=seen: seen.append(dict(record)))
         assert len(seen) == 2
         assert len(model.lengths_) == expected, seen
-        assert model.encode(rows).shape == (4000, n_bytes)
+        assert model.encode(rows).shape == (2000, n_bytes)
 
 
 def test_more_bytes_are_nearer_and_nearer_than_equal_bits(X: np.ndarray) -> None:
@@ -113,10 +113,10 @@ def test_faiss_stores_and_ranks_the_same_codes(X: np.ndarray, metric: str) -> No
     model = AxisQuantizer(5).fit(X)
     index = model.to_faiss(metric)
     model.add_to(index, X)
-    assert index.ntotal == 3000
+    assert index.ntotal == 1200
     assert index.sa_code_size() == 5
-    rounded = model.codebooks_[np.arange(5), model.encode(X)].reshape(3000, -1) @ model.rotation_.T
-    np.testing.assert_allclose(index.reconstruct_n(0, 3000), rounded, atol=1e-5)
+    rounded = model.codebooks_[np.arange(5), model.encode(X)].reshape(1200, -1) @ model.rotation_.T
+    np.testing.assert_allclose(index.reconstruct_n(0, 1200), rounded, atol=1e-5)
     kind = faiss.METRIC_L2 if metric == "l2" else faiss.METRIC_INNER_PRODUCT
     scores = faiss.knn(X[:20], rounded, 5, metric=kind)[0]
     np.testing.assert_allclose(index.search(X[:20], 5)[0], scores, rtol=1e-3, atol=1e-4)
@@ -137,7 +137,7 @@ def test_an_index_of_axis_codes_is_built_changed_and_saved(X: np.ndarray, metric
 
 
 def test_save_and_load_keep_codes_and_rows(X: np.ndarray, tmp_path: Path) -> None:
-    for name, rows in (("unit", unit(X)), ("any", X * np.linspace(1, 3, 3000, dtype=np.float32)[:, None])):
+    for name, rows in (("unit", unit(X)), ("any", X * np.linspace(1, 3, 1200, dtype=np.float32)[:, None])):
         model = AxisQuantizer(8).fit(rows)
         model.save(tmp_path / name)
         again = AxisQuantizer.load(tmp_path / name)
@@ -155,7 +155,7 @@ def test_a_row_has_the_same_code_alone_and_in_any_batch(X: np.ndarray) -> None:
 
 def test_sorted_rows_are_learned_from_as_mixed_ones(X: np.ndarray) -> None:
     in_order = X[np.argsort(X[:, 0])]
-    assert AxisQuantizer(6).fit(in_order).distortion(X) == pytest.approx(AxisQuantizer(6).fit(X).distortion(X), rel=0.2)
+    assert AxisQuantizer(6).fit(in_order).distortion(X) < 1.2 * AxisQuantizer(6).fit(X).distortion(X)
 
 
 HARD = {
@@ -200,8 +200,8 @@ def test_what_cannot_be_coded_is_refused(X: np.ndarray) -> None:
         AxisQuantizer(31).fit(X)
     with pytest.raises(ValueError, match="n_bytes is 0"):
         AxisQuantizer(0).fit(X)
-    with pytest.raises(ValueError, match="X contains NaN in 1 of 3000 rows"):
-        AxisQuantizer(3).fit(np.where(np.arange(3000)[:, None] == 4, np.nan, X))
+    with pytest.raises(ValueError, match="X contains NaN in 1 of 1200 rows"):
+        AxisQuantizer(3).fit(np.where(np.arange(1200)[:, None] == 4, np.nan, X))
     model = AxisQuantizer(3).fit(X)
     with pytest.raises(ValueError, match=r"must be uint8 \(n, 3\)"):
         model.decode(np.zeros((2, 4), np.uint8))

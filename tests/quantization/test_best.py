@@ -33,7 +33,7 @@ def screen(monkeypatch: pytest.MonkeyPatch, **changed: object) -> None:
 
 def test_the_winner_is_fitted_and_leads_the_table(vectors):
     heard = []
-    found = best(vectors[0][:800], 4, random_state=0, callback=lambda step, record: heard.append(record["name"]))
+    found = best(vectors[0][:500], 4, random_state=0, callback=lambda step, record: heard.append(record["name"]))
     names = [record["name"] for record in found.table]
     assert sorted(heard) == sorted(names)
     first = [name for name in names if not name.endswith(", no rows drawn")]
@@ -49,7 +49,7 @@ def test_the_winner_is_fitted_and_leads_the_table(vectors):
     assert [r["recall"] for r in found.table] == sorted((r["recall"] for r in found.table), reverse=True)
     assert found.table[0]["recall"] > found.table[-1]["recall"]
     assert all(record["bytes"] == 4 for record in found.table)
-    assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
+    assert found.quantizer.encode(vectors[1]).shape == (1000, 4)
     index = nk.Index.build(vectors[1], found.quantizer)
     assert index.search(vectors[1][:5], 3)[1].shape == (5, 3)
 
@@ -59,16 +59,16 @@ def test_no_candidate_begins_when_time_is_up(vectors):
     assert [record["name"] for record in found.table] == ["product"]
 
 
-@pytest.mark.parametrize("looks", [(), (300, 600)])
+@pytest.mark.parametrize("looks", [(), (150, 300)])
 def test_the_winner_is_fitted_within_the_time_given(vectors, monkeypatch, looks):
     """By a clock that goes on by a second whenever it is looked at, as at every round of a candidate's fit."""
     if looks:
-        screen(monkeypatch, screening_rows=looks, screening_judged=400)
+        screen(monkeypatch, screening_rows=looks, screening_judged=200)
     now = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
-    free = best(vectors[0][:800], 4, random_state=0)
+    free = best(vectors[0][:400], 4, random_state=0)
     ticks = next(now)
-    found = best(vectors[0][:800], 4, seconds=0.85 * ticks, random_state=0)
+    found = best(vectors[0][:400], 4, seconds=0.85 * ticks, random_state=0)
     fitting = next(now) - ticks
     assert len(free.table) == 7
     assert 1 <= len(found.table) <= 6 - (not looks)
@@ -125,11 +125,11 @@ def test_axis_codes_are_judged_at_their_length(vectors):
 
 
 def test_codes_searched_from_tables_spend_a_byte_on_the_norm(vectors):
-    found = best(vectors[0][:800], 4, fast_search=True, random_state=0)
+    found = best(vectors[0][:400], 4, fast_search=True, random_state=0)
     made = {record["name"]: record for record in found.table}
     assert made["residual"]["bytes"] == made["product"]["bytes"] == 4
     assert all(record["search_seconds"] >= 0 for record in found.table)  # 0 where the clock is coarse
-    assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
+    assert found.quantizer.encode(vectors[1]).shape == (1000, 4)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_short_sums_run_only_where_long_ones_do_not_pay(n_bytes, lead, names):
 
 def test_rows_that_tie_are_not_lost() -> None:
     """Two columns of three values fit a centroid each: lossless, and once behind a code that kept .90 by row number."""
-    X = np.random.default_rng(0).integers(0, 3, size=(400, 16)).astype(np.float32)
-    found = best(X, 8, random_state=0)
+    X = np.random.default_rng(0).integers(0, 3, size=(300, 8)).astype(np.float32)
+    found = best(X, 4, random_state=0)
     assert {record["name"]: record["recall"] for record in found.table}["product, no rotation"] == 1
     np.testing.assert_allclose(found.quantizer.decode(found.quantizer.encode(X)), X, atol=1e-5)
 
@@ -178,10 +178,10 @@ def test_the_clock_runs_where_the_first_code_keeps_nothing(monkeypatch: pytest.M
 
 def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
     """All codes learn from few rows, those near the first from twice as many, and only the winner from all."""
-    screen(monkeypatch, screening_rows=(300, 600), screening_judged=400, far=0.2)
+    screen(monkeypatch, screening_rows=(300, 600), screening_judged=300, far=0.2)
     heard: list[tuple[str, int]] = []
     found = best(
-        vectors[0][:1200], 4, n_rows=10**6, random_state=0,
+        vectors[0][:1000], 4, n_rows=10**6, random_state=0,
         callback=lambda step, record: heard.append((record["name"], record["rows"])),
     )  # fmt: skip
     few, again = ({name for name, rows in heard if rows == count} for count in (300, 600))
@@ -192,7 +192,7 @@ def test_few_rows_say_which_codes_are_looked_at_again(vectors, monkeypatch):
     assert [record["rows"] for record in found.table] == [600] * len(again) + [300] * (len(few) - len(again))
     ahead = [record["recall"] for record in found.table[1 : len(again)]]
     assert ahead == sorted(ahead, reverse=True)
-    assert found.quantizer.encode(vectors[1]).shape == (2000, 4)
+    assert found.quantizer.encode(vectors[1]).shape == (1000, 4)
 
 
 def test_codes_of_the_very_rows_that_are_searched_learn_from_all(vectors, monkeypatch):

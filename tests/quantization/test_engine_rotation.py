@@ -57,7 +57,7 @@ CODECS = {
 
 @pytest.mark.parametrize("name", CODECS)
 def test_no_codec_keeps_fewer_neighbours_than_without(name, vectors, tmp_path):
-    X = vectors[0][:2500]
+    X = vectors[0][:1200]
     seen = []
     codec = CODECS[name](X)
     model = nk.Rotation(codec, max_iter=3, random_state=0).fit(X, callback=lambda step, record: seen.append(step))

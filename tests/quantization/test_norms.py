@@ -36,8 +36,7 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("n_lists", [0, 4])
-@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize(("kind", "n_lists"), [*zip(DRAWS, [0, 4, 0, 4], strict=True)])
 def test_the_default_scan_of_product_codes_loses_no_neighbours_of_heavy_tails(kind, n_lists, rng):
     """Tables of 8 bits kept .017 of ten neighbours of t(1.2) where exact tables kept .374; t(2): .117 and .452."""
     X, Q = np.split(DRAWS[kind](rng, (3200, 32)).astype(np.float32), [3000])

@@ -36,11 +36,11 @@ def test_slope_by_central_differences(rng, codec):
 
 @pytest.mark.parametrize("codec", ["sign", "sign-float", "rabitq"])
 def test_scores_of_unseen_rows_agree_better(rng, codec):
-    X = (rng.normal(size=(1500, 16)) * np.geomspace(3, 0.3, 16)).astype(np.float32)
+    X = (rng.normal(size=(900, 16)) * np.geomspace(3, 0.3, 16)).astype(np.float32)
     R = np.eye(16, dtype=np.float32)  # the principal axes, along which signs say least
-    learned = turned_for_order(X[:1000], R, codec, np.random.default_rng(0))
+    learned = turned_for_order(X[:600], R, codec, np.random.default_rng(0))
     np.testing.assert_allclose(learned.T @ learned, np.eye(16), atol=1e-5)
-    unseen = X[1000:][nearest_rows(X[1000:], X[1000:1050], 40)]
+    unseen = X[600:][nearest_rows(X[600:], X[600:650], 40)]
     before, after = (disagreement(unseen, turn, SCORES[codec])[0] for turn in (R, learned))
     assert after < before - 0.01
 
@@ -104,9 +104,9 @@ def kept(model, X, Q, **options):
 )
 def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, tmp_path):
     settings = dict(settings)
-    X = rng.standard_t(4, size=(1200, 16)) * settings.pop("scale", 1) + settings.pop("mean", 0)
+    X = rng.standard_t(4, size=(800, 16)) * settings.pop("scale", 1) + settings.pop("mean", 0)
     X = X.astype(np.float32)
-    X, Q = X[:1000], X[1000:]
+    X, Q = X[:600], X[600:]
     shape = (4, 32) if kind is ResidualQuantizer else (2, 3, 32)
     plain, known = (
         kind(*shape, max_iter=4, random_state=0, ranking=ranking, **settings).fit(X) for ranking in (True, "known")
@@ -121,8 +121,8 @@ def test_known_rows_keep_more_neighbours_by_the_same_codes(kind, settings, rng, 
 
 
 def test_known_rows_of_one_length_keep_more_neighbours_by_inner_product(rng):
-    X = rng.normal(size=(1200, 16)) * np.arange(1, 17) ** -0.4
-    X, Q = np.split(unit_rows(X.astype(np.float32)), [1000])
+    X = rng.normal(size=(800, 16)) * np.arange(1, 17) ** -0.4
+    X, Q = np.split(unit_rows(X.astype(np.float32)), [600])
     plain, known = (
         ResidualQuantizer(4, 32, max_iter=4, random_state=0, ranking=ranking).fit(X) for ranking in (True, "known-ip")
     )

@@ -24,7 +24,7 @@ def test_auto_is_never_much_worse_than_the_best_single_start(kind, vectors):
 
     rng = np.random.default_rng(3)
     X = {
-        "axes": rng.gamma(0.5, size=(5000, 32)).astype(np.float32) * np.tile([4, 1], 16),
+        "axes": rng.gamma(0.5, size=(3000, 32)).astype(np.float32) * np.tile([4, 1], 16),
         "mixed": np.concatenate(vectors),
         "image": load_digits().data,
     }[kind]
@@ -39,10 +39,10 @@ def test_auto_is_never_much_worse_than_the_best_single_start(kind, vectors):
 
 def test_the_race_is_judged_by_neighbours_and_by_queries_where_given(rng):
     """Queries vary along columns that the rows' variance hides: what keeps their neighbours wins, not distortion."""
-    X = (rng.normal(size=(3000, 16)) * np.r_[np.full(4, 6.0), np.ones(12)]).astype(np.float32)
+    X = (rng.normal(size=(2200, 16)) * np.r_[np.full(4, 6.0), np.ones(12)]).astype(np.float32)
     plain = ProductQuantizer(4, 16, random_state=0, max_iter=3).fit(X)
     asked = ProductQuantizer(4, 16, random_state=0, max_iter=3).fit(
-        X, queries=X[:1000] * np.r_[np.zeros(4), np.ones(12)]
+        X, queries=X[:500] * np.r_[np.zeros(4), np.ones(12)]
     )
     for model in (plain, asked):
         assert set(model.init_recall_) == set(model.init_distortion_) == set(STARTS)
@@ -69,7 +69,7 @@ def test_close_starts_are_judged_by_what_is_learned_from_them(monkeypatch):
 
 def test_a_space_learns_less_and_loses_nothing(rng):
     """Most of 96 columns are beyond the reach of 32 bits: the fit is full width again, and serves others better."""
-    X = (rng.normal(size=(6000, 96)) * np.arange(1, 97) ** -0.8).astype(np.float32) @ haar(96, rng)
+    X = (rng.normal(size=(3500, 96)) * np.arange(1, 97) ** -0.8).astype(np.float32) @ haar(96, rng)
     X += 3
     learned, others = X[:1500], X[1500:]
     centred = learned - learned.mean(axis=0)
@@ -130,11 +130,11 @@ def test_the_identity_in_a_space_keeps_the_blocks_apart(rng):
 
 
 def test_the_identity_in_a_space_is_no_worse_than_at_full_width(rng, monkeypatch):
-    X = blocks_of_few_factors(rng, 4000)
-    narrow = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:2000])
+    X = blocks_of_few_factors(rng, 3000)
+    narrow = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:1500])
     monkeypatch.setattr("nearkin.quantization.training.DEFAULTS", replace(DEFAULTS, identity_from=1000))
-    wide = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:2000])
-    assert narrow.distortion(X[2000:]) < 1.02 * wide.distortion(X[2000:])
+    wide = ProductQuantizer(8, 16, init="identity", random_state=0).fit(X[:1500])
+    assert narrow.distortion(X[1500:]) < 1.02 * wide.distortion(X[1500:])
     distortions = [entry["distortion"] for entry in narrow.history_]
     assert max(np.diff(distortions)) < 0.01 * distortions[0]  # the axes left out are counted in every round
 
