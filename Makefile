@@ -10,8 +10,9 @@ PIP    := install -qq --disable-pip-version-check --constraint constraints.txt
 demo: $(STAMP)
 	$(BIN)/nearkin demo --out demo
 
+# Compiled tests are kept whatever the environment says: else every process compiles all of them again.
 test: check
-	$(BIN)/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2
 
 check: $(DEV)
 	$(BIN)/ruff check .

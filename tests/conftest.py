@@ -21,20 +21,29 @@ from nearkin._faiss import innermost
 torch.set_num_threads(1)
 
 
-# The files that take longest, the longest first.
+# Files that start programs by `tests.processes`. One process runs them all, so that only one server is started.
+FORKING = (
+    *("tests/distributed/", "tests/faults/", "tests/web/ask/", "tests/cli/test_app.py", "tests/pipeline/test_encode.py"),
+    *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
+    "tests/test_benchmarks_orthogonal.py",
+)
+# The other files that take longest, the longest first.
 LONG = [
-    *("distributed/test_processes", "contracts/test_optimizers", "faults/test_kill_points", "test_examples"),
-    *("test_docs", "contracts/test_tower_solvers", "quantization/test_residual", "export/test_batch_encoder"),
-    *("index/test_changes", "quantization/test_product", "quantization/layer/test_curvature", "quantization/test_best"),
-    *("test_benchmark_two_tower", "contracts/test_hashers", "contracts/test_optimizers_ddp", "faults/test_writers"),
-    *("contracts/test_ecosystem", "quantization/test_faiss_bridge", "cli/test_app", "cli/test_train", "cli/test_embed"),
+    *("contracts/test_optimizers", "test_examples", "test_docs", "contracts/test_tower_solvers"),
+    *("quantization/test_residual", "export/test_batch_encoder", "index/test_changes", "quantization/test_product"),
+    *("quantization/layer/test_curvature", "quantization/test_best", "test_benchmark_two_tower"),
+    *("contracts/test_hashers", "contracts/test_ecosystem", "quantization/test_faiss_bridge", "cli/test_train"),
 ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files come first: when two processes share the tests, neither waits for the other's last file."""
     places = {f"tests/{name}.py": place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONG)))
+
+    def place(item: pytest.Item) -> int:
+        return -1 if item.nodeid.startswith(FORKING) else places.get(item.nodeid.partition("::")[0], len(LONG))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -42,8 +51,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """A file is for one process, so that its fixtures are made once; files start in the order above."""
     from xdist.scheduler import LoadFileScheduling
 
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "forking" if nodeid.startswith(FORKING) else super()._split_scope(nodeid)
+
     config.option.loadscopereorder = False
-    return LoadFileScheduling(config, log)
+    return Scheduling(config, log)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ LIBRARIES = [
     *("faiss", "numba", "pytest", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed"),
     *("nearkin.cli.app", "nearkin.embedding.two_tower.estimator", "nearkin.hashing.linear", "nearkin.index.index"),
     *("nearkin.pipeline.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
+    *("matplotlib.figure", "pyarrow.parquet", "pydantic", "tests.distributed.jobs", "tests.faults.jobs", "uvicorn"),
 ]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
 

@@ -1,11 +1,18 @@
 """What one process and several must do alike: each job takes this process's rows and returns named arrays.
 
-`run` is the program of the spawned processes; the tests call `all_jobs` in their own process for the truth.
+Run as a program: `python -m tests.distributed.jobs FOLDER`. It does all jobs alone, then forks two ranks and three,
+which find its loops compiled. Its last line holds how each rank ended.
 """
 
 import hashlib
+import json
 import os
+import socket
 import sys
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +26,7 @@ from nearkin.data import comparisons_from_vectors, open_vectors, planted_interac
 from nearkin.embedding import ALS, LBFGS, Adam, AllPairs, GaussNewton
 from nearkin.embedding.all_pairs import AllPairsLoss
 from nearkin.pipeline.compress import compress_file
+from nearkin.pipeline.run import Steps
 
 Arrays = dict[str, np.ndarray]
 CUTS = {1: [0, 1000], 2: [0, 701, 1000], 3: [0, 0, 333, 1000]}  # uneven, and with three processes the first is empty
@@ -139,11 +147,9 @@ def comparisons() -> Arrays:
 
 
 def all_jobs() -> Arrays:
-    return {
-        f"{job.__name__}.{name}": array
-        for job in (primitives, codes, bits, pairs, comparisons)
-        for name, array in job().items()
-    }
+    """Of a table of pairs every rank has its part whatever their number is: two ranks leave it to three."""
+    jobs = (primitives, codes, bits) if current().size == 2 else (primitives, codes, bits, pairs, comparisons)
+    return {f"{job.__name__}.{name}": array for job in jobs for name, array in job().items()}
 
 
 def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
@@ -156,8 +162,25 @@ def compress(folder: Path, out: str, checkpoint: str | None = None) -> None:
         compress_file(file, nk.ITQ(16, max_iter=5, random_state=0), folder / f"{out}-itq", metric="hamming")
 
 
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(folder: Path) -> None:
+    """Leave the work of a run that was interrupted while it encoded."""
+
+    def stop(step: int, record: dict) -> None:
+        if step > 5000 and "distortion" not in record:
+            raise Interrupted
+
+    watch = Steps(lambda name: nullcontext(stop if name == "encode" else lambda step, record: None))
+    quantizer = nk.ProductQuantizer(4, 256, max_iter=2, random_state=0)
+    file = open_vectors(f"{folder}/parts/*.npy")
+    with pytest.raises(Interrupted):
+        compress_file(file, quantizer, folder / "no", random_state=0, checkpoint=folder / "work", steps=watch)
+
+
 def run(folder: Path) -> None:
-    torch.set_num_threads(1)
     with join_processes() as group:
         found = all_jobs()
         digest = hashlib.sha256(b"".join(array.tobytes() for array in found.values())).hexdigest()
@@ -167,13 +190,10 @@ def run(folder: Path) -> None:
             compress(folder, "idx-resumed", checkpoint="work")
         if group.rank == 0:
             np.savez(folder / f"found-{group.size}.npz", **found)
-    if group.size > 1:
-        leave(0)
 
 
-def die(folder: Path) -> None:
+def die() -> None:
     """Rank 1 is killed in the middle of a fit."""
-    del folder
 
     def kill(step: int, record: dict) -> None:
         if current().rank == 1 and step == 3:
@@ -183,5 +203,37 @@ def die(folder: Path) -> None:
         nk.ProductQuantizer(2, 16, random_state=0).fit(own(whole_numbers()), callback=kill)
 
 
+def ranks(folder: Path, size: int, action: Callable[[], None]) -> list[tuple[int, str]]:
+    """Fork `size` processes with the variables of torchrun; how each ended, and what it wrote to stderr."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1])}
+    errors = [folder / f"stderr-{rank}.txt" for rank in range(size)]
+    children = []
+    for rank, path in enumerate(errors):
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 2)
+            os.environ.update(place, RANK=str(rank))
+            try:
+                action()
+                leave(0)
+            except BaseException:
+                traceback.print_exc()
+                leave(1)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return list(zip(codes, map(Path.read_text, errors), strict=True))
+
+
+def main(folder: Path) -> None:
+    torch.set_num_threads(1)
+    interrupt(folder)
+    begun = sorted(path.name for path in (folder / "work").glob("*"))
+    run(folder)
+    ended = {str(size): ranks(folder, size, partial(run, folder)) for size in (2, 3)}
+    print(json.dumps({"begun": begun, **ended, "die": ranks(folder, 2, die)}))
+
+
 if __name__ == "__main__":
-    {"run": run, "die": die}[sys.argv[1]](Path(sys.argv[2]))
+    main(Path(sys.argv[1]))
