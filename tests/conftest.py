@@ -6,6 +6,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -23,9 +24,9 @@ torch.set_num_threads(1)
 
 # Files that start programs by `tests.processes`. One process runs them all, so that only one server is started.
 FORKING = (
-    *("tests/distributed/", "tests/faults/", "tests/web/ask/", "tests/cli/test_app.py", "tests/pipeline/test_encode.py"),
+    *("tests/distributed/", "tests/faults/", "tests/web/ask/", "tests/cli/test_app.py"),
     *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
-    "tests/test_benchmarks_orthogonal.py",
+    *("tests/pipeline/test_encode.py", "tests/test_benchmarks_orthogonal.py"),
 )
 # The other files that take longest, the longest first.
 LONG = [
@@ -44,6 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return -1 if item.nodeid.startswith(FORKING) else places.get(item.nodeid.partition("::")[0], len(LONG))
 
     items.sort(key=place)
+    gc.collect()
+    gc.freeze()  # collections pass over the libraries
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,6 +4,7 @@ Python with torch and scikit-learn takes 4 CPU seconds to start, a fork of the s
 a process does: ranks, signals, exit codes. A test of what an import loads starts Python itself.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -20,7 +21,8 @@ LIBRARIES = [
     *("faiss", "numba", "pytest", "scipy.optimize", "sklearn.base", "torch._dynamo", "torch.distributed"),
     *("nearkin.cli.app", "nearkin.embedding.two_tower.estimator", "nearkin.hashing.linear", "nearkin.index.index"),
     *("nearkin.pipeline.compress", "nearkin.quantization.product", "nearkin.quantization.residual"),
-    *("matplotlib.figure", "pyarrow.parquet", "pydantic", "tests.distributed.jobs", "tests.faults.jobs", "uvicorn"),
+    *("matplotlib.figure", "pyarrow.csv", "pyarrow.parquet", "pydantic.type_adapter", "uvicorn"),
+    *("tests.distributed.jobs", "tests.faults.jobs"),
 ]
 FORKSERVER.set_forkserver_preload(LIBRARIES)
 
@@ -104,6 +106,7 @@ class Program:
 
 
 def _run(words: list[str], env: dict[str, str], folder: str, streams: list[_Received]) -> None:
+    gc.freeze()  # a collection would copy every page of the server
     for number, given in enumerate(streams):
         os.dup2(given.number, number)
         os.close(given.number)

@@ -3,6 +3,7 @@
 `docs/notes` is a log of older states and is left out.
 """
 
+import functools
 import importlib
 import re
 import shlex
@@ -11,6 +12,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from typer.testing import Result
 
 import nearkin as nk
 from tests.cli.conftest import run
@@ -49,6 +51,11 @@ def test_the_python_of_a_page(page: str, names: dict[str, object]) -> None:
         exec(compile(code, page, "exec"), names)
 
 
+@functools.cache
+def shown_help(command: str) -> Result:
+    return run(command, "--help")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
@@ -59,7 +66,7 @@ def test_the_commands_of_a_page(page: str) -> None:
     inline = re.findall(r"`(nearkin [a-z][^`\n]*)`", text)
     for line in lines + inline:
         words = shlex.split(line.partition("#")[0])[1:]
-        known = run(words[0], "--help")
+        known = shown_help(words[0])
         assert known.exit_code == 0, f"{page} shows {line!r}, which is no command"
         for option in (word for word in words if word.startswith("--")):
             assert re.search(rf"{option}\b", known.output), f"{page}: {words[0]} has no {option}"

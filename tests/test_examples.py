@@ -12,14 +12,14 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SECONDS = 60  # of processor time
 SMALL = {  # options of the longer ones, whose --out is a figure
     "evolution_strategies": ["--generations", "2", "--population", "4"],
-    "orthogonal_mlp": ["--epochs", "1"],
+    "orthogonal_mlp": ["--epochs", "1", "--seeds", "1"],
     "orthogonal_pca": ["--k", "3", "--steps", "20"],
     "orthogonal_procrustes": ["--d", "10", "--steps", "20"],
     "orthogonal_rnn": ["--steps", "3", "--delay", "3", "--width", "16"],
     "plain_convnet": ["--epochs", "1", "--depth", "2", "--channels", "4"],
     "sorting_flow": ["--etas", "0.05,0.5", "--time", "1", "--runs", "1"],
 }
-STEPS = {"rotate_before_rounding": 60}
+STEPS = {"one_optimizer": 30, "rotate_before_rounding": 60}
 EXTRAS = {"evolution_strategies": "gymnasium"}  # what an example needs beyond nearkin itself
 
 

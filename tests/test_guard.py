@@ -16,7 +16,7 @@ import os, sys, threading, time
 import faiss, numpy as np
 from nearkin import Index, ProductQuantizer
 faiss.omp_set_num_threads(2)
-X = np.random.default_rng(0).normal(size=(4000, 16)).astype(np.float32)
+X = np.random.default_rng(0).normal(size=(2000, 16)).astype(np.float32)
 
 def children(index):
     stop, ended = threading.Event(), 0
@@ -26,12 +26,12 @@ def children(index):
     index.search(X, 5)
     thread = threading.Thread(target=search)
     thread.start()
-    for i in range(6):
-        time.sleep(.003 * i)
+    for i in range(3):
+        time.sleep(.006 * i)
         child = os.fork()
         if not child:
             index.add(X[:9]).search(X[:300], 3)
-            os._exit(0 if len(index) == 4009 else 1)
+            os._exit(0 if len(index) == 2009 else 1)
         for _ in range(600):
             found, status = os.waitpid(child, os.WNOHANG)
             if found:
@@ -59,7 +59,7 @@ def test_a_child_forked_during_a_search_changes_its_index() -> None:
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "2"},
     )
-    assert done.stdout == "[6, 6]\n", done.stderr
+    assert done.stdout == "[3, 3]\n", done.stderr
 
 
 def test_a_fork_waits_for_the_end_of_a_change() -> None:

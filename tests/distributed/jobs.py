@@ -96,7 +96,7 @@ def codes() -> Arrays:
 def bits() -> Arrays:
     X = real_numbers()
     found = {}
-    for hasher in (nk.ITQ(8, max_iter=10), nk.OnE(8), nk.OgE(8), nk.PCAHash(8), nk.RandomHyperplanes(8)):
+    for hasher in (nk.ITQ(8, max_iter=10), nk.OnE(4), nk.OgE(4), nk.PCAHash(8), nk.RandomHyperplanes(8)):
         hasher.set_params(random_state=0).fit(own(X))
         found |= {f"{hasher}.codes": hasher.encode(X), f"{hasher}.projection": hasher.projection_}
     whole = nk.SphericalHashing(8, max_iter=5, random_state=0).fit(own(X))
@@ -117,7 +117,7 @@ def pairs() -> Arrays:
     found = {"value": value.detach().numpy(), "dP": P.grad.numpy(), "dQ": Q.grad.numpy()}
     features = table.with_features(left=rng.normal(size=(90, 6)).astype(np.float32))
     for name, options, data in (
-        ("als", {}, table),
+        ("als", {"solver": ALS(max_iter=4)}, table),
         ("ials++", {"solver": ALS(block_size=16, max_iter=3), "loss": AllPairs(pair_loss="logistic")}, table),
         ("als-features", {"solver": ALS(max_iter=3)}, features),
         ("adam", {"solver": Adam(max_iter=2)}, features),

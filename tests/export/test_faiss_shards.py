@@ -20,7 +20,7 @@ def _index(kind: str, X: np.ndarray, metric: str, hasher: nk.ITQ) -> Index:
         return Index.build(X, hasher, metric="hamming")
     if kind == "exact":
         return Index.build(X, metric=metric)
-    M, K, coarse = {"pq": (4, 256, 0), "ivf": (4, 256, 8), "four-bit": (8, 16, 0)}[kind]
+    M, K, coarse = {"pq": (4, 64, 0), "ivf": (4, 64, 8), "four-bit": (8, 16, 0)}[kind]
     quantizer = nk.ProductQuantizer(M, K, n_lists=coarse, random_state=0, max_iter=2, init="pca")
     return Index.build(X, quantizer, metric=metric)
 
@@ -119,6 +119,7 @@ def test_codes_of_a_fast_scan_are_cut_too(codes, n_lists, fast_scan, X, Q, tmp_p
     if kind == "residual":
         norms = 8 if metric == "l2" and fast_scan is None else 4 * (metric == "l2")
         quantizer = ResidualQuantizer(6, 16, norm_bits=norms, n_lists=n_lists, max_iter=2, random_state=0)
+    X = X[:1200]
     whole = Index.build(X, quantizer, ids=[f"row {i}" for i in range(len(X))], metric=metric, fast_scan=fast_scan)
     record = export_index(whole, FaissShards(tmp_path / "out", shards=3))
     assert record["recall"] >= 0.99

@@ -7,9 +7,9 @@ from tests.faults.child import Fault, run_cases
 
 
 def test_commands_end_with_an_answer_or_one_line() -> None:
-    row = run_cases("command line", "tests.faults.commands", 40, 3)
+    row = run_cases("command line", "tests.faults.commands", 30, 3)
     assert not row.faults
-    assert sum(row.outcomes.values()) == row.inputs == 40
+    assert sum(row.outcomes.values()) == row.inputs == 30
     assert row.outcomes["error"] > row.outcomes["other"] > 0
 
 
