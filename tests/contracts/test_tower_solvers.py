@@ -30,9 +30,12 @@ def few() -> Parts:
 def model(way: dict, **options) -> nk.TwoTower:
     """A quick fit of one way; `options` go to its solver."""
     solver = as_object(way.get("solver", "adam"), "solver", SOLVERS)
-    fast = {"max_iter": 60 if way.get("solver") == "adam" else 8, "learning_rate": 0.01, "start": "random"}
-    if solver.name == "sogram" or "loss" in way:
+    rounds = {"adam": 60, "sogram": 8}.get(solver.name if "solver" in way else "", 6)
+    fast = {"max_iter": rounds, "learning_rate": 0.01, "start": "random"}
+    if solver.name == "sogram":
         fast["batch_size"] = 64
+    elif "loss" in way:
+        fast |= {"batch_size": 128, "learning_rate": 0.02}
     known = solver.get_params()
     solver.set_params(**{name: value for name, value in (fast | options).items() if name in known})
     return nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, regularization=0.02, random_state=0)
@@ -72,9 +75,9 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     if solver.name in ("adam", "sub-blocks", "sogram"):
         solver.set_params(learning_rate=0.01)
     if solver.name == "sogram":
-        solver.set_params(batch_size=64)
+        solver.set_params(batch_size=128, learning_rate=0.02)
     if "loss" in way:
-        solver = Adam(learning_rate=0.01, batch_size=64, max_iter=12)
+        solver = Adam(learning_rate=0.02, batch_size=128, max_iter=12)
     fitted = nk.TwoTower(6, loss=way.get("loss", "all-pairs"), solver=solver, random_state=0).fit(train)
     found = nk.metrics.ranking_metrics(
         fitted.left_embeddings_, fitted.right_embeddings_[cold], parts.train.matrix()[:, cold], k=5
