@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from nearkin import ITQ, Index, OgE, ProductQuantizer, RandomHyperplanes
 from nearkin._storage import write_arrays
+from tests.covering import covering
 from tests.storage.versions import as_version_1
 
 X = np.random.default_rng(0).normal(size=(600, 16)).astype(np.float32) + 1
@@ -68,8 +69,9 @@ def test_rescoring_helps(quantizer):
     assert hits(4) >= hits(1) >= hits(None) - 3, (hits(None), hits(1), hits(4))
 
 
-@pytest.mark.parametrize("ids", IDS)
-@pytest.mark.parametrize("metric", ["l2", "cosine"])
+@pytest.mark.parametrize(
+    ("quantizer", "ids", "metric"), covering([*QUANTIZERS], [*IDS], ["l2", "cosine"]), indirect=["quantizer"]
+)
 def test_save_and_load_answer_alike(ids, metric, quantizer, tmp_path):
     index = Index.build(X, quantizer, IDS[ids], metric, keep_vectors=True)
     index.save(tmp_path / "idx")
