@@ -24,6 +24,7 @@ READ = {  # options that name files or folders and are read
         "query_labels",
         "queries",
         "query_ids",
+        "qrels",
         "ids",
         "ids_file",
         "train",

@@ -12,7 +12,9 @@ WAYS = {  # the exchange of names is one; systems without it and a full disk are
     "exchange": tuple(JOBS),
     "renames": ("save", "encode", "compress", "rotate", "add"),
     "together": tuple(JOBS),
-    "full": tuple(job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "evaluate")),
+    "full": tuple(
+        job for job in JOBS if job not in ("ask", "similar", "recommend", "remove", "update", "refresh", "evaluate")
+    ),
 }
 PARTS = [(job, way) for way, jobs in WAYS.items() for job in jobs]
 OUTCOMES = {"old": "same", "new": "other", "both": "other", "refused": "error"}

@@ -14,7 +14,7 @@ import nearkin
 from nearkin import pipeline
 from nearkin._distributed import PeerError, current, join_processes, leave
 from nearkin._guard import interrupts_in_finalizers
-from nearkin.cli.change import add, check, remove, update
+from nearkin.cli.change import add, check, refresh, remove, update, watch
 from nearkin.cli.compress import compress, encode
 from nearkin.cli.doctor import doctor
 from nearkin.cli.embed import embed, train
@@ -27,7 +27,7 @@ from nearkin.cli.search import recommend, search, similar
 
 COMMANDS = (
     *(demo, ask, embed, recommend, similar, sweep, compress, train, search, evaluate, report, explore),
-    *(add, remove, update, rotate, encode, export, ids, bridge, check, doctor),
+    *(add, remove, update, watch, refresh, rotate, encode, export, ids, bridge, check, doctor),
 )
 TOGETHER = ("compress", "embed", "train")  # commands that several processes can run together
 BAD_INPUT, INTERRUPTED = 2, 130

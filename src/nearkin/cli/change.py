@@ -1,4 +1,4 @@
-"""`nearkin add`, `remove`, `update`, `check`: the rows and the files of a saved index."""
+"""`nearkin add`, `remove`, `update`, `watch`, `refresh`, `check`: the rows, codes and files of a saved index."""
 
 from typing import Annotated, Any
 
@@ -7,8 +7,8 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Fields
-from nearkin.cli.options import File, Index, Side, Vectors
-from nearkin.cli.screen import Screen, pairs, read_line
+from nearkin.cli.options import File, Index, Neighbours, Seed, Side, Vectors
+from nearkin.cli.screen import Screen, pairs, read_line, table
 
 DAMAGED = 2
 
@@ -89,6 +89,55 @@ def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None,
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
     screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))
+
+
+def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, seed: Seed = 0) -> None:
+    """Judge whether an index's codes still suit new rows, and what `nearkin refresh` would gain.
+
+    Half of the new rows are learned from, with those of the index; neighbours are searched among the other half, by the
+    present codes and by the new ones. It is a drift if the new codes keep more neighbours, by half a point or more with
+    97.5 % confidence. The index stays as it is. Give rows that it does not hold.
+
+    Examples:
+
+    - nearkin watch idx today.npy
+    - nearkin watch idx today.parquet -k 100 --json
+    """
+    file = pipeline.inputs.open_given(vectors).file
+    found = pipeline.drift.watch(index, file, k=k, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    record = {"index": index, "data": vectors, "drift": found.drifted} | found.record()
+    title = f"{found.k}-recall@{found.k} of {found.queries:,} new rows among {found.rows:,} others"
+    shown = table(title, ["codes", "mean", "at least", "at most"], found.rows_of_table())
+    advice = f"Next: nearkin refresh {index} --with {vectors}" if found.drifted else ""
+    screen.finish(record, shown, found.sentence(), advice)
+
+
+def refresh(
+    screen: Screen,
+    index: Index,
+    with_: Annotated[str, typer.Option("--with", metavar="VECTORS")],
+    seed: Seed = 0,
+) -> None:
+    """Learn the codes of an index again, from its rows and new ones, and code its rows by them.
+
+    The folder is the old index or the new one at every moment. The new rows are not added: `nearkin add` does that. An
+    index without kept vectors gives its rows from the old codes, and their error stays in the new ones. The old
+    evaluation is not kept.
+
+    Example:
+
+    - nearkin refresh idx --with today.npy
+
+    Options:
+
+    - with_: New rows to learn from: of the files that compress takes.
+    """
+    file = pipeline.inputs.open_given(with_).file
+    made = pipeline.drift.refresh(index, file, random_state=seed, steps=pipeline.run.Steps(screen.watch))
+    rows = "kept vectors" if made["from_kept_vectors"] else "their old codes, whose error stays in the new ones"
+    screen.finish(
+        made, f"{index}: {made['vectors']:,} rows coded again, from {rows}", f"Next: nearkin add {index} {with_}"
+    )
 
 
 def check(screen: Screen, folder: Annotated[str, typer.Argument(metavar="FOLDER")]) -> None:

@@ -219,6 +219,23 @@ class Index:
         """
         return self._put(X, ids, self._known_of, callback)
 
+    def recode(self, quantizer: Quantizer, X: ArrayLike, *, callback: Callback | None = None) -> Self:
+        """Code all rows by another fitted quantizer; X (n, d) are the rows in the index's order, as exact as you have.
+
+        Ids and kept vectors stay. ValueError, and no change, for another number of rows.
+        """
+        fresh = type(self).empty(self.n_features, quantizer, self.metric)
+        if self.n_lists is not None and self.n_lists == fresh.n_lists:
+            fresh.n_probe = cast(int, self.n_probe)
+        if len(check_vectors(X, n_features=self.n_features)) != len(self):
+            raise ValueError(f"X has {len(np.asarray(X))} rows and the index {len(self)}; give every row, in its order")
+        fresh.add(X, callback=callback)
+        with self._guard.writing(), uninterrupted():
+            self.faiss_index, self._quantizer, self.row_length = fresh.faiss_index, fresh._quantizer, fresh.row_length
+            self.__dict__.pop("_with_lengths", None)
+            self._searched.forget()
+        return self
+
     def _put(
         self, X: ArrayLike, ids: ArrayLike, find: Callable[[np.ndarray], np.ndarray], callback: Callback | None
     ) -> Self:
