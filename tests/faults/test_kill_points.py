@@ -42,6 +42,7 @@ def test_every_command_that_writes_is_tried():
         "demo": "compress, evaluate and report one after another",
         "doctor": "reads",
         "explore": "a page; reads",
+        "watch": "reads",
     }
     commands = set(typer.main.get_command(app).commands)
     assert commands == set(others) | (set(JOBS) - {"save", "checkpoint"})
