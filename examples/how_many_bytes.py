@@ -14,6 +14,7 @@ from nearkin.plots import plot_against_bytes
 from nearkin.plots.style import INK, SERIES, dress
 
 SHOWN = "OPQ", 4
+QUERIES = (0, 2, 3, 5, 8)  # the digits of the queries in the picture
 
 
 def main() -> None:
@@ -40,9 +41,8 @@ def draw(trials: list[DemoTrial], recall: dict[str, dict[int, float]]) -> Figure
     right.suptitle("Query, its exact neighbours, and those through 4 bytes (64 times smaller)", fontsize=10, color=INK)
     data, exact = digits(), trials[0].ids
     found = next(trial.ids for trial in trials if (trial.method, trial.n_bytes) == SHOWN)
-    shown = (0, 2, 3, 5, 8)
-    axes = right.subplots(2 * len(shown), 11)
-    for row, digit in enumerate(shown):
+    axes = right.subplots(2 * len(QUERIES), 11)
+    for row, digit in enumerate(QUERIES):
         query = int(np.argmax(data.query_labels == digit))
         for line, ids in enumerate((exact[query], found[query])):
             images = [data.queries[query] if line == 0 else None, *data.base[ids]]

@@ -22,9 +22,9 @@ from nearkin._faiss import innermost
 torch.set_num_threads(1)
 
 
-# Files that start programs by `tests.processes`. One process runs them all, so that only one server is started.
+# Files that start programs by `tests.processes`, or a browser. One process runs them all: one server, one browser.
 FORKING = (
-    *("tests/distributed/", "tests/faults/", "tests/web/ask/", "tests/cli/test_app.py"),
+    *("tests/distributed/", "tests/faults/", "tests/web/", "tests/cli/test_app.py", "tests/test_guard.py"),
     *("tests/contracts/test_optimizers_ddp.py", "tests/quantization/layer/test_centroids.py"),
     *("tests/pipeline/test_encode.py", "tests/test_benchmarks_orthogonal.py"),
 )
@@ -86,6 +86,14 @@ def _capped(learn: Callable[..., Any], place: int, name: str, most: int) -> Call
         return learn(*given[:place], plan, *given[place + 1 :])
 
     return capped
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ellipses of a map are drawn from few fits: for tests of the commands that draw them."""
+    from nearkin import OrdinalEmbedding
+
+    monkeypatch.setattr(OrdinalEmbedding.bootstrap, "__defaults__", (8,))
 
 
 @pytest.fixture

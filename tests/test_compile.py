@@ -1,6 +1,7 @@
 """Compiled loops run where no cache folder can be written."""
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -21,6 +22,10 @@ from nearkin.embedding.ordinal import losses  # stamps its cache
 sums, counts = np.zeros((1, 2, 3)), np.zeros((1, 2))
 _add_rows(np.ones((4, 3), np.float32), np.array([[0], [1], [1], [1]], np.uint8), sums, counts)
 print(sums.sum(), type(_add_rows._cache).__name__)
+import sys
+from nearkin.cli import main
+sys.argv = ["nearkin", "doctor", "--json"]
+main()
 """
 
 
@@ -35,10 +40,13 @@ def run_read_only(folder: Path, *words: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True)
 
 
-def test_a_read_only_package_without_home_compiles_in_memory(tmp_path: Path) -> None:
+def test_a_read_only_package_without_home_compiles_in_memory_and_doctor_says_so(tmp_path: Path) -> None:
     run = run_read_only(tmp_path, "-c", USE)
     assert run.returncode == 0, run.stderr[-2000:]
-    assert run.stdout.split() == ["12.0", "NullCache"]
+    used, record = run.stdout.split("\n", 1)
+    assert used.split() == ["12.0", "NullCache"]
+    assert json.loads(record)["cache_folder"] is None
+    assert "NUMBA_CACHE_DIR" in run.stderr
 
 
 def test_a_full_disk_costs_a_compilation_only(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ for file in sorted(SRC.rglob("*.py")):
         ROOMS[parts[0] if len(parts) > 1 else ""].append(".".join(["nearkin", *parts]))
 
 
+@pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize("room", ROOMS)
 def test_examples_of_docstrings(room: str) -> None:
     finder, runner, report = doctest.DocTestFinder(exclude_empty=True), doctest.DocTestRunner(optionflags=FLAGS), []

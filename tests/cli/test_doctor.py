@@ -1,6 +1,5 @@
-"""`nearkin doctor`: what it prints, also without HOME and with a broken library."""
+"""`nearkin doctor`: what it prints, also with a broken library. `tests/test_compile.py` runs it without HOME."""
 
-import json
 import sys
 import tomllib
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 import nearkin as nk
 from nearkin.cli import doctor
 from tests.cli.conftest import run, run_json
-from tests.test_compile import run_read_only
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,10 +39,3 @@ def test_a_broken_library_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == doctor.BROKEN
     assert "nearkin: cannot load torch" in result.stderr
     assert result.stdout.count(doctor.FAILED) == 2
-
-
-def test_it_works_without_home(tmp_path: Path) -> None:
-    done = run_read_only(tmp_path, "-m", "nearkin", "doctor", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["cache_folder"] is None
-    assert "NUMBA_CACHE_DIR" in done.stderr

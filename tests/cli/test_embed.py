@@ -8,6 +8,8 @@ import pytest
 import nearkin as nk
 from tests.cli.conftest import run, run_json
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -21,6 +21,7 @@ def test_an_index_answers_as_its_model_after_every_operation(kind, names, keep, 
         sequences.play(kind, names, keep, operations, Path(folder) / "sequence")
 
 
-def test_every_kind_takes_a_long_sequence(tmp_path) -> None:
+def test_every_kind_takes_a_long_sequence(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sequences, "STEPS", 20)
     for number in range(len(sequences.KINDS)):
         assert sequences.case(number, 0, tmp_path) == "same"

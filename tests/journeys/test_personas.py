@@ -11,7 +11,7 @@ import pytest
 import nearkin as nk
 from tests.cli.conftest import run, run_json
 
-pytestmark = pytest.mark.usefixtures("few_rounds")
+pytestmark = pytest.mark.usefixtures("few_rounds", "few_draws")
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,8 @@ import nearkin as nk
 from nearkin.data.comparisons.votes import comparisons_from_vectors
 from nearkin.pipeline.embed_comparisons import embed_comparisons
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 
 @pytest.fixture
 def answers(tmp_path):

@@ -4,7 +4,7 @@ from typing import Any
 
 from nearkin.web.ask import Texts, ask_app
 from tests.web.ask.conftest import OpenSurvey
-from tests.web.browser import complaints, opened_browser, served, wait_until
+from tests.web.browser import complaints, served, wait_until
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
 NAMES = [HOSTILE, *(f"thing {number}" for number in range(1, 12))]
@@ -19,10 +19,10 @@ def answered(browser: Any) -> int:
     return browser.execute_script("return busy || current === null ? -1 : current.answered")
 
 
-def test_thirty_answers_undo_and_reload(open_survey: OpenSurvey) -> None:
+def test_thirty_answers_undo_and_reload(browser: Any, open_survey: OpenSurvey) -> None:
     survey = open_survey(names=NAMES)
     app = ask_app(survey, Texts(goal=100))
-    with opened_browser() as browser, served(app) as address:
+    with served(app) as address:
         browser.get(f"{address}/{survey.tokens[0]}/")
         wait_until(lambda: browser.execute_script("return !document.getElementById('start').hidden"))
         browser.execute_script("$('name').value = 'anna'; $('join').requestSubmit()")

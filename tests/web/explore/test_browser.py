@@ -7,14 +7,8 @@ import pytest
 
 from nearkin.web.explore import Columns, Explorer, explore_app, open_collection
 from nearkin.web.explore.server import NotebookPage, single_page
-from tests.web.browser import complaints, opened_browser, served, wait_until
+from tests.web.browser import complaints, served, wait_until
 from tests.web.explore.conftest import HOSTILE
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with opened_browser() as driver:
-        yield driver
 
 
 def run(browser: Any, script: str) -> Any:
