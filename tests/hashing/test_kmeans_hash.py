@@ -51,7 +51,7 @@ def test_no_affinity_is_k_means(rng):
 
 def test_strong_affinity_gives_a_cube(rng):
     learner = subspace(rng, 1e5)
-    for _ in range(2000):
+    for _ in range(800):
         learner.step()
     distances = np.linalg.norm(learner.centroids[:, None] - learner.centroids, axis=2)
     np.testing.assert_allclose(distances, learner.side * np.sqrt(learner.hamming), atol=0.02 * learner.side)

@@ -11,6 +11,7 @@ from nearkin.linalg.haar import haar_orthogonal
 from nearkin.orthogonal import Adam, GivensDescent, RiemannianDescent, StochasticFlow
 from nearkin.orthogonal.optimizer import DEFAULTS, batches_by_shape
 from nearkin.orthogonal.retraction import RETRACTIONS
+from tests.covering import covering
 
 SHAPES = [(5, 5), (6, 3), (3, 6), (2, 5, 5), (2, 3, 6, 3), (1, 1)]
 
@@ -63,9 +64,11 @@ COORDINATES = {
 }
 
 
-@pytest.mark.parametrize("shape", [(6, 6), (7, 4), (4, 7), (2, 6, 6)], ids=str)
-@pytest.mark.parametrize("momentum", [0.0, 0.7, Adam()], ids=["plain", "momentum", "adam"])
-@pytest.mark.parametrize("name", COORDINATES)
+@pytest.mark.parametrize(
+    ("name", "shape", "momentum"),
+    covering([*COORDINATES], [(6, 6), (7, 4), (4, 7), (2, 6, 6)], [0.0, 0.7, Adam()]),
+    ids=str,
+)
 def test_coordinate_steps_of_a_batch_are_the_loop(name: str, momentum: Any, shape: tuple[int, ...]) -> None:
     ends = []
     for foreach in (True, False):

@@ -112,7 +112,7 @@ def test_regular_estimate_by_enumeration(h: str, d: int, s: int) -> None:
     ],
 )
 def test_samplers_draw_from_the_law(sampler: str, h: str, d: int) -> None:
-    s, n = 3, 3000
+    s, n = 3, 1500
     Omega = random_skew(d, d, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     Omega = Omega.sign() * (2 + Omega.abs())  # balanced enough for version II
     Omega[0, 1], Omega[1, 0] = 7, -7

@@ -36,7 +36,7 @@ def tower() -> nn.Module:
 
 @pytest.mark.parametrize(
     "solver",
-    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=15), SubBlocks(max_iter=15, learning_rate=0.02)],
+    [Adam(max_iter=15, learning_rate=0.02), GaussNewton(max_iter=5), SubBlocks(max_iter=8, learning_rate=0.02)],
     ids=lambda solver: solver.name,
 )
 def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solver: object, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solve
     model.save(tmp_path / "m")
     loaded = nk.TwoTower.load(tmp_path / "m", left=tower(), right=tower())
     np.testing.assert_allclose(loaded.transform_left(x), model.transform_left(x), rtol=1e-6)
-    with pytest.raises(ValueError, match="fitted with a left tower of your own; load it with left="):
+    with pytest.raises(ValueError, match="fitted with your own left tower; load it with left="):
         nk.TwoTower.load(tmp_path / "m")
 
 
@@ -61,8 +61,8 @@ def test_modules_of_the_user_are_trained_on_features(parts: nk.data.Parts, solve
     "way",
     [
         {"solver": Auto(max_iter=12)},
-        {"solver": SubBlocks(max_iter=12)},
-        {"loss": "in-batch-softmax", "solver": Adam(max_iter=12, batch_size=256)},
+        {"solver": SubBlocks(max_iter=6)},
+        {"loss": "in-batch-softmax", "solver": Adam(max_iter=8, batch_size=256)},
     ],
 )
 def test_the_right_side_is_trained_through_an_index(parts: nk.data.Parts, way: dict) -> None:
