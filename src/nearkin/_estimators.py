@@ -147,6 +147,7 @@ class ReconstructingTransformer(CodesTransformer):
 
     def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
         """Add rows X (n, d) to an index made by `to_faiss`, each under the code that `encode` gives it."""
+        # not `index.add(X)`: the last bits of rotated rows, and by "ip" the lists, would depend on the batch
         add_codes(index, self.faiss_codes(X))
 
     def inverse_transform(self, codes: ArrayLike) -> np.ndarray:

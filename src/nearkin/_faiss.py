@@ -148,6 +148,7 @@ def add_codes(index: FaissIndex, codes: np.ndarray, number: int | None = None) -
     if isinstance(inner, faiss.IndexBinary):
         inner.add(codes)
     elif isinstance(inner, faiss.IndexFastScan | faiss.IndexIVFFastScan):
+        clear_padding(inner)
         _add_to_blocks(inner, codes, number)
     else:
         inner.add_sa_codes(codes)

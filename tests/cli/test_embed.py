@@ -99,13 +99,6 @@ def test_bad_options_are_one_line_and_exit_code_2(tables: Path, tmp_path: Path, 
     assert not (tmp_path / "emb").exists()
 
 
-def test_auto_knows_usual_names(tables: Path) -> None:
-    assert not nk.data.holds_pairs(tables / "answers.csv")
-    assert not nk.data.holds_pairs(tables / "renamed.csv")
-    (tables / "usual.csv").write_text("user_id,item_id\n1,2\n")
-    assert nk.data.holds_pairs(tables / "usual.csv")
-
-
 def test_a_table_is_read_as_told_and_the_reading_is_printed(tmp_path: Path) -> None:
     """`ref,left,right,response,rt` became a recommender; two readings of a response stop."""
     rng = np.random.default_rng(0)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nearkin.data.interactions import (
-    k_core,
     planted_interactions,
     split_by_time,
     split_given,
@@ -59,17 +58,6 @@ def test_leave_last_out_may_hold_out_several(pairs: Interactions) -> None:
         assert held == set(pairs.indices[row][np.argsort(pairs.timestamps[row], kind="stable")[-3:]])
     with pytest.raises(ValueError, match="n_test is 0"):
         split_leave_last_out(pairs, n_test=0)
-
-
-def test_k_core_is_a_core_and_keeps_features() -> None:
-    pairs = Interactions.from_pairs([0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 4], left_features=np.arange(4.0)[:, None])
-    core = k_core(pairs, 2)
-    assert core.left_ids.tolist() == [0, 1]
-    assert core.right_ids.tolist() == [0, 1]
-    assert core.left_features.ravel().tolist() == [0.0, 1.0]
-    assert np.diff(core.indptr).min() >= 2
-    with pytest.raises(ValueError, match="k is 3; no entity has that many pairs"):
-        k_core(pairs, 3)
 
 
 def test_bad_splits_are_named(pairs: Interactions) -> None:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -48,14 +47,13 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         *((name, {"comparisons": "x"}) for name in ("merge_votes", "number_questions", "noise_floor", "flip_answers")),
         *(
             (name, {"interactions": None})
-            for name in ("split_given", "split_by_time", "k_core", "popularity", "item_knn", "sparse_ease")
+            for name in ("split_given", "split_by_time", "popularity", "item_knn", "sparse_ease")
         ),
         ("graph_filter", {"exclude_seen": None}),
         ("comparisons_from_array", {"weights": [1.0, 2.0]}),
         ("comparisons_from_names", {"annotators": 3}),
         ("directional_derivatives", {"G": None}),
         ("list_metrics", {"relevant": None}),
-        ("stable_sort_average_precision", {"query_labels": np.zeros(0)}),
         ("is_orthogonal", {"X": None}),
         ("check_gradient", {"random_state": None}),
         ("max_weight_matching", {"W": torch.empty(4, 4, device="meta")}),

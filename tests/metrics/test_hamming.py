@@ -12,7 +12,6 @@ from nearkin.metrics import (
     hamming_precision_at_k,
     hamming_radius_precision,
     spherical_histograms,
-    stable_sort_average_precision,
 )
 
 
@@ -63,15 +62,6 @@ def test_mean_average_precision_ignores_row_order(rng):
     value = hamming_mean_average_precision(queries, database, query_labels, labels)
     shuffled = hamming_mean_average_precision(queries, database[shuffle], query_labels, labels[shuffle])
     assert value == pytest.approx(shuffled, abs=1e-13)
-    sorted_file = stable_sort_average_precision(queries, database, query_labels, labels)
-    other_file = stable_sort_average_precision(queries, database[shuffle], query_labels, labels[shuffle])
-    assert abs(sorted_file - other_file) > 1e-4, f"stable sort gave {sorted_file} and {other_file}"
-
-
-def test_stable_sort_on_a_ranking_worked_by_hand():
-    database = np.array([[0], [1], [3], [7]], np.uint8)  # distances 0 1 2 3 from code 0
-    value = stable_sort_average_precision(np.zeros((1, 1), np.uint8), database, np.array([1]), np.array([1, 0, 1, 0]))
-    assert value == pytest.approx(((1 + 1) / 2 + (1 / 2 + 2 / 3) / 2) / 2)
 
 
 def test_radius_precision_counts_empty_answers_as_zero():

@@ -18,13 +18,6 @@ def test_distortion_is_summed_in_double(rng: np.random.Generator) -> None:
     assert metrics.distortion(X, Y) == pytest.approx(exact, rel=1e-12)
 
 
-def test_relative_distortion_is_one_for_the_mean_and_zero_for_the_vectors(rng: np.random.Generator) -> None:
-    X = rng.normal(size=(100, 4)) + 50
-    assert metrics.relative_distortion(X, np.tile(X.mean(axis=0), (100, 1))) == pytest.approx(1)
-    assert metrics.relative_distortion(X, X) == 0
-    assert metrics.relative_distortion(np.ones((3, 2)), np.ones((3, 2))) == 0
-
-
 def test_compression_ratio() -> None:
     assert metrics.compression_ratio(128, 8) == 64
     assert metrics.compression_ratio(128, 8, itemsize=1) == 16

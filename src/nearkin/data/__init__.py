@@ -27,14 +27,12 @@ if TYPE_CHECKING:
     from nearkin.data.experiments import read_salmon as read_salmon
     from nearkin.data.experiments import write_for_r as write_for_r
     from nearkin.data.interactions import Parts as Parts
-    from nearkin.data.interactions import k_core as k_core
     from nearkin.data.interactions import planted_interactions as planted_interactions
     from nearkin.data.interactions import read_interactions as read_interactions
     from nearkin.data.interactions import split_by_time as split_by_time
     from nearkin.data.interactions import split_given as split_given
     from nearkin.data.interactions import split_leave_last_out as split_leave_last_out
     from nearkin.data.interactions import split_random as split_random
-    from nearkin.data.tables import holds_pairs as holds_pairs
     from nearkin.data.tables import kind_of as kind_of
     from nearkin.data.tables import read_table as read_table
     from nearkin.data.vectors import VectorFile as VectorFile

@@ -279,36 +279,6 @@ def split_leave_last_out(interactions: Interactions, *, n_test: int = 1, random_
     return _split_parts(interactions, np.where(enough & (left <= n_test), np.where(left < n_test, 2, 1), 0))
 
 
-def k_core(interactions: Interactions, k: int) -> Interactions:
-    """Drop entities with fewer than k pairs on either side until none is left; ids and features shrink with them.
-
-    ValueError if nothing remains.
-    """
-    check_instance(interactions, "interactions", Interactions)
-    k = check_integer(k, "k", low=1)
-    (m, n), rows, columns = interactions.shape, interactions.rows, interactions.indices
-    keep = np.ones(len(interactions), dtype=bool)
-    while True:
-        left = np.bincount(rows[keep], minlength=m) >= k
-        right = np.bincount(columns[keep], minlength=n) >= k
-        still = keep & left[rows] & right[columns]
-        if not still.any():
-            raise ValueError(f"k is {k}; no entity has that many pairs in the core, use a smaller k")
-        if still.sum() == keep.sum():
-            break
-        keep = still
-    core, numbers = interactions.select(keep), np.cumsum(right) - 1
-    return replace(
-        core,
-        indptr=np.concatenate([[0], np.cumsum(np.diff(core.indptr)[left])]),
-        indices=numbers[core.indices].astype(np.int32),
-        left_ids=core.left_ids[left],
-        right_ids=core.right_ids[right],
-        left_features=None if core.left_features is None else core.left_features[left],
-        right_features=None if core.right_features is None else core.right_features[right],
-    )
-
-
 def _check_shares(valid: float, test: float) -> None:
     check_real(valid, "valid", low=0)
     check_real(test, "test", low=0)

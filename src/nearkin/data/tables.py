@@ -419,15 +419,6 @@ def kind_of(
     )
 
 
-def holds_pairs(path: FileOrFrame) -> bool:
-    """Whether the table at `path` has columns with the usual names of both sides of a pair, and not of comparisons."""
-    try:
-        table = read_table(path)
-    except ValueError:
-        return False
-    return has_pairs(table) and not asks_comparisons(table)
-
-
 def has_pairs(table: Table) -> bool:
     names = {normal(name) for name in table.columns}
     return all(names & set(PAIRS[role]) for role in ("left", "right"))

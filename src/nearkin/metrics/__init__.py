@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from nearkin.metrics.hamming import hamming_mean_average_precision as hamming_mean_average_precision
     from nearkin.metrics.hamming import hamming_precision_at_k as hamming_precision_at_k
     from nearkin.metrics.hamming import hamming_radius_precision as hamming_radius_precision
-    from nearkin.metrics.hamming import relative_distortion as relative_distortion
     from nearkin.metrics.hamming import spherical_histograms as spherical_histograms
-    from nearkin.metrics.hamming import stable_sort_average_precision as stable_sort_average_precision
     from nearkin.metrics.neighbours import neighbours_kept as neighbours_kept
     from nearkin.metrics.ordinal import triplet_error as triplet_error
     from nearkin.metrics.ranking import list_metrics as list_metrics

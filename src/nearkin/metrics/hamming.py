@@ -117,61 +117,24 @@ def spherical_histograms(
 
 
 def hamming_mean_average_precision(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    **relevance: ArrayLike,
+    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, **relevance: ArrayLike
 ) -> float:
     """Return the mean average precision over the whole ranking, ties in expectation; see `hamming_histograms`."""
-    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
-    return float(histograms.average_precision().mean())
+    return float(hamming_histograms(queries, database, *labels, **relevance).average_precision().mean())
 
 
 def hamming_precision_at_k(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    *,
-    k: int = 1000,
-    **relevance: ArrayLike,
+    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, k: int = 1000, **relevance: ArrayLike
 ) -> float:
-    """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k)."""
-    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
-    return float(histograms.precision_at(k).mean())
+    """Return the mean precision of the first k rows, ties in expectation (SCQ's prec@1k); see `hamming_histograms`."""
+    return float(hamming_histograms(queries, database, *labels, **relevance).precision_at(k).mean())
 
 
 def hamming_radius_precision(
-    queries: np.ndarray,
-    database: np.ndarray,
-    query_labels: ArrayLike | None = None,
-    database_labels: ArrayLike | None = None,
-    *,
-    radius: int = 2,
-    **relevance: ArrayLike,
+    queries: np.ndarray, database: np.ndarray, *labels: ArrayLike, radius: int = 2, **relevance: ArrayLike
 ) -> float:
     """Return the mean precision within Hamming distance `radius` (SCQ's prec@r2), 0 for queries that find nothing."""
-    histograms = hamming_histograms(queries, database, query_labels, database_labels, **relevance)
-    return float(histograms.precision_within(radius).mean())
-
-
-def stable_sort_average_precision(
-    queries: np.ndarray, database: np.ndarray, query_labels: np.ndarray, database_labels: np.ndarray
-) -> float:
-    """Return mAP as older MATLAB code computes it: ties by row number, area under precision by trapezoids.
-
-    Only to compare with figures printed that way: it changes when the database is shuffled. The curve starts at
-    precision 1, and between relevant rows number i and i + 1 it is the mean of the precision before and at the row.
-    """
-    query_labels, database_labels = _same_labels(query_labels, database_labels, len(queries), len(database))
-    results = np.zeros(len(queries))
-    for i, distances in enumerate(hamming_distances(queries, database)):
-        hits = database_labels[np.argsort(distances, kind="stable")] == query_labels[i]
-        precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
-        before = np.concatenate([[1.0], precision[:-1]])
-        results[i] = ((before + precision) / 2)[hits].sum() / max(hits.sum(), 1)
-    return float(results.mean())
+    return float(hamming_histograms(queries, database, *labels, **relevance).precision_within(radius).mean())
 
 
 def _histograms(
@@ -288,14 +251,6 @@ def distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
     if X.shape != reconstructed.shape:
         raise ValueError(f"reconstructed has shape {reconstructed.shape}; X has {X.shape}, and they must agree")
     return squared_errors(X, reconstructed) / len(X)
-
-
-def relative_distortion(X: ArrayLike, reconstructed: ArrayLike) -> float:
-    """Distortion over the mean squared distance of X to its mean: 0 is perfect, 1 no better than one point for all."""
-    X = check_vectors(X)
-    spread = squared_errors(X, np.broadcast_to(X.mean(axis=0, dtype=np.float64), X.shape)) / len(X)
-    error = distortion(X, reconstructed)
-    return error / spread if spread > 0 else float(error > 0)
 
 
 def squared_errors(X: np.ndarray, Y: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from nearkin._check import (
 )  # fmt: skip
 from nearkin._distributed import ALONE, Group
 from nearkin._estimators import ReconstructingTransformer, Source, load_estimator
-from nearkin._faiss import METRIC_TYPES, add_codes, clear_padding, innermost
+from nearkin._faiss import METRIC_TYPES
 from nearkin._random import numpy_generator
 from nearkin._shards import shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
@@ -274,20 +274,6 @@ class ProductQuantizer(ReconstructingTransformer):
         rotation = None if self.rotation is None and not self._padding else self.rotation_
         coarse = None if self.coarse_centroids_ is None else self._coarse_quantizer().centroids @ self.rotation_
         return faiss_bridge.empty_index(rotation, self.codebooks_, coarse, metric, fast_scan)
-
-    def add_to(self, index: faiss.Index, X: ArrayLike) -> None:
-        """Add rows X (n, d) to an index made by `to_faiss`, each under the code and in the list that `encode` gives.
-
-        `index.add(X)` may give other ones: the last bits of rotated rows depend on the batch, and by "ip" FAISS takes
-        the list with the largest inner product.
-        """
-        inner, codes = innermost(index), self.faiss_codes(X)
-        if isinstance(inner, faiss.IndexPQFastScan | faiss.IndexIVFPQFastScan):
-            clear_padding(inner)
-            add_codes(inner, codes)
-        else:
-            inner.add_sa_codes(codes)
-        index.ntotal = inner.ntotal
 
     def faiss_codes(self, X: ArrayLike) -> np.ndarray:
         """`encode`, as FAISS packs the codes: (n, bytes) uint8."""

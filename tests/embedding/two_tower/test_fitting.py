@@ -1,4 +1,4 @@
-"""Held-out pairs: whether they are enough, which lefts are ranked, the strength of regularization, and `tune`."""
+"""Held-out pairs: whether they are enough, which lefts are ranked, the strength of regularization."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -100,23 +100,3 @@ def test_without_held_out_pairs_it_is_a_quarter_of_the_noise_level(objective: Ob
 def test_start_tables_lower_the_loss(objective: Objective) -> None:
     loss, (P, Q) = objective.loss(0.005), tables()
     assert loss.value(*start_tables(objective, 0.005, P, Q)) < 0.9 * loss.value(P, Q)
-
-
-def test_tuning_sets_the_best_of_the_grid() -> None:
-    parts = nk.data.split_random(nk.data.planted_interactions(100, 60, random_state=0).interactions, random_state=0)
-    model = nk.TwoTower(6, random_state=0)
-    seen = []
-    records = model.tune(
-        parts.train, parts.valid, omegas=[0.1, 50.0], regularizations=[0.01, 1.0], callback=lambda *a: seen.append(a)
-    )
-    assert len(records) == len(seen) == 4
-    assert [r["ndcg@100"] for r in records] == sorted((r["ndcg@100"] for r in records), reverse=True)
-    assert (model.loss.omega, model.regularization) == (records[0]["omega"], records[0]["regularization"])
-    assert model.regularization == 0.01, f"a penalty that empties the model cannot win: {records}"
-
-
-def test_the_default_grid_is_around_auto() -> None:
-    train = nk.data.planted_interactions(60, 40, random_state=0).interactions
-    assert len({r["omega"] for r in nk.TwoTower(4, random_state=0).tune(train)}) == 3
-    with pytest.raises(ValueError, match="validation has no pair"):
-        nk.TwoTower(4).tune(train, train.select(train.rows < 0))

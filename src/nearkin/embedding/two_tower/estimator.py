@@ -20,7 +20,7 @@ from nearkin.contracts import Callback, TrainableIndex
 from nearkin.embedding.two_tower import storage
 from nearkin.embedding.two_tower.als import FittedLoss, History, Known, encoded, fold_in
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, fold_in_softmax
-from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions, tune
+from nearkin.embedding.two_tower.fitting import Fitted, continue_fit, fit_towers, join_interactions
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.settings import (
     LOSSES,
@@ -254,10 +254,6 @@ class TwoTower(BaseEstimator):
         """Recall, precision, NDCG and MRR at each k, as in `nk.metrics.ranking_metrics`."""
         self._fitted()
         return ranking_metrics(self.left_embeddings_, self.right_embeddings_, interactions, seen=self.seen_, k=k)
-
-    def tune(self, interactions: Interactions, validation: Interactions | None = None, **grid: Any) -> list[dict]:
-        """Set omega and regularization to the best of a grid; see `nearkin.embedding.two_tower.fitting.tune`."""
-        return tune(self, interactions, validation, **grid)
 
     def save(self, path: str | PathLike) -> None:
         """Write a folder: config.json, embeddings, ids, seen pairs, and the encoders of features if there are any."""

@@ -1,6 +1,5 @@
 """One fit of two towers: held-out pairs, the strength of regularization, the start, training; and its continuation."""
 
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from os import PathLike
@@ -10,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, Group
 from nearkin._pairs import Features
-from nearkin._random import draw_seed, numpy_generator
+from nearkin._random import draw_seed
 from nearkin._shards import shared_generator
 from nearkin._types import Record
 from nearkin.contracts import Callback
@@ -46,7 +45,6 @@ class Defaults:
     sampled: float = 0.005
     update_sweeps: int = 2  # of ALS in `partial_fit`: 97 % of a refit's NDCG@20 and more (docs/two_tower.md)
     update_share: float = 0.25  # of the steps of any other solver in `partial_fit`
-    omegas: tuple[float, ...] = (0.25, 1.0, 4.0)  # grid of `tune`, as shares of the omega of "auto"
 
 
 DEFAULTS = Defaults()
@@ -180,50 +178,6 @@ def _parameters(name: str, given: nn.Module | BaseEstimator | None) -> Record:
         return {name: given}
     own = {part: value for part, value in given.get_params(deep=False).items() if part not in UNWATCHED}
     return {name: type(given).__name__} | own
-
-
-# ---- a grid of settings -------------------------------------------------------------------------------------------
-
-
-def tune(
-    model: Any,
-    interactions: Interactions,
-    validation: Interactions | None = None,
-    *,
-    omegas: Iterable[float | str] | None = None,
-    regularizations: Iterable[float | str] = ("auto",),
-    k: int = 100,
-    callback: Callback | None = None,
-) -> list[Record]:
-    """Fit `model` at every point of the grid, set its parameters to the best and return all records, best first.
-
-    A record has `omega`, `regularization` and `ndcg@k` on the validation pairs (by default a tenth of the pairs, held
-    out). The model itself is not fitted. The default grid is a quarter of, once and four times the omega of "auto",
-    each with the regularization of "auto".
-    """
-    train_pairs = interactions
-    if validation is None:
-        parts = split_random(
-            interactions, valid=model.validation_fraction, test=0, random_state=numpy_generator(model.random_state)
-        )
-        train_pairs, validation = parts.train, parts.valid
-    if not len(validation):
-        raise ValueError("validation has no pair; hold out more of them, or pass validation=")
-    if omegas is None:
-        from_auto = clone(model).set_params(loss__omega="auto").loss.objective(train_pairs).omega
-        omegas = [share * from_auto for share in DEFAULTS.omegas]
-    records = []
-    for omega in omegas:
-        for regularization in regularizations:
-            tried = clone(model).set_params(loss__omega=omega, regularization=regularization).fit(train_pairs)
-            record = {"omega": tried.omega_, "regularization": tried.regularization_}
-            record[f"ndcg@{k}"] = tried.score(validation, k=k)
-            records.append(record)
-            if callback is not None:
-                callback(len(records), dict(record))
-    records.sort(key=lambda record: -record[f"ndcg@{k}"])
-    model.set_params(loss__omega=records[0]["omega"], regularization=records[0]["regularization"])
-    return records
 
 
 # ---- continuing a fit with more pairs -------------------------------------------------------------------------------
