@@ -27,7 +27,7 @@ from nearkin import Index, ProductQuantizer
 from nearkin.metrics import recall_k_at_k
 from nearkin.quantization.rotation import ROTATIONS
 
-DISJOINT = [name for name in ROTATIONS if name not in ("none", "givens-steepest") and "overlapping" not in name]
+DISJOINT = [name for name in ROTATIONS if name not in ("none", "givens-steepest")]
 
 
 def decoded_error(index: Any, X: np.ndarray) -> float:
@@ -144,8 +144,7 @@ def curves(folder: Path, quick: bool) -> dict[str, Any]:
     """Distortion after each round against seconds (Figure 2a), and over seeds on 100 % and 10 % of the rows (2b, c)."""
     X = load("sift", folder)[0][: 10_000 if quick else 40_000]
     lines = {}
-    names = ["procrustes", "givens-greedy", "givens-random", "cayley"]
-    names += ["givens-overlapping-greedy", "givens-overlapping-random"] + ([] if quick else ["givens-steepest"])
+    names = ["procrustes", "givens-greedy", "givens-random", "cayley"] + ([] if quick else ["givens-steepest"])
     for name in names:
         stamps: list[tuple[float, float]] = []
         start = time.process_time()

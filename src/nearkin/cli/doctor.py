@@ -84,19 +84,9 @@ def _numpy_level() -> str:
     return " ".join([*found["baseline"], *found["found"]])
 
 
-def _faiss_level() -> str:
-    faiss = import_module("faiss")
-    config = getattr(faiss, "SIMDConfig", None)  # since FAISS 1.15
-    return config.get_level_name() if config else faiss.get_compile_options().strip()
-
-
-def _numba_level() -> str:
-    return import_module("numba").config.CPU_NAME or import_module("llvmlite.binding").get_host_cpu_name()
-
-
 SIMD = {
     "numpy": _numpy_level,
-    "faiss": _faiss_level,
+    "faiss": lambda: import_module("faiss").SIMDConfig.get_level_name(),
     "torch": lambda: import_module("torch").backends.cpu.get_cpu_capability(),
-    "numba": _numba_level,
+    "numba": lambda: import_module("numba").config.CPU_NAME or import_module("llvmlite.binding").get_host_cpu_name(),
 }

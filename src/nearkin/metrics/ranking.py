@@ -116,7 +116,7 @@ def ranking_values(
     rows: ArrayLike | None = None,
 ) -> dict[str, np.ndarray]:
     """The values of `ranking_metrics` for each left row that has `relevant` pairs."""
-    depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
+    depths = _depths(k)
     left, right = _two(left, right)
     indptr, indices = _structure(relevant, (len(left), len(right)), "relevant")
     rows = _rows(rows, len(left))
@@ -136,7 +136,6 @@ def list_metrics(
     metrics: Iterable[str] = METRICS,
 ) -> dict[str, float]:
     """`ranking_metrics` of lists that are ranked already: `ranked` (m, depth) are rights' numbers, -1 for none."""
-    depths = sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
     check_instance(relevant, "relevant", Interactions, sp.spmatrix, sp.sparray)
     n = relevant.shape[1]  # pyright: ignore[reportOptionalSubscript]
     indptr, indices = _structure(relevant, (len(ranked), n), "relevant")
@@ -144,8 +143,12 @@ def list_metrics(
     if not len(rows):
         raise ValueError("relevant has no pair; there is nothing to measure")
     hits = _member(ranked[rows], rows, indptr, indices, n)
-    found = _values_of_hits(hits, np.diff(indptr)[rows], depths, metrics)
+    found = _values_of_hits(hits, np.diff(indptr)[rows], _depths(k), metrics)
     return {name: float(values.mean()) for name, values in found.items()}
+
+
+def _depths(k: int | Iterable[int]) -> list[int]:
+    return sorted({check_integer(depth, "k", low=1) for depth in ([k] if np.isscalar(k) else k)})  # type: ignore[union-attr]
 
 
 def _values_of_hits(

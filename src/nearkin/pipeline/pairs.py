@@ -1,6 +1,5 @@
 """`nearkin embed` and `nearkin train` on a table of pairs: vectors of both sides, or an index learned with them."""
 
-import csv
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from nearkin._storage import (
 from nearkin._types import Fields, Record, Seed
 from nearkin.contracts import Callback, ignore
 from nearkin.data import Parts
-from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.data.formats.parquet import write_columns
 from nearkin.linalg.orthonormal import unit_rows
 from nearkin.pipeline.inputs import LEFT, SideNames, side_names, side_names_of
 from nearkin.pipeline.run import RUN, Steps, write_record
@@ -240,15 +239,8 @@ def _save_towers(
 
 def _write_vectors(path: Path, name: str, ids: np.ndarray, X: np.ndarray) -> None:
     """A table of ids, in the column `name`, and vectors (n, k), in the columns x1, ..., xk: .csv or .parquet."""
-    columns = [name if name != "x1" else "id", *(f"x{c + 1}" for c in range(X.shape[1]))]
-    if path.suffix == ".parquet":
-        pa, parquet = import_pyarrow()
-        parquet.write_table(pa.table(dict(zip(columns, [ids, *X.T], strict=True))), path)
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows([name, *row] for name, row in zip(ids.tolist(), X.tolist(), strict=True))
+    names = [name if name != "x1" else "id", *(f"x{c + 1}" for c in range(X.shape[1]))]
+    write_columns(path, dict(zip(names, [ids, *X.T], strict=True)))
 
 
 _DEPTHS = (10, 20, 100)

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 from nearkin._compile import cached_njit
-from nearkin._random import numpy_generator
 from nearkin.linalg.givens import rotate_rows
 from nearkin.orthogonal.matching import WEIGHTED, random_matching
 from nearkin.quantization.codebooks import Update
@@ -35,7 +34,7 @@ def givens_update(select: Selection, n_blocks: int, step: float | str) -> Update
             i, j = pairs.T
             a, b = P[i, i] + P[j, j], P[j, i] - P[i, j]
             theta = np.arctan2(b, a) if step == "exact" else np.sqrt(2) * step * b
-            rotate_rows(work, pairs, -theta, in_order=True)
+            rotate_rows(work, pairs, -theta)
         return np.ascontiguousarray(work[:, d:].T, dtype=np.float32)
 
     return update
@@ -57,24 +56,6 @@ def _gains(P):
 
 def selection_of(name: str, generator: np.random.Generator | None) -> Selection:
     """What chooses the pairs that a block turns; weights need no check: they are made here."""
-    if name == "givens-overlapping-greedy":
-        return _heaviest_pairs
-    if name == "givens-overlapping-random":
-        return lambda W: _random_pairs(len(W), numpy_generator(generator))
     if name == "givens-random":
         return lambda W: random_matching(len(W), generator)
     return partial(WEIGHTED[name.removeprefix("givens-")], check_input=False)
-
-
-def _heaviest_pairs(W: np.ndarray) -> np.ndarray:
-    """The d/2 heaviest pairs whether or not they share axes: the paper's ablation (GCD, section 3.1)."""
-    i, j = np.triu_indices(len(W), 1)
-    heaviest = np.argsort(-W[i, j], kind="stable")[: len(W) // 2]
-    return np.stack([i[heaviest], j[heaviest]], axis=1)
-
-
-def _random_pairs(d: int, generator: np.random.Generator) -> np.ndarray:
-    """d/2 distinct pairs drawn from all, whether or not they share axes."""
-    i, j = np.triu_indices(d, 1)
-    drawn = generator.choice(len(i), size=d // 2, replace=False)
-    return np.stack([i[drawn], j[drawn]], axis=1)

@@ -94,9 +94,8 @@ class ProductQuantizer(ReconstructingTransformer):
     n_subspaces: M, the number of codes of a row, at most d. With 256 centroids it is the number of bytes. Where it
         does not divide d, rows are padded to d' = M ceil(d / M) columns.
     n_centroids: K of every subspace, 2 to 65536; codes are uint8 up to 256, uint16 above.
-    rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" |
-        "givens-steepest" (GCD-R, GCD-G, between the two, GCD-S), "cayley", and for comparison only
-        "givens-overlapping-greedy" | "givens-overlapping-random".
+    rotation: None (plain PQ), "procrustes" (OPQ), "givens-random" | "givens-greedy" | "givens-steepest" (GCD-R, GCD-G,
+        GCD-S), or "cayley".
     init: "auto" races "identity", "pca" and "random" on a subsample and learns from those that end it close together;
         the codes that keep most neighbours win. `history_` has the rounds of the winner.
         "identity" is, from 128 columns and 16 rounds on, as near to the given axes as a rotation of the first

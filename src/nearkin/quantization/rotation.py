@@ -9,10 +9,7 @@ import numpy as np
 from nearkin.quantization.codebooks import Update, exact_updates
 
 CAYLEY_STEPS = 5  # gradient steps for one update, as many as the paper's Givens iterations
-ROTATIONS = (
-    *("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest"),
-    *("givens-overlapping-greedy", "givens-overlapping-random", "cayley"),
-)
+ROTATIONS = ("none", "procrustes", "givens-random", "givens-greedy", "givens-steepest", "cayley")
 
 
 def cayley_update(R: np.ndarray, M: np.ndarray) -> np.ndarray:

@@ -310,7 +310,7 @@ def signs_of(
     kinds = set(texts.tolist())
     if value is not None:
         if value not in kinds or len(kinds) > 2:
-            raise ValueError(f"{source}: column {column.name!r} holds {_some(kinds)}; {value!r} cannot choose")
+            raise ValueError(f"{source}: column {column.name!r} has {_some(kinds)}; {value!r} cannot choose the first")
         return np.where(texts == value, 1, -1)
     if column.values.dtype.kind == "b":
         return np.where(column.values, 1, -1)

@@ -152,7 +152,9 @@ def question_folds(comparisons: Comparisons, n_folds: int, rng: np.random.Genera
     number = number_questions(comparisons)
     fold = (rng.permutation(int(number.max()) + 1) % n_folds)[number]
     if len(np.unique(fold)) < n_folds:
-        raise ValueError(f"{why} and there are {int(number.max()) + 1} questions; cross-validation needs {n_folds}")
+        raise ValueError(
+            f"{why}; there are {int(number.max()) + 1} different questions; cross-validation needs {n_folds}"
+        )
     return fold
 
 

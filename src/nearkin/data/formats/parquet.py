@@ -1,6 +1,7 @@
 """Parquet: a column of lists, or as many numeric columns as the vectors are wide (extra `parquet`)."""
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,18 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
     except ImportError as error:
         raise ImportError("Parquet needs pyarrow, which is not installed: pip install 'nearkin[parquet]'") from error
     return pyarrow, pyarrow.parquet
+
+
+def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """Write arrays (n,) as a table, .parquet or else .csv."""
+    if path.suffix.lower() == ".parquet":
+        pa, parquet = import_pyarrow()
+        parquet.write_table(pa.table(columns), path)
+        return
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 
 def open_file(path: Path) -> "ParquetFile":

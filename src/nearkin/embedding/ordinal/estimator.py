@@ -1,6 +1,5 @@
 """`OrdinalEmbedding`: vectors from answers to "which pair is closer?"."""
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
@@ -25,7 +24,7 @@ from nearkin._types import ArrayLike, Record, Seed
 from nearkin.contracts import Callback, Run
 from nearkin.data.comparisons import as_comparisons
 from nearkin.data.comparisons.votes import net_votes, split_comparisons
-from nearkin.data.formats.parquet import import_pyarrow
+from nearkin.data.formats.parquet import write_columns
 from nearkin.embedding.ordinal import answers, questions
 from nearkin.embedding.ordinal.answers import (
     bootstrap_embeddings,
@@ -421,14 +420,7 @@ class OrdinalEmbedding(BaseEstimator):
         _check.check_choice(path.suffix.lower(), "the table's ending", (".csv", ".parquet"))
         points = {f"x{c + 1}": self.embedding_[:, c] for c in range(self.n_components_)}
         columns = {"object": self.objects_, **points, "answers": count_per_object(self.comparisons_)}
-        if path.suffix.lower() == ".parquet":
-            pa, parquet = import_pyarrow()
-            parquet.write_table(pa.table(columns), path)
-            return
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        write_columns(path, columns)
 
     @classmethod
     def load(cls, path: str | PathLike) -> "OrdinalEmbedding":
