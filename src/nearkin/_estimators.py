@@ -46,8 +46,7 @@ def load_estimator(
 ) -> Estimator:
     """Make the quantizer of class `cls` that `save_estimator` wrote; ValueError if the folder holds another.
 
-    `source` is the folder, or what was read of it. `renamed` are parameters that older folders hold under another name:
-    old to new.
+    `source` is the folder, or what was read of it. `renamed`: old names of parameters to new ones.
     """
     found = read_saved(source, kind)
     with damage_named(found.path):

@@ -25,8 +25,7 @@ class CellSums(AbstractSums):
     def update(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """Add rows X (b, d) with the numbers of their cells, codes (b, M), a row as often as its weight (b,) says.
 
-        Each block of `block_rows` is summed in the type of X, which is twice as fast for float32, and added to the
-        float64 totals.
+        Each block of `block_rows` is summed in the type of X, twice as fast for float32, and added in float64.
         """
         self._check(X, codes)
         size = block_rows(self.sums.shape[1])

@@ -206,8 +206,7 @@ class LinearBits(BitCodes, Protocol):
 class TrainableIndex(Protocol):
     """What `TwoTower(index=...)` asks: a torch module that quantizes the right side while the towers learn.
 
-    A plain `torch.nn.Module` with `forward(Q (n, k)) -> (quantized Q, distortion)` is one. Its gradient passes
-    through to Q.
+    A plain `torch.nn.Module` with `forward(Q (n, k)) -> (quantized Q, distortion)` is one, if gradients reach Q.
     """
 
     training: bool

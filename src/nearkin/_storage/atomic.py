@@ -2,8 +2,7 @@
 
 What is new is made in a *workspace*, a folder `.NAME.xxxxxxxx` next to NAME, as `fresh`. At the end the two names are
 exchanged. Where the system cannot do that, the old one waits in the workspace as `old` between two renames. A workspace
-whose maker has died (its lock is free) is swept at the next save; an `old` that waits there is put back at the next
-save or load.
+whose maker has died (its lock is free) is swept at the next save; an `old` there is put back by a save or load.
 """
 
 import ctypes

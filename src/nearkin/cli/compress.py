@@ -35,8 +35,7 @@ def compress(
 
     Learns a quantizer on a sample of the vectors, encodes all of them a chunk at a time (the file may exceed memory;
     under torchrun several processes share the work) and writes a folder that `nearkin search`, `nk.Index.load` and, for
-    its index.faiss, plain FAISS can open. The printed share of ten neighbours kept is what the `nearkin evaluate` in
-    the last line prints.
+    its index.faiss, plain FAISS can open. The printed share of neighbours kept is that of `nearkin evaluate`.
 
     Examples:
 

@@ -79,8 +79,7 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def described(command: Callable[..., None]) -> Callable[..., None]:
     """The command as typer takes it: with --threads and --json, and the help of its options.
 
-    Its first argument is the `Screen` of these two. Help is "- name: help" under "Options:" in its docstring, else in
-    `HELP`.
+    Its first argument is their `Screen`. Help is "- name: help" below "Options:" in its docstring or in `HELP`.
     """
     common = {"threads": Threads, "as_json": Json}
 

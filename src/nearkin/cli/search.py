@@ -98,8 +98,7 @@ def recommend(
 ) -> None:
     """Recommend: the best matches for one, some or all, without known pairs.
 
-    For a folder of `nearkin embed` made of pairs, or of `nearkin train`. Ids and columns are those of the table of
-    pairs.
+    For a folder of `nearkin embed` made of pairs, or of `nearkin train`. Ids and columns are those of the table.
 
     Examples:
 

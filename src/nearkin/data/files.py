@@ -36,8 +36,7 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """Split `file.npz:key` (also `file.parquet:column`, and of `tables` `file.csv:column`) and look at the file.
 
     A name without a key, or one whose part before the colon is no such archive, is a plain path. Raises
-    FileNotFoundError if nothing is there, and ValueError if it is a folder, a FIFO, a device, an empty or a compressed
-    file.
+    FileNotFoundError if nothing is there, and ValueError for a folder, a FIFO, a device, an empty or packed file.
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")

@@ -80,8 +80,7 @@ def read_table(
     header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
     first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
     their names; None looks. Where the first lines do not decide, a ValueError names the options to type. A column is
-    integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007", "1_000" and "1e5"
-    are text.
+    integers if every cell is one in canonical decimal, exact to 64 bits, and text otherwise: "007" and "1e5" are text.
 
     Raises FileNotFoundError, PermissionError, and ValueError for any file that is damaged or is no table.
     """

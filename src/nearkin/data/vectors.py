@@ -180,8 +180,7 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
     Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, and
     `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and
-    ValueError for an empty, truncated or damaged file, one that is not 2-D, one that does not hold numbers, or files
-    that differ.
+    ValueError for an empty, truncated or damaged file, one that is not 2-D or holds no numbers, or files that differ.
     """
     if is_frame(path):
         X, names, about = frame_vectors(path)

@@ -141,8 +141,7 @@ class Source:
     def as_near(self, asked: np.ndarray, k: int) -> np.ndarray:
         """Positions (q, c) of the k neighbours that the index itself finds and of what has the score of the k-th.
 
-        A fast scan rounds scores to 8 bits, so that codes at other distances tie, and any of them may be named. -1
-        means none.
+        A fast scan rounds scores to 8 bits, so that codes at other distances tie. -1 means none.
         """
         scores, positions = self.index.faiss_index.search(asked, min(_TIES * k, len(self)))
         far = scores if self.index.metric in ("l2", "hamming") else -scores

@@ -291,12 +291,10 @@ class BinaryAutoencoder(AbstractLinearHasher):
     the signs, the signs of each row bit by bit. It starts from ITQ's codes and stops when b = h(x), or at `max_iter`.
 
     Fitted besides the family's: `decoder_` (n_bits, d) and `decoder_mean_` (d,); `decode` applies them. `history_` is
-    the reconstruction error of the best h so far as a share of the variance of X; h is not bound to improve it, and
-    the best one is kept.
+    the reconstruction error of the best h so far as a share of the variance of X; the best h is kept.
 
     Parameters: `n_bits`, at most the rank of X; `mu`, the first weight, for data scaled by SCQ's eq. 25;
-    `margin_penalty` of the support vector machines; `n_components`, principal components to learn in; `max_iter`;
-    `random_state`.
+    `margin_penalty` of the support vector machines; `n_components` to learn in; `max_iter`; `random_state`.
     """
 
     n_bits: int = 32

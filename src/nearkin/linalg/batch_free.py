@@ -1,8 +1,7 @@
 """Products and nearest points that are those of a row alone, in any batch and with any number of threads.
 
 BLAS rounds a row's product differently alone, in a batch and on other numbers of threads. Nearly always that changes
-nothing: a value is decided long before its last bits. Here the few that are not decided are computed again in float64
-and in a fixed order.
+nothing: a value is decided long before its last bits. Here the few others are computed again in float64, in order.
 """
 
 # pyright: reportConstantRedefinition=false

@@ -30,8 +30,7 @@ def affine_values(
 
     A BLAS product rounds a row differently alone, in a batch and with other thread counts, and a code would flip bits
     whose value is near zero. Values within the rounding error of their product, d u |x| |p| with u the unit roundoff,
-    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand. ValueError if the
-    shapes do not fit.
+    are therefore computed again, one by one in float64 and in a fixed order: about one in a thousand.
     """
     check_product(X, P)
     d, width = P.shape

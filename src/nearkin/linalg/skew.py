@@ -118,9 +118,7 @@ def for_kernels(X: torch.Tensor) -> bool:
 
 
 def check_changeable(X: ArrayLike, name: str = "X") -> None:
-    """TypeError or ValueError unless X (..., d, k) is a floating array or tensor whose entries can be written one by
-    one.
-    """
+    """TypeError or ValueError unless X (..., d, k) is a floating array or tensor with writable entries."""
     if not isinstance(X, np.ndarray | torch.Tensor):
         raise TypeError(f"{name} is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")
     allowed = _FLOATS if isinstance(X, torch.Tensor) else _FLOATS[:2]

@@ -129,8 +129,7 @@ def neighbours_kept(
     """The share of the k nearest rows of X (n, d) to each query in Q (q, d) that `retrieved` (q, k) holds.
 
     `retrieved` are row numbers or, with `ids` (n,), ids of the rows: what `Index.search` returns for an index that was
-    built with these ids. -1, or "" among strings, means no row. `metric` is "l2", "ip" or "cosine", as the index
-    has it.
+    built with these ids. -1, or "" among strings, means no row. `metric`: "l2", "ip" or "cosine".
 
     The exact neighbours are found here, and ties are settled: of rows at one distance each is as right as the others.
     Raises ValueError or TypeError for what cannot be compared.

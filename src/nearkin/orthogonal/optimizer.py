@@ -272,8 +272,7 @@ class AbstractOrthogonalOptimizer(torch.optim.Optimizer, ABC):
     def load_state_dict(self, state_dict: Record) -> None:
         """Load what `state_dict` gave: training goes on bit for bit (on the CPU) as if it had not stopped.
 
-        State of another precision is converted to this optimizer's. ValueError if it is not an optimizer's of this
-        package.
+        State of another precision is converted to this optimizer's. ValueError if another package wrote it.
         """
         missing = [name for name in ("state", "param_groups", "selection", "steps") if name not in state_dict]
         if missing:

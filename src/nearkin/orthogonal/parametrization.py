@@ -50,8 +50,7 @@ def orthogonal_(module: nn.Module, name: str = "weight", *, init: str = "haar", 
     """Make `module`'s parameter `name` orthonormal in place and return it, ready for an optimizer of this package.
 
     A tall matrix (d, k) gets orthonormal columns, a wide one orthonormal rows; a convolution kernel is one flattened
-    matrix (give its group layout="convolution"). init="haar" draws a uniform random point, "nearest" projects the
-    present values.
+    matrix (give its group layout="convolution"). init="haar" draws a random point, "nearest" projects the values.
 
     Examples
     --------
@@ -120,8 +119,7 @@ def orthogonal_parametrization(module: nn.Module, name: str = "weight") -> nn.Mo
     one is kept, and so is one assigned later (`module.weight = Q`).
 
     Weight decay has no effect on such a weight, since the polar factor does not depend on P's length. A rank-deficient
-    P has no polar factor: that is an error. ValueError or TypeError if there is no such parameter, or if it can hold no
-    orthonormal matrix.
+    P has no polar factor: that is an error. ValueError or TypeError for a parameter that cannot be orthonormal.
 
     Examples
     --------

@@ -5,8 +5,7 @@ of 8 MB. Kept vectors are copied from file to file. Inside `nk.join_processes` e
 encodes its own rows, and rank 0 writes the index.
 
 A *work folder* holds the fitted quantizer and one FAISS index per block of rows, each written whole or not at all, with
-its checksums in a second file. An interrupted run resumes from it, with any number of processes; a damaged block is
-encoded again.
+its checksums in a second file. An interrupted run resumes from it; damaged blocks are made again.
 """
 
 import json

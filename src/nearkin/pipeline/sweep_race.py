@@ -273,8 +273,7 @@ class Race:
     """Trials of methods on rows of d columns, measured by `bench`.
 
     `trials` are the fully trained codes, `scouts` those learned from few rows; `out_of_time`: codes were left out
-    because `seconds` were over. `whole` is the assumed ratio of a full training's seconds to a light one's, until one
-    was measured.
+    because `seconds` were over. `whole`: assumed seconds of a full training over a light one's.
     """
 
     def __init__(

@@ -114,8 +114,7 @@ def _figure(ax: Axes) -> Figure:
 
 
 def for_page(svg: str, name: str) -> str:
-    """The <svg> element of a drawing in the house colours, with ids that begin with `name` and colours that a page may
-    change."""
+    """The <svg> element of a drawing in the house colours, ids that begin with `name`, colours for a page."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     for size in ("width", "height"):

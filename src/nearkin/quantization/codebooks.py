@@ -130,8 +130,7 @@ def refine(
 
     Each round looks at the data once; codebooks stay warm from round to round. `update=None` keeps the rotation
     (k-means alone). Stops when the distortion falls by less than `tol` of itself, averaged over three rounds.
-    `callback(round, record)` gets the distortion before the round's updates, which is the objective, and the seconds of
-    its two parts.
+    `callback(round, record)` gets the distortion before the updates, the objective, and both parts' seconds.
 
     The rows should be centred: distortion does not change, since the codebooks can carry the mean, but with the mean
     left in, M is dominated by it and every rotation is held back to map the mean where it was. On SIFT, centring
@@ -354,8 +353,7 @@ class ClusterSums(CellSums):
     def centroids(self, rotation: np.ndarray, fewest: float = 0.0) -> np.ndarray:
         """The best codebooks (M, K, d/M) float32 for the codes seen, under a rotation (d, d).
 
-        A centroid that at most `fewest` rows chose moves next to one of the most chosen, so that it wins rows next
-        time.
+        A centroid that at most `fewest` rows chose moves next to one of the most chosen, to win rows.
         """
         width = self.d // self.n_subspaces
         codebooks = np.empty((self.n_subspaces, self.n_centroids, width), np.float32)

@@ -292,8 +292,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
     def scans_fast(self, metric: str) -> bool:
         """Whether an index by `metric` uses FAISS's fast scan by default.
 
-        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows of which it keeps as many neighbours as an
-        exact scan, to .005.
+        It needs 16 centroids, by "l2" `norm_bits=8`, by "ip" none, and rows whose neighbours it keeps, to .005.
         """
         return self.norm_tables_ is not None if metric == "l2" else bool(self.fast_scan_)
 

@@ -52,8 +52,7 @@ def read_comparisons(
         `n_dropped`.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
-    The record's `source` describes what was understood. Raises ValueError if a table can be read two ways, with the
-    options to type.
+    The record's `source` describes what was understood. ValueError, with options to type, for two possible readings.
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
     table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
@@ -261,8 +260,7 @@ def as_comparisons(comparisons: Answers, y: object = None) -> Comparisons:
     """`comparisons` itself if it is a `Comparisons`, otherwise `comparisons_from_array` of it.
 
     With responses y (m,) it is turned round where y is False or -1, as cblearn reads them: (i, j, k) becomes (i, k, j)
-    and (i, j, l, k) becomes (l, k, i, j). Raises ValueError if y has another length, or values other than True and
-    False, or 1 and -1.
+    and (i, j, l, k) becomes (l, k, i, j). ValueError if y has another length or other values.
     """
     if not isinstance(comparisons, Comparisons):
         comparisons = comparisons_from_array(comparisons)

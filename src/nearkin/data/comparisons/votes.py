@@ -163,8 +163,7 @@ def comparisons_from_vectors(
 ) -> Comparisons:
     """Random comparisons of the rows of X (n, d), answered by their Euclidean distances; `noise` is the share flipped.
 
-    Questions are drawn with replacement among those with distinct objects (SVRG-SBB section 5.1). n must be 3, or 4 for
-    quadruplets.
+    Questions of distinct objects are drawn with replacement (SVRG-SBB section 5.1). n is 3, or 4 for quadruplets.
     """
     X = _check.check_vectors(X, min_rows=4 if quadruplets else 3)
     _check.check_integer(n_comparisons, "n_comparisons", low=1)

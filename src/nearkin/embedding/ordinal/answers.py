@@ -32,8 +32,7 @@ def choose_dimension(
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
     best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...],
-    "standard_error": [...]}. Raises ValueError if there are fewer comparisons than 2 n_folds, or fewer questions than
-    n_folds.
+    "standard_error": [...]}. Raises ValueError for fewer than 2 n_folds comparisons or n_folds questions.
     """
     if len(comparisons) < 2 * n_folds:
         raise ValueError(

@@ -178,8 +178,7 @@ class EventObjective:
     independent, two comparisons would count the same answer twice when both are close.
 
     indices (m, 3) or (m, 4) and events (m,), the number of each row's event; weights (m,) are the events', the mean
-    over their rows. x (n, c, 4) float64. Raises ValueError for terms or points that do not fit, and for a loss without
-    a model.
+    over their rows. x (n, c, 4) float64. ValueError for terms or points that do not fit, or a loss without model.
     """
 
     indices: np.ndarray

@@ -170,8 +170,7 @@ def ask_function(
     callback(step, record): called after each question, with "total".
 
     Only questions answered alike in both orders become comparisons: an answer that changes with the order carries no
-    information about the items. Raises ValueError for another answer of the rater, and if no question was answered
-    alike.
+    information about the items. ValueError for another answer of the rater, or if none was alike.
 
     >>> asked = ask_function([1, 2, 9, 10], lambda a, b, c: int(abs(a - c) < abs(a - b)), 5, random_state=0)
     >>> asked.n_consistent, asked.position_bias

@@ -98,8 +98,7 @@ class InBatchSoftmax(AbstractSampledLoss):
     """`TwoTower(loss=InBatchSoftmax(...))`: softmax among the rights of a batch, with the logQ correction.
 
     Cross-entropy of p_i.q_j - log f_j, f_j the frequency of j (Yi et al. 2019, logQ); a right that occurs twice in the
-    batch is no negative of its own pair. weighting: the record's weights as importance of a pair, "log" | "linear" |
-    "none".
+    batch is no negative of its own pair. weighting: importance of a pair by its weight, "log" | "linear" | "none".
     """
 
     name: ClassVar[str] = "in-batch-softmax"
@@ -129,8 +128,7 @@ class InBatchHinge(AbstractSampledLoss):
     w max(0, margin - cos(p_i, q_i) + cos(p_i, q_j)), averaged over the batch's other rights; a right that occurs twice
     in the batch is no negative of its own pair.
 
-    margin: the paper's 0.1 by default; weighting: the record's weights as importance of a pair, "log" | "linear" |
-    "none".
+    margin: the paper's 0.1 by default; weighting: importance of a pair by its weight, "log" | "linear" | "none".
     """
 
     margin: float = 0.1

@@ -112,8 +112,7 @@ class LBFGS(AbstractAllPairs):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SubBlocks(AbstractAllPairs):
-    """`TwoTower(solver=SubBlocks(...))`: Adam on the cells of a random partition, for towers too large for a full
-    batch.
+    """`TwoTower(solver=SubBlocks(...))`: Adam on the cells of a random partition, for the largest towers.
 
     A step visits every cell of a random `grid` x `grid` partition of rows and columns once. Every pair lies in exactly
     one cell, so `grid`^2 times a cell's loss is an unbiased estimate of the whole. Only a cell's rows are embedded.
