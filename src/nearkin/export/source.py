@@ -148,10 +148,7 @@ class Source:
         return np.where(far <= far[:, k - 1 : k], positions, -1)
 
     def distances(self, asked: np.ndarray, positions: np.ndarray, *, as_searched: bool = False) -> np.ndarray:
-        """How far each query is from the *codes* of rows at `positions` (q, k), smaller is nearer; inf at -1.
-
-        Engines that read codes compare decoded rows; `as_searched` takes these as `Index.search` does.
-        """
+        """Distances of queries from codes at `positions` (q, k), `as_searched` by `Index.search`; inf at -1."""
         safe = np.maximum(positions, 0)
         if self.n_bits is not None:
             far = np.bitwise_count(self.codes[safe] ^ asked[:, None]).sum(axis=2, dtype=np.int64)

@@ -41,10 +41,7 @@ def _round(X: np.ndarray, R: np.ndarray, product: np.ndarray, doubt: np.ndarray,
 
 
 def nearest(X: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Number (n,) int64 of the point (K, w) float32 nearest to each row of X (n, w), the lowest of equals.
-
-    Distances are compared in float32 by one product; those that its rounding leaves undecided in float64.
-    """
+    """Number (n,) int64 of the point (K, w) nearest to each row of X (n, w); ties of float32 decided in float64."""
     points = np.ascontiguousarray(points, np.float32)
     middle = points.mean(axis=0, dtype=np.float64)  # |x - p|^2 is expanded about it, so that no offset costs digits
     near = (points - middle).astype(np.float32)

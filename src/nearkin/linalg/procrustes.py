@@ -57,10 +57,7 @@ def newton_schulz(X: Array, steps: int = 1) -> Array:
 
 
 def singular_vectors(X: Array) -> tuple[Array, Array]:
-    """U and V^T of the thin singular value decomposition U diag(s) V^T of X (..., d, k).
-
-    Divide and conquer, the fast way, finds none for some matrices of low rank; iteration by QR does.
-    """
+    """U and V^T of X = U diag(s) V^T (..., d, k); QR iteration where divide and conquer, the fast way, fails."""
     try:
         U, _, Vt = _namespace(X).linalg.svd(X, full_matrices=False)
     except np.linalg.LinAlgError:

@@ -97,10 +97,7 @@ class Judge:
         return self.truth.ids.shape[1]
 
     def kept(self, decoded: np.ndarray, queries: np.ndarray | None = None) -> float:
-        """The share of the exact neighbours among the k decoded rows (n, d') nearest to each query.
-
-        `queries` (q, d') are the judge's in the space of the decoded rows, None where it is the same.
-        """
+        """The share of exact neighbours among the decoded rows (n, d') nearest to `queries` (q, d') or the judge's."""
         return self.truth.kept(nearest_rows(decoded, self.queries if queries is None else queries, self.k, self.metric))
 
 

@@ -342,10 +342,7 @@ def angles(
     values: Tensor,  # (p,)
     length: Tensor | float,  # a number, or a tensor ()
 ) -> Tensor:
-    """Return length * values (p,), in float64 where the product is too large for the dtype of the values.
-
-    A rotation by any finite angle is a rotation, so a far too long step stays on the manifold.
-    """
+    """Return length * values (p,), in float64 where it overflows: a rotation by any angle is a rotation."""
     theta = values * length
     if theta.device.type == "cpu" and not bool(torch.isfinite(theta).all()):
         return values.double() * length

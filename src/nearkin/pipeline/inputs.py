@@ -54,10 +54,7 @@ class GivenQueries(NamedTuple):
 
 
 def open_given(path: str | os.PathLike, side: str | None = None, default: str = "right") -> GivenVectors:
-    """The vectors of a file, or of a saved folder: one side of pairs (`side`, else `default`), or coordinates.
-
-    ValueError for a side of anything but pairs, and for a folder that holds no vectors.
-    """
+    """The vectors of a file or of a folder's `side`; ValueError for a side of anything but pairs, or no vectors."""
     folder = Path(path)
     if not folder.is_dir():
         if side is not None:

@@ -310,10 +310,7 @@ class _Screening(NamedTuple):
 
 
 def _screenings(race: Race, n: int) -> Iterator[_Screening]:
-    """With few rows, where the race has many, else one with all of them; `n` is how many the winner learns from.
-
-    If the rows searched are mostly those learned from, codes overfit fewer rows, so this screening is unreliable.
-    """
+    """Screenings of the race for `n` rows of the winner; only the full one where rows searched are learned from."""
     if race.known >= DEFAULTS.mostly_known or len(race.train) < DEFAULTS.screening_from * DEFAULTS.screening_rows[0]:
         yield _Screening(race, {}, n / len(race.train))
         return

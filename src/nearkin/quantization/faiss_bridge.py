@@ -170,10 +170,7 @@ def _chain_matrix(index: faiss.IndexPreTransform) -> np.ndarray:
 
 
 def _padded(codebooks: np.ndarray) -> np.ndarray:
-    """Codebooks (M, K, d/M) with centroids that no row is near up to the power of two that FAISS wants.
-
-    Copies of a real one would not do: which of two equal centroids FAISS takes depends on the processor.
-    """
+    """Codebooks (M, K, d/M) with far centroids up to FAISS's power of two; equal ones would tie differently by CPU."""
     M, K, width = codebooks.shape
     filled = np.full((M, 1 << code_bits(K), width), _FAR, np.float32)
     filled[:, :K] = codebooks

@@ -1,7 +1,4 @@
-"""A report as one HTML file: no script, no network, readable on a phone, light or dark as the reader's system is.
-
-Sections are made of facts, tables, figures and thumbnails. Text is escaped here, once.
-"""
+"""A report as one HTML file: no script, no network, light or dark. Text is escaped here, once."""
 
 import base64
 import html

@@ -30,10 +30,7 @@ Prior: TypeAlias = float | tuple[ArrayLike, ArrayLike] | None
 
 @dataclass(frozen=True)
 class CustomPairLoss:
-    """l(y, z) of one pair, twice differentiable and convex in the prediction z, from three functions of (nnz,) tensors.
-
-    `value` is l, `first` and `second` are its derivatives by z, all entry by entry; see `check_convex`.
-    """
+    """l(y, z) of one pair, convex in z, with its derivatives by z, from functions of (nnz,) tensors."""
 
     value: Callable[[Tensor, Tensor], Tensor]
     first: Callable[[Tensor, Tensor], Tensor]
@@ -453,10 +450,7 @@ class _Differentiable(torch.autograd.Function):
 
 
 def completed_losses(loss: CustomPairLoss, constants: tuple[Tensor, Tensor, Tensor, Tensor], scores: Tensor) -> Tensor:
-    """l+ of observed pairs at their scores: w l(Y, z) - omega a b (z - Yt)^2 / 2, their addition to the sum over all.
-
-    `constants` are those of the pairs, as `Constants.of_pairs` gives them.
-    """
+    """l+ of pairs with these `constants`: w l(Y, z) - omega a b (z - Yt)^2 / 2, added to the sum over all."""
     labels, weights, cost, imputed = constants
     losses = weights * loss.value(labels, scores)
     losses -= 0.5 * cost * (scores - imputed).square()

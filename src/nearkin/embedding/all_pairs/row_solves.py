@@ -21,10 +21,7 @@ def solve_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -
 
 
 def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE) -> Tensor:
-    """(m, k) `solve_left`, to one part in a thousand of the way from P where k is large, at a cost linear in k.
-
-    Up to 64 columns exactly; beyond, by conjugate gradients from P in the `eigenbasis`, which is undone afterwards.
-    """
+    """(m, k) `solve_left` to a thousandth: exactly up to 64 columns, else by conjugate gradients from P."""
     if P.shape[1] <= FEW_COLUMNS:
         return solve_left(loss, P, Q, group)
     part = loss.part(group)
@@ -33,10 +30,7 @@ def descend_left(loss: AllPairsLoss, P: Tensor, Q: Tensor, group: Group = ALONE)
 
 
 def eigenbasis(loss: AllPairsLoss, P: Tensor, Q: Tensor) -> tuple[Tensor, Tensor]:
-    """Spectrum (k,), float64, and eigenvectors (k, k) of omega Q^T B Q; rotating P and Q by them changes no score.
-
-    In this basis a row's matrix is diagonal except for its observed pairs.
-    """
+    """Spectrum (k,) float64 and eigenvectors (k, k) of omega Q^T B Q: a basis that changes no score."""
     spectrum, turn = torch.linalg.eigh(loss.omega * loss.at(P[loss.rows], Q).right_gram)
     loss.group.broadcast(spectrum.numpy(), turn.numpy())  # machines may round differently
     return spectrum, turn.to(P)

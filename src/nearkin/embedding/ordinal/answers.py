@@ -244,10 +244,7 @@ def group_objects(comparisons: Comparisons) -> np.ndarray:
 
 
 def describe(comparisons: Comparisons, few: int) -> Record:
-    """Counts and, in "notes", a sentence for every limit of an embedding of `comparisons`.
-
-    `few`: fewer comparisons than this leave an object's place uncertain (a point in p dimensions needs at least p + 1).
-    """
+    """Counts and, in "notes", limits of an embedding; under `few` comparisons leave an object's place uncertain."""
     counts, groups = count_per_object(comparisons), group_objects(comparisons)
     used = counts > 0
     n_groups = len(np.unique(groups[used]))
