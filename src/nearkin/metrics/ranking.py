@@ -74,14 +74,20 @@ def keep_unseen(
 ) -> None:
     """Write the first answers of each row whose pair is not in the CSR structure, whose rows are sorted, in order."""
     for r in range(len(rows)):
-        mine = indices[indptr[rows[r]] : indptr[rows[r] + 1]]
+        first, stop = indptr[rows[r]], indptr[rows[r] + 1]
         kept = 0
         for c in range(found.shape[1]):
             number = found[r, c]
             if number < 0 or kept == best.shape[1]:
                 break
-            place = np.searchsorted(mine, number)
-            if place == len(mine) or mine[place] != number:
+            place, end = first, stop  # NumPy's search compiles in twice the time
+            while place < end:
+                middle = (place + end) // 2
+                if indices[middle] < number:
+                    place = middle + 1
+                else:
+                    end = middle
+            if place == stop or indices[place] != number:
                 best[r, kept], which[r, kept] = near[r, c], number
                 kept += 1
 

@@ -122,7 +122,8 @@ def solve_rows_cg(start, stop, indptr, indices, curvature, Q, spectrum, cost, ri
     """
     k = Q.shape[1]
     one = Q.dtype.type(1)
-    x, r, s, p, Hp, inverse = _vectors(k, Q)
+    x, r, s = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
+    p, Hp, inverse = np.empty(k, Q.dtype), np.empty(k, Q.dtype), np.empty(k, Q.dtype)
     for i in range(start, stop):
         for c in range(k):
             inverse[c] = cost[i] * spectrum[c] + ridge[i]
@@ -209,10 +210,3 @@ def _cholesky_solve(A, gradient, x):
         for b in range(c + 1, k):
             t -= A[b, c] * x[b]
         x[c] = t * A[c, c]
-
-
-@compiled
-def _vectors(k, like):
-    """Six work vectors of the dtype of `like`, made once for all rows."""
-    x = np.empty((6, k), like.dtype)
-    return x[0], x[1], x[2], x[3], x[4], x[5]
