@@ -1,6 +1,7 @@
 """`nearkin recommend` and `nearkin similar`, and compress, search and report on what `nearkin embed` wrote."""
 
 import csv
+import json
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,29 @@ def test_newcomers(shop: Path, tmp_path: Path) -> None:
     found = run_json("recommend", shop / "emb", "--history", tmp_path / "new.csv", "-k", 5)["answers"]
     assert found[0]["user_id"] == "new"
     assert set(found[0]["ids"]) == {"a3", "a4", "a5", "a6", "a7"}
+
+
+@pytest.mark.parametrize("made", ["emb", "idx"])
+def test_unknown_ids_are_an_error_that_names_the_way_out_or_are_left_out(shop: Path, tmp_path: Path, made: str) -> None:
+    """A catalogue of every night must not stop at one item that is gone (issue "Thirty stumbling blocks", 2)."""
+    (tmp_path / "known.csv").write_text("user_id,artist\nn1,a0\nn1,a8\nn2,a9\n")
+    (tmp_path / "new.csv").write_text("user_id,artist\nn1,a0\nn1,a8\nn1,gone\nn2,a9\nn3,gone\n")
+    (tmp_path / "stock.txt").write_text("a1\na2\na10\ngone\n")
+    asked = ("recommend", shop / made, "--history", tmp_path / "new.csv")
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    for words in ("2 pairs of", "new.csv", "'gone'", "--unknown skip"):
+        assert words in refused.stderr
+    skipped, known = run_json(*asked, "--unknown", "skip"), run_json(*asked[:3], tmp_path / "known.csv")
+    assert skipped["answers"] == known["answers"]
+    assert "2 pairs of" in skipped["notes"][0]
+    stock = ("recommend", shop / made, "u7", "--candidates", tmp_path / "stock.txt")
+    assert "--unknown skip" in run(*stock).stderr
+    limited = run(*stock, "--unknown", "skip", "--with-seen", "--json")
+    assert set(json.loads(limited.stdout)["answers"][0]["ids"]) == {"a1", "a2", "a10"}
+    assert "'gone'" in limited.stderr
+    assert "no artist of 1 is known" in run("similar", shop / "emb", "gone", "--unknown", "skip").stderr
+    assert run(*asked, "--unknown", "drop").exit_code == 2
 
 
 def test_newcomers_of_a_trained_index(shop: Path, tmp_path: Path) -> None:

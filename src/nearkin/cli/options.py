@@ -43,6 +43,7 @@ Queries = Annotated[str | None, typer.Argument(metavar="QUERIES")]
 Metric = Annotated[str | None, typer.Option(metavar="NAME")]
 Neighbours = Annotated[int, typer.Option("-k", min=1)]
 Oversample = Annotated[int | None, typer.Option(min=1)]
+Unknown = Annotated[str, typer.Option(metavar="error|skip")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header")]
 
 _FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt"
@@ -70,6 +71,7 @@ HELP = f"""
   (validation), 2 (test). [default: random]
 - header: Whether the first line names columns. [default: decided by its content]
 - delimiter: comma, semicolon, tab, bar, space or the character. [default: found by counting]
+- unknown: Ids that the folder lacks: an error, or left out and counted.
 - history: A table of pairs of new entities, in the columns of the first table: answers for them.
 """
 

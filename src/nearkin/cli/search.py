@@ -7,7 +7,7 @@ import typer
 import nearkin as nk
 from nearkin import pipeline
 from nearkin._fields import Record, counted
-from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side
+from nearkin.cli.options import Embedding, File, Index, Neighbours, OutAnswers, Oversample, Queries, Side, Unknown
 from nearkin.cli.screen import Screen, read_line, show, table
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def recommend(
     candidates: File = None,
     with_seen: Annotated[bool, typer.Option("--with-seen")] = False,
     index: Annotated[str | None, typer.Option(metavar="INDEX")] = None,
+    unknown: Unknown = "error",
     out: OutAnswers = None,
 ) -> None:
     """Recommend: the best matches for one, some or all, without known pairs.
@@ -105,7 +106,7 @@ def recommend(
     - nearkin recommend emb --all --out recs.parquet
     - nearkin recommend emb u17 u18 -k 5
     - nearkin recommend emb --left-ids vips.txt --candidates in_stock.csv --out recs.csv
-    - nearkin recommend emb --history new_users.csv --out recs.csv
+    - nearkin recommend emb --history new_users.csv --unknown skip --out recs.csv
 
     Options:
 
@@ -130,6 +131,7 @@ def recommend(
         candidates=None if candidates is None else read_ids(candidates, header=names.right),
         with_seen=with_seen,
         index=index,
+        unknown=unknown,
         steps=pipeline.run.Steps(screen.watch),
     )
     _present(screen, record, answers, read_line(newcomers and newcomers.source))
@@ -143,6 +145,7 @@ def similar(
     k: Neighbours = 10,
     side: Side = None,
     history: File = None,
+    unknown: Unknown = "error",
     out: OutAnswers = None,
 ) -> None:
     """Find the most similar ones of some ids, or of all of them.
@@ -168,13 +171,22 @@ def similar(
     if history is not None:
         newcomers = pipeline.inputs.read_history(history, pipeline.inputs.side_names(folder))
     record, answers = pipeline.recommend.similar_folder(
-        folder, out=out, ids=ids or None, k=k, side=side, history=newcomers, steps=pipeline.run.Steps(screen.watch)
+        folder,
+        out=out,
+        ids=ids or None,
+        k=k,
+        side=side,
+        history=newcomers,
+        unknown=unknown,
+        steps=pipeline.run.Steps(screen.watch),
     )
     _present(screen, record, answers, read_line(newcomers and newcomers.source))
 
 
 def _present(screen: Screen, record: Record, answers: "Answers | None", about: str, key: str = "answers") -> None:
     """All answers as JSON, the first ones as a table, or the file that holds them."""
+    for note in record.get("notes", ()):
+        screen.say(note)
     count = f"{counted(record['queries'], 'query', 'queries')} × {record['k']}"
     if answers is None:
         speed = f"{show(record['per_second'])} per second"

@@ -1,6 +1,7 @@
 """What commands read: vectors and queries from files or saved folders, ids, and tables of new pairs."""
 
 import os
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 
 import nearkin as nk
 from nearkin._check import check_choice
+from nearkin._fields import counted
 from nearkin._storage import one_version, read_arrays, read_config, unpack_ids
 from nearkin.data import VectorFile, open_vectors, read_column
 from nearkin.data.formats.file_rows import array_rows
@@ -137,16 +139,61 @@ def read_ids(path: str | os.PathLike, n: int | None = None, header: str | None =
     return rest.astype(np.int64) if whole else rest
 
 
-def find_ids(wanted: object, ids: np.ndarray, name: str) -> np.ndarray:
-    """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones."""
+@dataclass
+class Unknown:
+    """What happens to ids that a folder lacks: an error that names `--unknown skip`, or they are left out and noted."""
+
+    skip: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, choice: str) -> "Unknown":
+        """Of `--unknown error` or `--unknown skip`."""
+        return cls(check_choice(choice, "--unknown", ("error", "skip")) == "skip")
+
+    def leave_out(self, what: str, many: str) -> None:
+        """Note what is left out; ValueError, which says `many`, unless unknown ids are skipped."""
+        if not self.skip:
+            raise ValueError(f"{what} {many}; --unknown skip leaves them out")
+        self.notes.append(f"{what} left out: {many}")
+
+
+def known_pairs(history: Interactions, known: np.ndarray, side: str, name: str, unknown: Unknown) -> Interactions:
+    """The pairs of a table whose ids of one side are `known`; `name` is that side's column."""
+    ids = getattr(history, f"{side}_ids")
+    found = np.isin(ids.astype(str), known.astype(str))
+    if found.all():
+        return history
+    keep = found[history.indices if side == "right" else history.rows]
+    source = "the table" if history.source is None else history.source.source
+    lost = f"{counted(int((~keep).sum()), 'pair')} of {source}"
+    unknown.leave_out(lost, f"{int((~found).sum()):,} {name} ids are not known, the first is {ids[~found][0].item()!r}")
+    if not keep.any():
+        raise ValueError(f"{source} has no pair with a known {name}; give pairs of the ids that the folder knows")
+    left, right = history.left_ids[history.rows], history.right_ids[history.indices]
+    times = None if history.timestamps is None else history.timestamps[keep]
+    kept = Interactions.from_pairs(left[keep], right[keep], history.weights[keep], times)
+    return replace(kept, source=history.source)
+
+
+def find_ids(wanted: object, ids: np.ndarray, name: str, unknown: Unknown | None = None) -> np.ndarray:
+    """Positions (b,) of `wanted` among ids, compared as text; ValueError that shows some known ones.
+
+    With `unknown` that skips, those that are not among the ids are left out.
+    """
     positions = {str(value): place for place, value in enumerate(ids.tolist())}
     names = [str(value) for value in np.asarray(wanted).tolist()]
     missing = [value for value in names if value not in positions]
     if missing:
         some = ", ".join(map(str, ids[:5].tolist()))
         more = f" (and {len(missing) - 1:,} others)" if len(missing) > 1 else ""
-        raise ValueError(f"{name} {missing[0]!r}{more} is not among the {len(ids):,} known ids, such as {some}")
-    return np.array([positions[value] for value in names], dtype=np.int64)
+        why = f"is not among the {len(ids):,} known ids, such as {some}"
+        if unknown is None:
+            raise ValueError(f"{name} {missing[0]!r}{more} {why}")
+        unknown.leave_out(f"{name} {missing[0]!r}{more}", why)
+        if len(missing) == len(names):
+            raise ValueError(f"no {name} of {len(names):,} is known; known are {some}")
+    return np.array([positions[value] for value in names if value in positions], dtype=np.int64)
 
 
 def side_names(folder: str | os.PathLike) -> SideNames:

@@ -19,7 +19,7 @@ from nearkin.embedding import saved_towers
 from nearkin.index.identifiers import positions
 from nearkin.index.searching import normalised
 from nearkin.metrics.ranking import recommend
-from nearkin.pipeline.inputs import LEFT, MAP, SideNames, find_ids, ids_of, open_given, side_names
+from nearkin.pipeline.inputs import LEFT, MAP, SideNames, Unknown, find_ids, ids_of, known_pairs, open_given, side_names
 from nearkin.pipeline.outputs import Answers, check_answers_path, write_answers
 from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.records import Interactions
@@ -54,6 +54,7 @@ def recommend_folder(
     candidates: ArrayLike | None = None,
     with_seen: bool = False,
     index: str | os.PathLike | None = None,
+    unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k best rights for left ids (default: all), without seen pairs; written to the table `out`, or returned.
@@ -61,15 +62,16 @@ def recommend_folder(
     Options as of `nearkin recommend`. Returns the record to print, and the answers unless there is a table. ValueError
     before any work for unknown ids and for a folder without two sides.
     """
-    steps, k = _checked(steps, k, out)
+    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
     with steps.step("load"):
         sides = open_sides(folder, index)
         if history is not None:
+            history = known_pairs(history, sides.right_ids, "right", sides.names.right, others)
             sides = _with_history(sides, folder, history)
         rows = np.arange(len(sides.left_ids))
         if left_ids is not None:
-            rows = find_ids(left_ids, sides.left_ids, sides.names.left)
-        allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right)
+            rows = find_ids(left_ids, sides.left_ids, sides.names.left, others)
+        allowed = None if candidates is None else find_ids(candidates, sides.right_ids, sides.names.right, others)
     right = sides.right if allowed is None else sides.right_vectors()  # FAISS cannot search a part of the codes
     seen = None if with_seen else sides.seen
 
@@ -79,6 +81,7 @@ def recommend_folder(
 
     n_candidates = None if allowed is None else len(allowed)
     about = {"with_seen": with_seen, "candidates": n_candidates, "index": None if index is None else str(index)}
+    about |= {"notes": others.notes}
     return _answer_in_blocks(folder, rows, answer, out, answer_columns(*sides.names), steps, {"k": k, **about})
 
 
@@ -90,13 +93,14 @@ def similar_folder(
     k: int = 10,
     side: str | None = None,
     history: Interactions | None = None,
+    unknown: str = "error",
     steps: Steps | None = None,
 ) -> tuple[Record, Answers | None]:
     """The k entities of one side that are most like each of `ids` (default: all), which are not their own answers.
 
     Pairs: by cosine. Coordinates of comparisons: by distance, which is then the score. Options as of `nearkin similar`.
     """
-    steps, k = _checked(steps, k, out)
+    (steps, k), others = _checked(steps, k, out), Unknown.of(unknown)
     with steps.step("load"):
         given = open_given(folder, side)
         by_distance = read_config(folder)["kind"] == MAP
@@ -108,9 +112,11 @@ def similar_folder(
             if read_config(folder)["kind"] != saved_towers.KIND:
                 raise ValueError(f"new entities need a folder of `nearkin embed` made of pairs; {folder} is another")
             model, is_left = nk.TwoTower.load(folder), side == "left"
+            partner, ids_known = ("right", model.right_ids_) if is_left else ("left", model.left_ids_)
+            history = known_pairs(history, ids_known, partner, getattr(side_names(folder), partner), others)
             new = model.embed_left(history) if is_left else model.embed_right(history)
             names = history.left_ids if is_left else history.right_ids
-        rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word)
+        rows = np.arange(len(names)) if ids is None else find_ids(ids, own, word, others)
     left, right = _as_products(X) if by_distance else (normalised(new), normalised(X))
     itself = None if history is not None else sp.csr_matrix(sp.identity(len(X)))
 
@@ -122,7 +128,7 @@ def similar_folder(
         return names[block], scores, own[numbers]
 
     columns = (word, "rank", f"similar_{word}", "distance" if by_distance else "cosine")
-    return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k})
+    return _answer_in_blocks(folder, rows, answer, out, columns, steps, {"k": k, "notes": others.notes})
 
 
 def _checked(steps: Steps | None, k: int, out: str | os.PathLike | None) -> tuple[Steps, int]:
