@@ -85,13 +85,14 @@ def test_the_search_is_given_the_slope_of_what_it_walks_along(
     assert (given < 0).all()
 
 
-def test_work_vectors_are_six_and_lie_apart() -> None:
+def test_conjugate_gradients_stay_within_their_arrays(rng: np.random.Generator) -> None:
     """In Python, where an index beyond the array is an error; compiled code reads on in silence."""
-    vectors = row_solves._vectors.py_func(5, np.zeros(1, np.float32))
-    for number, vector in enumerate(vectors):
-        vector[:] = number
-    assert [vector.tolist() for vector in vectors] == [[float(number)] * 5 for number in range(6)]
-    assert {vector.dtype for vector in vectors} == {np.dtype(np.float32)}
+    indptr, indices = np.array([0, 2, 3, 6]), np.array([0, 3, 1, 0, 2, 3], np.int32)
+    Q, gradient, curvature = rng.normal(size=(4, 5)), rng.normal(size=(3, 5)), rng.random(6)
+    found = np.empty((2, 3, 5))
+    for solve, out in zip((row_solves.solve_rows_cg, row_solves.solve_rows_cg.py_func), found, strict=True):
+        solve(0, 3, indptr, indices, curvature, Q, np.ones(5), np.ones(3), np.ones(3), gradient, out, 4)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("k", [8, FEW_COLUMNS + 8])
