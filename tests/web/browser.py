@@ -1,5 +1,6 @@
 """A real browser for the tests of pages; they skip, with the reason, where there is none."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
+CHROMIUM, DRIVER = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium")), Path("/usr/bin/chromedriver")
 
 
 @contextmanager
