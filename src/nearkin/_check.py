@@ -21,7 +21,11 @@ T = TypeVar("T")
 def check_choice(value: T, name: str, choices: Iterable[object]) -> T:
     """Return `value` if it is one of `choices`; ValueError otherwise."""
     choices = tuple(choices)
-    if value not in choices:
+    try:
+        known = value in choices
+    except (RuntimeError, ValueError):  # arrays and tensors have no single truth value
+        known = False
+    if not known:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, choices))}")
     return value
 

@@ -15,7 +15,7 @@ from nearkin.cli.screen import Screen, pairs, read_line, seconds_in_words, table
 
 KINDS = ("pairs", "comparisons", "auto")
 FOR_PAIRS = ("left", "right", "weight", "timestamp", "left_features", "right_features", "split", "start")
-FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters")
+FOR_COMPARISONS = ("anchor", "near", "far", "response", "form", "raters", "missing")
 
 
 def embed(
@@ -33,6 +33,7 @@ def embed(
     response: str | None = None,
     form: str | None = None,
     raters: str | None = None,
+    missing: Annotated[str | None, typer.Option(metavar="raise|drop")] = None,
     header: Header = None,
     delimiter: str | None = None,
     left_features: File = None,
@@ -70,6 +71,8 @@ def embed(
     - response: Comparisons: the column of what was chosen; COLUMN=VALUE: VALUE chooses the first.
     - form: Comparisons: triplet, quadruplet, odd-one-out, most-central, similarity, dissimilarity.
     - raters: Comparisons: equal, or estimated: weigh each rater's answers by their reliability. [default: equal]
+    - missing: Comparisons: rows without an answer (empty, NA, -99): raise an error, or drop and count them. [default:
+      raise]
     - left_features: Pairs: a table with an id of the left side first, then its features.
     - right_features: Pairs: the same for the right side; its ids may lack pairs.
     - dim: Dimensions of the vectors; auto, for comparisons, chooses by cross-validation. [default: 64 for pairs, 2
@@ -86,8 +89,9 @@ def embed(
     size = _size(dim)
     columns = {
         "left": left, "right": right, "weight": weight, "timestamp": timestamp, "anchor": anchor, "near": near,
-        "far": far, "response": response, "form": form, "raters": raters, "header": header, "delimiter": delimiter,
-        "left_features": left_features, "right_features": right_features, "split": split, "start": start,
+        "far": far, "response": response, "form": form, "raters": raters, "missing": missing, "header": header,
+        "delimiter": delimiter, "left_features": left_features, "right_features": right_features,
+        "split": split, "start": start,
     }  # fmt: skip
     given: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
     of_pairs = _are_pairs(signals, kind, given, loss)

@@ -55,6 +55,11 @@ class Column:
             raise ValueError(f"{self._title} has ids of type {values.dtype}; ids are text or whole numbers")
         return values
 
+    def gaps(self) -> np.ndarray:
+        """Marks (n,) of the cells without an id."""
+        found = _or(self.missing, self._gaps() if self.is_text else None)
+        return np.zeros(len(self), bool) if found is None else found
+
     @cached_property
     def _distinct(self) -> set[str]:
         return set(self.values.tolist())

@@ -87,3 +87,25 @@ def test_ratings_are_true_and_few():
     counts = np.bincount(rows[:, 0], minlength=500) + np.bincount(rows[:, 2], minlength=500)
     assert counts.min() > 0
     assert counts.max() <= 80
+
+
+@pytest.mark.parametrize("blank", ["", "NA", "-99"])
+@pytest.mark.parametrize("answers", [("1", "2"), ("left", "right"), ("blue", "red")])
+def test_rows_without_an_answer_are_named_together_or_dropped(tmp_path, blank, answers):
+    """Before, one row was named at a time, and -99 made the others unclear ("Thirty stumbling blocks", 10)."""
+    first, second = answers
+    third = "red" if first == "blue" else first
+    rows = [f"red,blue,green,{first},p1", f"pink,green,red,{second},p2", f"blue,red,pink,{third},p2"]
+    gone = [f"red,pink,blue,{blank},p1", f"pink,blue,red,{blank},p2", f"green,blue,red,{blank},p2"]
+    head = "anchor,left,right,response,annotator"
+    path, whole = tmp_path / "a.csv", tmp_path / "whole.csv"
+    whole.write_text("\n".join([head, *rows]))
+    path.write_text("\n".join([head, rows[0], *gone[:2], *rows[1:], gone[2]]))
+    with pytest.raises(ValueError, match=r"3 rows of 6 without an answer .*\(row 1, 2, 5\); type missing='drop'"):
+        nk.read_comparisons(path)
+    found = nk.read_comparisons(path, missing="drop")
+    np.testing.assert_array_equal(found.indices, nk.read_comparisons(whole).indices)
+    assert "3 rows without an answer (p1 1, p2 2)" in str(found.source)
+    (tmp_path / "none.csv").write_text("\n".join([head, *gone]))
+    with pytest.raises(ValueError, match="3 rows of 3 without an answer"):
+        nk.read_comparisons(tmp_path / "none.csv", missing="drop")

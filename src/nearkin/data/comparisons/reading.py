@@ -11,12 +11,14 @@ from nearkin import _check
 from nearkin._fields import FileOrFrame, counted
 from nearkin._pairs import as_ids, unique_ids
 from nearkin._types import ArrayLike, Record
-from nearkin.data.column import Column, as_text, exact_integers
+from nearkin.data.column import Column, as_text, exact_integers, text_column
 from nearkin.data.comparisons.roles import FORMS as READ_FORMS
 from nearkin.data.comparisons.roles import Roles, assign_roles
 from nearkin.data.interactions import read_interactions
 from nearkin.data.tables import ARRAYS, Table, kind_of, read_table
 from nearkin.records import Answers, Comparisons, Reading, as_indices, describe_invalid, invalid_rows
+
+_NO_ANSWER = ("", "NA", "N/A", "n/a", "nan", "NaN", "null", "NULL", "None", "<NA>", ".", "-99", "-999")
 
 
 def read_comparisons(
@@ -30,6 +32,7 @@ def read_comparisons(
     header: bool | None = None,
     delimiter: str | None = None,
     on_invalid: str = "raise",
+    missing: str = "raise",
     objects: Sequence[object] | None = None,
 ) -> Comparisons:
     """Read comparisons from .csv, .tsv, .parquet, .npz or a DataFrame.
@@ -50,15 +53,22 @@ def read_comparisons(
     header, delimiter: as in `nearkin.data.read_table`.
     on_invalid: "raise" a ValueError with the row numbers of rows that repeat an index, or "drop" and count them in
         `n_dropped`.
+    missing: "raise" a ValueError for rows without an answer or an object, or "drop" them; `source` counts them for each
+        annotator. An answer is missing if its cell is empty, NA, NaN, null, None, "." or one of the codes -99, -999.
     objects: all objects in the order wanted, also those without comparisons; None takes those met, sorted.
 
     The record's `source` describes what was understood. ValueError, with options to type, for two possible readings.
     """
     _check.check_choice(form, "form", (None, *READ_FORMS))
+    _check.check_choice(missing, "missing", ("raise", "drop"))
     table = read_table(path, header=header, delimiter=delimiter, named=(anchor, near, far))
     if table.archive and (table.matrices or len(table.columns) < 3):
         return _read_archive(table, form, on_invalid, objects)
-    roles = assign_roles(table, {"anchor": anchor, "near": near, "far": far, "response": response}, form)
+    asked = {"anchor": anchor, "near": near, "far": far, "response": response}
+    roles = assign_roles(table, asked, form)
+    if (gone := _without_answer(roles)).any():
+        table = _complete(table, roles, gone, missing)
+        roles = assign_roles(table, asked, form)
     rows = np.stack(_one_type([column.ids() for column in roles.objects]), axis=1)
     options: Record = {
         "weights": None if roles.weight is None else roles.weight.numbers(),
@@ -99,6 +109,35 @@ def describe(
     if found is None:
         raise ValueError(f"{source} was read without a record of how")
     return found
+
+
+def _without_answer(roles: Roles) -> np.ndarray:
+    """Rows (m,) that lack an object, or an answer: an empty cell, a word for none, or a code of surveys for none."""
+    gone = np.any([column.gaps() for column in roles.objects], axis=0)
+    for column in (roles.response, roles.rating):
+        if column is not None:
+            gone |= column.gaps() | np.isin(column.values.astype(str), _NO_ANSWER)
+    return gone
+
+
+def _complete(table: Table, roles: Roles, gone: np.ndarray, missing: str) -> Table:
+    """The rows of a table that are not `gone`, a note counts the others; ValueError unless `missing` drops."""
+    rows = np.flatnonzero(gone)
+    if missing == "raise" or gone.all():
+        first = ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
+        way = "" if gone.all() else "; type missing='drop' (--missing drop) to leave them out, or correct them"
+        many = f"{counted(len(rows), 'row')} of {len(gone):,}"
+        raise ValueError(f"{table.name}: {many} without an answer or an object (row {first}){way}")
+    whose = ""
+    if roles.annotator is not None:
+        names, counts = np.unique(roles.annotator.values[gone].astype(str), return_counts=True)
+        whose = f" ({', '.join(f'{name} {count}' for name, count in zip(names, counts, strict=True))})"
+    columns = {name: column.take(~gone) for name, column in table.columns.items()}
+    for name, column in columns.items():
+        if column.is_text:  # integers but for the empty cells
+            columns[name] = replace(column, values=text_column(name, column.values.tolist()).values)
+    notes = (*table.notes, f"{counted(len(rows), 'row')} without an answer{whose}")
+    return replace(table, columns=columns, notes=notes)
 
 
 def _one_type(columns: list[np.ndarray]) -> list[np.ndarray]:
@@ -302,9 +341,6 @@ def signs_of(
 ) -> np.ndarray:
     """+1 where the row is true, -1 where it must be reversed, (m,)."""
     texts = np.array([str(cell) for cell in column.values.tolist()])
-    if (column.missing is not None and column.missing.any()) or (texts == "").any():
-        row = int((texts == "").argmax()) if column.missing is None else int(column.missing.argmax())
-        raise ValueError(f"{source}: column {column.name!r} has no response in row {row}; remove the row")
     kinds = set(texts.tolist())
     if value is not None:
         if value not in kinds or len(kinds) > 2:
