@@ -32,7 +32,6 @@ BANNED = {instead: re.compile(rf"\b{pattern}\b", re.IGNORECASE) for pattern, ins
 APART = {"_build", "notes"}  # notes are a log
 MOST = {
     "_storage": 4,
-    "cli": 1,
     "data": 9,
     "embedding": 4,
     "index": 2,

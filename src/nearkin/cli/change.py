@@ -96,7 +96,7 @@ def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, se
 
     Half of the new rows are learned from, with those of the index; neighbours are searched among the other half, by the
     present codes and by the new ones. It is a drift if the new codes keep more neighbours, by half a point or more with
-    97.5 % confidence. The index stays as it is. Give rows that it does not hold.
+    97.5 % confidence. The index is not changed. Give rows that it does not hold.
 
     Examples:
 

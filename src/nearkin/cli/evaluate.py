@@ -60,7 +60,7 @@ def evaluate(
     - query_labels: A label for every query (with --labels).
     - n_probe: Coarse cells to search; several, as 1,4,16,64, give the curve of recall and speed.
     - qrels: People's grades of answers (query id, row id, grade; TREC's and BEIR's forms): NDCG@10, Recall@100 and
-      MRR@10, and what the code changes beside exact search (with --base, or vectors kept in the index).
+      MRR@10, and what the code changes against exact search (with --base, or vectors kept in the index).
     - query_ids: One id a query, for --qrels. [default: the ids that QUERIES holds, else row numbers]
     """
     judged = None if qrels is None else nk.data.read_judgements(qrels)

@@ -115,7 +115,7 @@ def explore(
     - compare: Another index of the same vectors, shown next to it.
     - k: Neighbours of each row.
     - out: Write one HTML file that needs no network, and stop.
-    - rows: Rows in that file; of more so many are drawn at random.
+    - rows: Rows in that file; of more rows, a random sample of this size.
     - host: Address to listen at; 0.0.0.0 for the whole network.
     - port: Port to listen at; 0 for any free one.
     """

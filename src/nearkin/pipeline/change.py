@@ -127,7 +127,7 @@ def _check_codes(folder: Path, callback: Callback) -> Record:
     for done, entry in enumerate(entries, 1):
         if not is_whole(folder, entry):
             path = folder / entry["file"]
-            how = f"has other bytes than {MANIFEST} says" if path.is_file() else "is missing"
+            how = f"has other bytes than {MANIFEST} lists" if path.is_file() else "is missing"
             damaged.append(f"{path} {how}; run `nearkin encode` again")
         callback(done, {"total": len(entries)})
     return _record(folder, "codes", 1, [entry["bytes"] for entry in entries], damaged)

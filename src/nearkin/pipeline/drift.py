@@ -30,7 +30,7 @@ _OF_CODES = ("distortion", "variance_kept", "judged_by", "history")  # figures o
 
 
 class Drift(NamedTuple):
-    """Neighbours that codes keep of new rows: as they are, and learned again with half of the new rows.
+    """Neighbours that codes keep of new rows: the present ones, and those learned again with half of the new rows.
 
     `gain` is paired over the queries. It is a drift if the gain is above what another fit gains by luck, .005, with
     97.5 % confidence.

@@ -152,7 +152,7 @@ class Unknown:
         return cls(check_choice(choice, "--unknown", ("error", "skip")) == "skip")
 
     def leave_out(self, what: str, many: str) -> None:
-        """Note what is left out; ValueError, which says `many`, unless unknown ids are skipped."""
+        """Note what is left out; ValueError with the text `many`, unless unknown ids are skipped."""
         if not self.skip:
             raise ValueError(f"{what} {many}; --unknown skip leaves them out")
         self.notes.append(f"{what} left out: {many}")

@@ -1,4 +1,4 @@
-"""An index judged by what people said of its answers, `--qrels`, beside exact search."""
+"""An index judged by what people said of its answers, `--qrels`, against exact search."""
 
 from typing import NamedTuple
 
