@@ -128,31 +128,33 @@ def check_queries(queries: ArrayLike, d: int, *, min_rows: int = 1, metric: str 
     return check_magnitude(check_vectors(queries, name="queries", n_features=d, min_rows=min_rows), "queries", metric)
 
 
-def warn_of_vanishing(X: np.ndarray, name: str = "X") -> None:
+def warn_of_vanishing(X: np.ndarray) -> None:
     """Warn of rows X (n, d) so small that float32 has 0 for all their squared distances: then every row is as near."""
     largest = float(np.abs(X).max(initial=0))
     if 0 < largest < 1e-18:
         warnings.warn(
-            f"the largest value of {name} is {largest:.2g}; squares of such values are about 0 in float32, and no "
+            f"the largest value of X is {largest:.2g}; squares of such values are about 0 in float32, and no "
             f"row is nearer than another: scale the data and the queries alike, for example by {1 / largest:.0e}",
             stacklevel=3,
         )
 
 
-def check_codes(codes: ArrayLike, width: int) -> np.ndarray:
-    """Return codes as an array; ValueError unless they are uint8 (n, width)."""
+def check_codes(codes: ArrayLike, width: int, min_rows: int = 0) -> np.ndarray:
+    """Return codes (n, width) uint8, C-contiguous; TypeError for another dtype, ValueError for another shape."""
     codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.shape[1] != width or codes.dtype != np.uint8:
-        raise ValueError(f"codes have shape {codes.shape}, dtype {codes.dtype}; they must be uint8 (n, {width})")
-    return codes
+    if codes.dtype != np.uint8:
+        raise TypeError(f"codes has dtype {codes.dtype}; it must be uint8, as encode returns it")
+    if codes.ndim != 2 or codes.shape[1] != width or len(codes) < min_rows:
+        raise ValueError(f"codes has shape {codes.shape}; it must be uint8 (n, {width}) with n >= {min_rows}")
+    return np.ascontiguousarray(codes)
 
 
-def check_row_weights(weights: ArrayLike, n: int, name: str = "weights") -> np.ndarray:
+def check_row_weights(weights: ArrayLike, n: int) -> np.ndarray:
     """Return weights (n,) as finite float64 numbers greater than 0; ValueError otherwise."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n,) or not (np.isfinite(weights) & (weights > 0)).all():
         raise ValueError(
-            f"{name} has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
+            f"weights has shape {weights.shape}; it must be ({n},) finite numbers greater than 0, one for each row"
         )
     return weights
 

@@ -29,13 +29,13 @@ def draw_seed(generator: np.random.Generator) -> int:
     return int(generator.integers(2**31 - 1))
 
 
-def torch_generator(random_state: Seed | torch.Generator = None, device: torch.device | str = "cpu") -> torch.Generator:
-    """Return a `torch.Generator` on `device` from None, an int, a NumPy generator or a torch.Generator (as it is)."""
+def torch_generator(random_state: Seed | torch.Generator = None) -> torch.Generator:
+    """Return a `torch.Generator` on the CPU from None, an int, a NumPy generator or a torch.Generator (as it is)."""
     import torch  # the only torch user at this level
 
     if isinstance(random_state, torch.Generator):
         return random_state
-    return torch.Generator(device=device).manual_seed(draw_seed(numpy_generator(random_state)))
+    return torch.Generator().manual_seed(draw_seed(numpy_generator(random_state)))
 
 
 def torch_normal(n: int, random_state: Seed = None) -> np.ndarray:

@@ -17,8 +17,8 @@ def test_k_is_cut_at_the_number_of_codes(rng):
 @pytest.mark.parametrize(
     ("codes", "error", "message"),
     [
-        (np.zeros((3, 2)), TypeError, "codes has dtype float64; it must be packed codes of uint8"),
-        (np.zeros((3, 4), np.uint8), ValueError, r"codes has shape \(3, 4\); it must be \(n, 2\)"),
+        (np.zeros((3, 2)), TypeError, "codes has dtype float64; it must be uint8"),
+        (np.zeros((3, 4), np.uint8), ValueError, r"codes has shape \(3, 4\); it must be uint8 \(n, 2\)"),
         (np.zeros((0, 2), np.uint8), ValueError, "n >= 1"),
     ],
 )

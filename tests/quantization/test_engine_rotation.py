@@ -207,7 +207,7 @@ def test_two_rows_are_enough(rng, codec):
 
 
 def test_too_few_rows_for_product_codes_are_one_clear_error(rng):
-    with pytest.raises(ValueError, match=r"rows to learn from, too few for this codec; give 512 or more$"):
+    with pytest.raises(ValueError, match=r"rows, too few to learn this codec; give 512 or more$"):
         nk.Rotation("pq2").fit(rng.normal(size=(40, 8)) * np.arange(1, 9))
 
 

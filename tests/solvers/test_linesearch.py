@@ -28,8 +28,3 @@ def test_ascent_is_refused() -> None:
 def test_a_fall_that_is_too_small_for_its_step_is_not_enough() -> None:
     found = armijo(lambda t: -5e-5 if t == 1 else -0.4 * t, 0.0, -1.0)
     assert found.step_size == 0.5, "at 1 the value falls by less than 1e-4 of what the slope promises"
-
-
-def test_a_step_that_does_not_shrink_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"shrink is 1.0"):
-        armijo(lambda t: -t, 0.0, -1.0, shrink=1.0)

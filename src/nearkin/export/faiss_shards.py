@@ -62,22 +62,22 @@ def shard_file(folder: Path, number: int) -> Path:
     return folder / f"shard-{number:04d}.faiss"
 
 
-def open_shards(folder: StrPath, *, threaded: bool = False) -> Index:
-    """The shards in `folder` as one `Index`; with `threaded` each shard is searched by its own thread.
+def open_shards(folder: StrPath) -> Index:
+    """The shards in `folder` as one `Index`.
 
     Raises FileNotFoundError or ValueError for a folder or shard that is missing, damaged, or of another width or type.
     """
-    return one_version(folder, lambda path: _open(path, threaded))
+    return one_version(folder, _open)
 
 
-def _open(folder: Path, threaded: bool) -> Index:
+def _open(folder: Path) -> Index:
     config = read_config(folder, KIND)
     d, metric, bounds = config["n_features"], config["metric"], config["bounds"]
     quantizer = load_quantizer(folder / "quantizer") if (folder / "quantizer").exists() else None
     whole = Index.empty(d, quantizer, metric)
     binary = metric == "hamming"
     kind: Any = faiss.IndexBinaryShards if binary else faiss.IndexShards
-    shards = kind(whole.faiss_index.d, threaded, False)  # False: ids are kept, not counted on from shard to shard
+    shards = kind(whole.faiss_index.d, False, False)  # no threads; ids are kept, not counted on from shard to shard
     for i, (first, last) in enumerate(pairwise(bounds)):
         file, other = shard_file(folder, i), "it is of another export"
         if not file.exists():

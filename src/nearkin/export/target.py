@@ -151,15 +151,15 @@ def export_index(
 
 
 def self_check(
-    source: Source, search: Search, target: float, *, k: int = 10, n: int = 100, queries: ArrayLike | None = None
+    source: Source, search: Search, target: float, *, k: int = 10, queries: ArrayLike | None = None
 ) -> Check:
-    """Compare the engine's answers with the index's on `n` questions, or on the rows of `queries` (q, d).
+    """Compare the engine's answers with the index's on 100 questions, or on the rows of `queries` (q, d).
 
     A neighbour counts if it is one of the index's k, or of the rows with the score of the k-th, or as near by its code
     as one of these: many codes are equally near, and which of them is named is chance. An id that is named twice, or is
     not in the index, is a miss.
     """
-    asked = source.questions(n) if queries is None else source.asked(queries)
+    asked = source.questions(100) if queries is None else source.asked(queries)
     k = min(k, len(source))
     own = source.distances(asked, source.as_near(asked, k))
     wanted = np.minimum(np.isfinite(own).sum(axis=1), k)

@@ -6,13 +6,13 @@ from typing import Self
 import numpy as np
 from scipy.optimize import minimize
 
-from nearkin._check import check_integer
+from nearkin._check import check_codes, check_integer
 from nearkin._compile import cached_njit
 from nearkin._shards import Shard, shared_generator, whole_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.bits import check_codes, spherical_search, unpack_signs
+from nearkin.hashing.bits import n_bytes, spherical_search, unpack_signs
 from nearkin.hashing.columns import StiefelColumns, StoredRows, learn_columns, random_columns
 from nearkin.hashing.linear import AbstractLinearHasher
 from nearkin.hashing.spectrum import principal_axes, scale_of
@@ -87,7 +87,7 @@ class SphericalHashing(AbstractHasher):
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
         queries = self.encode(Q)
-        codes = check_codes(codes, queries.shape[1])
+        codes = check_codes(codes, queries.shape[1], min_rows=1)
         return self._finish(Q, lambda count: spherical_search(queries, codes, count), k, vectors, oversample)
 
 
@@ -329,7 +329,7 @@ class BinaryAutoencoder(AbstractLinearHasher):
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """Return the rows (n, d) that the linear decoder rebuilds from packed codes (n, bytes)."""
-        codes = check_codes(codes, -(-self.n_bits // 8))
+        codes = check_codes(codes, n_bytes(self.n_bits))
         return unpack_signs(codes, self.n_bits, self.decoder_.dtype.type) @ self.decoder_ + self.decoder_mean_
 
     def _first_codes(self, rows: StoredRows, generator: np.random.Generator) -> np.ndarray:

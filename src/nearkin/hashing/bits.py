@@ -7,8 +7,7 @@ length that is no multiple of 8 is padded with zero bits, which never change a H
 import faiss
 import numpy as np
 
-from nearkin._check import check_integer
-from nearkin._types import ArrayLike
+from nearkin._check import check_codes, check_integer
 
 BIT_ORDER = "bit 1 = value >= 0, little-endian within a byte, zero bits as padding"  # goes into saved folders
 
@@ -52,19 +51,9 @@ def binary_index(width: int, n_lists: int | None = None, codes: np.ndarray | Non
     return index
 
 
-def check_codes(codes: ArrayLike, width: int, name: str = "codes") -> np.ndarray:
-    """Return packed codes (n, width) uint8; TypeError or ValueError if they are no such array."""
-    codes = np.asarray(codes)
-    if codes.dtype != np.uint8:
-        raise TypeError(f"{name} has dtype {codes.dtype}; it must be packed codes of uint8, as encode returns them")
-    if codes.ndim != 2 or codes.shape[1] != width or not len(codes):
-        raise ValueError(f"{name} has shape {codes.shape}; it must be (n, {width}) with n >= 1, as encode returns it")
-    return np.ascontiguousarray(codes)
-
-
 def hamming_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return Hamming distances and ids (q, k) of the nearest codes; k is cut at the number of codes."""
-    codes = check_codes(codes, queries.shape[1])
+    codes = check_codes(codes, queries.shape[1], min_rows=1)
     index = faiss.IndexBinaryFlat(8 * codes.shape[1])
     index.add(codes)
     return index.search(queries, min(check_integer(k, "k", low=1), len(codes)))
@@ -89,7 +78,7 @@ def asymmetric_search(values: np.ndarray, codes: np.ndarray, k: int) -> tuple[np
     |p - b|^2 = |p|^2 + L - 2 <p, b>, so this is the order of the asymmetric distance. Keeping the query's magnitudes
     costs one table of 256 entries per byte and query.
     """
-    codes = check_codes(codes, (values.shape[1] + 7) // 8)
+    codes = check_codes(codes, n_bytes(values.shape[1]), min_rows=1)
     index = asymmetric_index(values.shape[1])
     index.add_sa_codes(codes)
     return index.search(pad_columns(values), min(check_integer(k, "k", low=1), len(codes)))

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_vectors, validate_vectors
+from nearkin._check import check_codes, check_integer, check_vectors, validate_vectors
 from nearkin._distributed import current
 from nearkin._shards import serial_products, shared_generator, training_rows
 from nearkin._types import ArrayLike, Seed
 from nearkin.contracts import Callback
 from nearkin.hashing.base import AbstractHasher
-from nearkin.hashing.bits import asymmetric_index, asymmetric_search, check_codes, pad_columns
+from nearkin.hashing.bits import asymmetric_index, asymmetric_search, pad_columns
 from nearkin.hashing.columns import CentredRows, StoredRows, StreamedRows, random_columns
 from nearkin.hashing.spectrum import Blocks, principal_axes, scale_of
 from nearkin.linalg.signs import affine_values, row_blocks

@@ -45,17 +45,17 @@ def rotate_columns(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     Every rotation is written in Rutishauser's form, x - s (y + tau x) with tau = tan(theta / 2), whose rounding errors
     do not accumulate to a drift of the norm as those of c x - s y do.
     """
-    return _rotate(X, pairs, theta, axis=-1, overlap=True)
+    return _rotate(X, pairs, theta, axis=-1)
 
 
-def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike, *, in_order: bool = False) -> Array:
+def rotate_rows(X: Array, pairs: ArrayLike, theta: ArrayLike) -> Array:
     """X <- R_{i1,j1}(theta_1) R_{i2,j2}(theta_2) ... X in place, for disjoint pairs; returns X (..., d, k).
 
     Arguments and errors as in `rotate_columns`, and a ValueError if the pairs overlap. Rows lie in order in memory, so
     this is several times faster than columns; a column update of a matrix kept transposed is a row update with the
-    angles' signs turned. With `in_order`, on the CPU, pairs may overlap and the first turns first: R_2 R_1 X.
+    angles' signs turned.
     """
-    return _rotate(X, pairs, theta, axis=-2, overlap=in_order)
+    return _rotate(X, pairs, theta, axis=-2)
 
 
 def descend_rows(
@@ -90,13 +90,13 @@ def directional_derivatives(G: Array, R: Array) -> Array:
     return P - P.swapaxes(-1, -2)
 
 
-def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int, overlap: bool) -> Any:
+def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
     """Choose the way: a numba kernel for float32/float64 in CPU memory, gather and scatter by torch elsewhere."""
     check_changeable(X)
     if not on_cpu(X):
         return _rotate_torch(X, torch.as_tensor(pairs, device=X.device), torch.as_tensor(theta, device=X.device), axis)
     loops = not isinstance(X, torch.Tensor) or for_kernels(X)
-    repeats = "across groups" if loops and overlap else "never"
+    repeats = "across groups" if loops and axis == -1 else "never"
     pairs = check_groups(pairs, X.shape[axis], "pairs", size=2, repeats=repeats)
     theta = check_angles(theta, pairs)
     batch = tuple(X.shape[:-2])

@@ -117,29 +117,29 @@ def for_kernels(X: torch.Tensor) -> bool:
     return X.device.type == "cpu" and X.dtype in (torch.float32, torch.float64)
 
 
-def check_changeable(X: ArrayLike, name: str = "X") -> None:
+def check_changeable(X: ArrayLike) -> None:
     """TypeError or ValueError unless X (..., d, k) is a floating array or tensor with writable entries."""
     if not isinstance(X, np.ndarray | torch.Tensor):
-        raise TypeError(f"{name} is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")
+        raise TypeError(f"X is of type {type(X).__name__}; it must be a NumPy array or a torch tensor")
     allowed = _FLOATS if isinstance(X, torch.Tensor) else _FLOATS[:2]
     dtype = str(X.dtype).removeprefix("torch.")
     if dtype not in allowed:
-        raise TypeError(f"{name} has dtype {dtype}; it must be one of {', '.join(allowed)}")
+        raise TypeError(f"X has dtype {dtype}; it must be one of {', '.join(allowed)}")
     if X.ndim < 2:
-        raise ValueError(f"{name} has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
+        raise ValueError(f"X has shape {tuple(X.shape)}; it must be a matrix or a batch of matrices (..., d, k)")
     if isinstance(X, np.ndarray) and not X.flags.writeable:
-        raise ValueError(f"{name} is read-only and is to be changed in place; pass {name}.copy()")
+        raise ValueError("X is read-only and is to be changed in place; pass X.copy()")
     strides = X.stride() if isinstance(X, torch.Tensor) else X.strides
     if any(step == 0 and size > 1 for step, size in zip(strides, X.shape, strict=True)):
-        raise ValueError(f"{name} is a broadcast view whose entries share memory; pass a copy")
+        raise ValueError("X is a broadcast view whose entries share memory; pass a copy")
 
 
-def check_alike(X: torch.Tensor, G: torch.Tensor, name: str = "G") -> None:
+def check_alike(X: torch.Tensor, G: torch.Tensor) -> None:
     """TypeError or ValueError unless G is a matrix of the shape and dtype of X."""
     if X.ndim != 2 or X.shape != G.shape:
-        raise ValueError(f"X has shape {tuple(X.shape)} and {name} {tuple(G.shape)}; they must have one shape (d, k)")
+        raise ValueError(f"X has shape {tuple(X.shape)} and G {tuple(G.shape)}; they must have one shape (d, k)")
     if X.dtype != G.dtype or X.device != G.device:
-        raise TypeError(f"X is {X.dtype} on {X.device}, {name} {G.dtype} on {G.device}; pass {name}.to(X)")
+        raise TypeError(f"X is {X.dtype} on {X.device}, G {G.dtype} on {G.device}; pass G.to(X)")
 
 
 def check_groups(

@@ -223,9 +223,9 @@ def rows_as_queries(file: VectorFile, run: Fields, count: int = ROWS_AS_QUERIES)
 
 
 def judge_codes(
-    index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, k: int = 10, callback: Callback = ignore
+    index: Index, file: VectorFile, run: Fields, Q: np.ndarray | None = None, callback: Callback = ignore
 ) -> Record:
-    """The share of the k exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
+    """The share of the 10 exact neighbours in a file that the codes of its rows keep, as `evaluate` measures it.
 
     The queries are Q (q, d), 1,000 of them at most; without Q they are rows of the file, none its own neighbour.
     """
@@ -235,7 +235,7 @@ def judge_codes(
         Q = file.take(rows)
     elif len(Q) > MOST_QUERIES:
         Q = Q[np.sort(np.random.default_rng(0).choice(len(Q), MOST_QUERIES, replace=False))]
-    k = min(k, len(file) - (rows is not None))
+    k = min(10, len(file) - (rows is not None))
     if not k:
         return {}
     truth = exact_neighbors(file, Q, k, exact_metric(index), callback, own=index.ids, queries_are=rows)

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
 from scipy.stats import f
 
-from nearkin._check import check_instance, check_integer
+from nearkin._check import check_instance
 from nearkin._types import ArrayLike, Record
 from nearkin.plots.style import DASHES, FAINT, INK, SERIES, any_script, legend, new_axes, series_style
 from nearkin.records import Comparisons
@@ -127,12 +127,11 @@ def plot_map(
     reference: np.ndarray | None = None,
     draws: np.ndarray | None = None,
     level: float = 0.9,
-    n_crossing: int = 20,
 ) -> Axes:
     """Draw the objects at the first two coordinates of X (n, p); a line of text names p if it is above 2.
 
     names: all are written if there are at most 50, else those for which there is room, those of the five worst answers
-    first. comparisons: the `n_crossing` that X violates most are drawn, a full line between the two objects that
+    first. comparisons: the 20 that X violates most are drawn, a full line between the two objects that
     people called nearer, a dotted one between the two that they called farther. reference (n, 2): the true
     places of the objects, in the same coordinates, as hollow circles joined to their place on the map. draws (r, n, p),
     of `OrdinalEmbedding.bootstrap`: an ellipse a point that holds a share `level` of them, if they are normal.
@@ -144,8 +143,7 @@ def plot_map(
     ax = _axes(ax, 6.4, 5.6)
     if comparisons is not None:
         check_instance(comparisons, "comparisons", Comparisons)
-    n_crossing = check_integer(n_crossing, "n_crossing", low=0)
-    worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, n_crossing)
+    worst = np.empty((0, 4), np.int64) if comparisons is None else worst_comparisons(X, comparisons, 20)
     _draw_crossing(ax, at, worst, 0 if comparisons is None else len(comparisons))
     if draws is not None:
         _draw_ellipses(ax, _of_shape(draws, "draws", "(r, n, p)", 3), level)

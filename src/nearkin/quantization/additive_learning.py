@@ -157,9 +157,9 @@ class Neighbourhoods:
         other = self.X[self.near[np.arange(n), generator.integers(k, size=n)]]
         return mean + np.cos(angle) * (self.X - mean) + np.sin(angle) * (other - mean)
 
-    def differences(self, limit: int = 2_048) -> np.ndarray:
-        """Second moment (d, d) of the differences between near rows, of `limit` rows and their neighbours at most."""
-        first = slice(min(limit, len(self.X)))
+    def differences(self) -> np.ndarray:
+        """Second moment (d, d) of the differences between near rows, of 2,048 rows and their neighbours at most."""
+        first = slice(min(2_048, len(self.X)))
         between = (self.X[first, None] - self.X[self.near[first]]).reshape(-1, self.X.shape[1])
         return (between.T @ between).astype(np.float64) / max(1, len(between))
 

@@ -271,9 +271,7 @@ def _distinct(X: np.ndarray, most: int) -> np.ndarray | None:
     return rows if len(rows) <= most else None
 
 
-def centroids_of(
-    X: np.ndarray, n_centroids: int, n_iter: int, seed: int, weights: np.ndarray | None = None
-) -> np.ndarray:
+def centroids_of(X: np.ndarray, n_centroids: int, n_iter: int, seed: int) -> np.ndarray:
     """FAISS k-means of the rows of X (n, d), n >= K, on all of them; returns (K, d) float32."""
     clustering = faiss.Kmeans(
         X.shape[1],
@@ -283,7 +281,7 @@ def centroids_of(
         min_points_per_centroid=1,
         max_points_per_centroid=max(1, -(-len(X) // n_centroids)),
     )
-    clustering.train(X, weights=weights)
+    clustering.train(X)
     return np.asarray(clustering.centroids)
 
 

@@ -269,7 +269,7 @@ class AbstractAdditiveQuantizer(ReconstructingTransformer):
         return coder
 
     def decode(self, codes: ArrayLike) -> np.ndarray:
-        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
+        """Rows (n, d) float32 of codes, as `encode` gives them; ValueError or TypeError for others."""
         check_is_fitted(self)
         codes = check_codes(codes, self._inner().sa_code_size())
         if self.coarse_centroids_ is not None:  # FAISS would read behind its lists

@@ -112,7 +112,7 @@ class ScalarQuantizer(ReconstructingTransformer):
         """Rows (n, d) float32 of codes, as `encode` gives them; ValueError for another width or type."""
         check_is_fitted(self)
         codec = self._codec()
-        return codec.decode(np.ascontiguousarray(check_codes(codes, codec.code_size)))
+        return codec.decode(check_codes(codes, codec.code_size))
 
     def to_faiss(self, metric: str = "l2") -> faiss.Index:
         """A trained, empty `faiss.IndexScalarQuantizer` with the very same codes; `metric` is "l2" or "ip"."""

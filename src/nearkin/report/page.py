@@ -130,16 +130,13 @@ def figures(*figures: tuple[str, str]) -> str:
     return f'<div class="figures">{parts}</div>'
 
 
-def thumbnail(image: np.ndarray, label: str, css_class: str = "") -> str:
+def thumbnail(image: np.ndarray, label: str) -> str:
     """A grey image (h, w), 0 to 1, as an inline <img>: ink on paper by day, light on dark by night."""
     buffer = io.BytesIO()
     imsave(buffer, image, cmap="gray_r", vmin=0, vmax=1, format="png")
     data = base64.b64encode(buffer.getvalue()).decode()
     height, width = image.shape
-    kind = f' class="{css_class}"' if css_class else ""
-    return (
-        f'<img{kind} width="{width}" height="{height}" alt="{html.escape(label)}" src="data:image/png;base64,{data}">'
-    )
+    return f'<img width="{width}" height="{height}" alt="{html.escape(label)}" src="data:image/png;base64,{data}">'
 
 
 def _is_text(cell: object) -> bool:

@@ -18,6 +18,8 @@ from nearkin import _check
 from nearkin._types import Record
 from nearkin.contracts import Callback, Run
 
+_INTERVAL = 5  # epochs from one value of the objective to the next
+
 
 class Objective(Protocol):
     """A function of x with its gradient."""
@@ -117,15 +119,15 @@ class Solver(Protocol):
 class Monitor:
     """The loop's bookkeeping: evaluates the objective, reports, keeps the best validated point, decides when to stop.
 
-    The objective is evaluated every `interval` epochs (it costs a third of an epoch), and after each one if there is a
+    The objective is evaluated every 5 epochs (it costs a third of an epoch), and after each one if there is a
     callback. Only the former decide when to stop, so a callback does not change the run. The run has converged when the
     objective fell by less than `tol` per epoch, relative to itself. `Run.validate` is better when smaller; with it the
     solution is the best evaluated point.
     """
 
-    def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray, *, interval: int = 5) -> None:
+    def __init__(self, value: Callable[[np.ndarray], float], run: Run, x: np.ndarray) -> None:
         """Evaluate the starting point x."""
-        self._value, self._run, self._interval = value, run, interval
+        self._value, self._run = value, run
         self._best: tuple[float, np.ndarray | None] = (math.inf, None)
         self.history: list[Record] = []
         self.steps: list[float] = []
@@ -136,14 +138,14 @@ class Monitor:
     def stop(self, epoch: int, x: np.ndarray, step: float = math.nan) -> bool:
         """Record x after `epoch` epochs (1, 2, ...); True when the run is over, with `status` set."""
         self.steps.append(step)
-        due = epoch % self._interval == 0 or epoch == self._run.max_iter
+        due = epoch % _INTERVAL == 0 or epoch == self._run.max_iter
         if due or self._run.callback is not None:
             value = self._current = self._value(x)
             self._note(epoch, x, value, step)
             if not value <= 1e3 * abs(self._first) + 1e3:  # true for NaN as well
                 self.status = "diverged"
             elif due:
-                epochs = (epoch - 1) % self._interval + 1
+                epochs = (epoch - 1) % _INTERVAL + 1
                 if abs(self._last - value) <= self._run.tol * epochs * abs(value):
                     self.status = "converged"
                 self._last = value

@@ -8,7 +8,6 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from nearkin import _check
 from nearkin._random import numpy_generator
 from nearkin._types import ArrayLike, Record, Seed
 from nearkin.data.comparisons import as_comparisons
@@ -17,6 +16,7 @@ from nearkin.metrics.ordinal import satisfied, triplet_error
 from nearkin.records import Answers, Comparisons
 
 CANDIDATES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
+N_FOLDS = 4
 SMALLEST = 1e-3  # the weight of a rater whose answers are no better than chance; 0 is no weight
 
 
@@ -24,31 +24,28 @@ def choose_dimension(
     comparisons: Comparisons,
     embed: Callable[[Comparisons, int], np.ndarray],
     rng: np.random.Generator,
-    *,
-    candidates: tuple[int, ...] = CANDIDATES,
-    n_folds: int = 4,
 ) -> tuple[int, Record]:
     """The smallest dimension whose held-out error is within one standard error of the best, and the curve.
 
     `embed(train, p)` returns points (n, p). Dimensions are tried upwards until two in a row are no better than the
     best. The answers to one question are held out together. The curve is {"dimension": [...], "error": [...],
-    "standard_error": [...]}. Raises ValueError for fewer than 2 n_folds comparisons or n_folds questions.
+    "standard_error": [...]}. Raises ValueError for fewer than 8 comparisons or 4 questions.
     """
-    if len(comparisons) < 2 * n_folds:
+    if len(comparisons) < 2 * N_FOLDS:
         raise ValueError(
             f"n_components is 'auto' and there are {len(comparisons)} comparisons; cross-validation needs "
-            f"{2 * n_folds}, give n_components as a number"
+            f"{2 * N_FOLDS}, give n_components as a number"
         )
-    fold = question_folds(comparisons, n_folds, rng, "n_components is 'auto' (give it as a number)")
+    fold = question_folds(comparisons, N_FOLDS, rng, "n_components is 'auto' (give it as a number)")
     limit = max(1, comparisons.n_objects - 2)  # n points satisfy any answers in n - 2 dimensions
     curve: dict[str, list] = {"dimension": [], "error": [], "standard_error": []}
-    for p in [p for p in candidates if p <= limit]:
+    for p in [p for p in CANDIDATES if p <= limit]:
         errors = [
-            triplet_error(embed(comparisons.take(fold != f), p), comparisons.take(fold == f)) for f in range(n_folds)
+            triplet_error(embed(comparisons.take(fold != f), p), comparisons.take(fold == f)) for f in range(N_FOLDS)
         ]
         curve["dimension"].append(p)
         curve["error"].append(float(np.mean(errors)))
-        curve["standard_error"].append(float(np.std(errors, ddof=1) / np.sqrt(n_folds)))
+        curve["standard_error"].append(float(np.std(errors, ddof=1) / np.sqrt(N_FOLDS)))
         if len(curve["error"]) - 1 - int(np.argmin(curve["error"])) >= 2:
             break
     best = int(np.argmin(curve["error"]))
@@ -58,7 +55,7 @@ def choose_dimension(
 
 
 def rater_reliability(
-    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator, *, n_folds: int = 4
+    comparisons: Comparisons, embed: Callable[[Comparisons], np.ndarray], rng: np.random.Generator
 ) -> dict[object, float]:
     """Rater -> weight, the best one's 1.
 
@@ -71,9 +68,9 @@ def rater_reliability(
     if comparisons.annotators is None:
         raise ValueError("raters is 'estimated' and the comparisons name no annotators; use raters='equal'")
     names, who = np.unique(comparisons.annotators, return_inverse=True)
-    fold = question_folds(comparisons, n_folds, rng, "raters is 'estimated'")
+    fold = question_folds(comparisons, N_FOLDS, rng, "raters is 'estimated'")
     right = np.empty(len(comparisons), bool)
-    for number in range(n_folds):
+    for number in range(N_FOLDS):
         out = fold == number
         right[out] = satisfied(embed(comparisons.take(~out)), comparisons.take(out))
     votes = np.ones(len(who)) if comparisons.weights is None else comparisons.weights
@@ -106,14 +103,13 @@ def weigh(comparisons: Comparisons, reliability: dict[object, float]) -> np.ndar
 
 
 def error_interval(
-    X: ArrayLike, comparisons: Comparisons, *, level: float = 0.9, n_draws: int = 1000, random_state: Seed = 0
+    X: ArrayLike, comparisons: Comparisons, *, n_draws: int = 1000, random_state: Seed = 0
 ) -> tuple[float, float]:
-    """The interval of `metrics.triplet_error(X, comparisons)` that holds a share `level` of bootstrap draws.
+    """The interval of `metrics.triplet_error(X, comparisons)` that holds 90 % of bootstrap draws.
 
     Questions are drawn with replacement, each with all its answers: answers to one question err together. Give
     comparisons that X has not learnt from. ValueError if there are none.
     """
-    _check.check_real(level, "level", low=0.0, high=1.0)
     if len(comparisons) == 0:
         raise ValueError("comparisons is empty; at least one is needed")
     number = number_questions(comparisons)
@@ -125,7 +121,7 @@ def error_interval(
     for draw in range(n_draws):
         times = _times(len(total), rng)
         errors[draw] = times @ wrong / (times @ total)
-    low, high = np.quantile(errors, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(errors, [0.05, 0.95])
     return float(low), float(high)
 
 

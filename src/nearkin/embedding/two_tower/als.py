@@ -155,14 +155,14 @@ class BranchRegression:
     last linear layer at a cost of m h^2. Rows without a pair have weight 0.
     """
 
-    def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator, learning_rate: float = 3e-3) -> None:
+    def __init__(self, side: Side, weights: Tensor, *, generator: torch.Generator) -> None:
         if not isinstance(side.tower, ResidualTower) or side.tower.branch is None:
             raise TypeError("side has no branch of features; give the interactions features")
         self.side, self.generator, self.rows = side, generator, int((weights > 0).sum())
         self.branch: FeatureBranch = side.tower.branch
         mean = weights.sum().clamp(min=1e-30) / max(self.rows, 1)
         self.weights = (weights / mean).reshape(-1, 1).float()
-        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=learning_rate)
+        self.optimizer = torch.optim.Adam(self.branch.parameters(), lr=3e-3)
 
     def predict(self) -> Tensor:
         """(n_rows, k) g(x_i) of every row."""
