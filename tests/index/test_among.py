@@ -36,6 +36,22 @@ def test_among_some_rows_the_answers_are_those_of_an_index_of_them(kind: str) ->
             assert set(ids.ravel()) <= set(names[allowed])
 
 
+@pytest.mark.parametrize("kind", ["exact", "lists", "bits"])
+def test_each_query_among_rows_of_its_own(kind: str) -> None:
+    make, metric = KINDS[kind]
+    index = nk.Index.build(X, make(), ids=np.arange(400) + 9, metric=metric)
+    sets = [np.arange(i % 3, 400, 3) + 9 for i in range(len(Q))]
+    sets[5] = np.array([11])
+    expected = [index.search(Q[i : i + 1], 5, among=sets[i]) for i in range(len(Q))]
+    masks = np.array([np.isin(np.arange(400) + 9, each) for each in sets])
+    for among in (sets, [each.tolist() for each in sets], masks):
+        scores, ids = index.search(Q, 5, among=among)
+        np.testing.assert_allclose(scores, np.concatenate([each[0] for each in expected]), atol=1e-5)
+        if kind != "bits":  # rows at one distance come in any order
+            np.testing.assert_array_equal(ids, np.concatenate([each[1] for each in expected]))
+        assert (ids[5, 1:] == -1).all()
+
+
 def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
     index = nk.Index.build(X, keep_vectors=True)
     for oversample in (None, 3):
@@ -58,6 +74,9 @@ def test_fewer_allowed_rows_than_k_leave_places_without_an_answer() -> None:
         (np.ones(399, bool), r"among is a mask of shape \(399,\); it must be \(400,\)"),
         ([3, 400, 401], "among names 2 ids that are not in the index, the first is 400"),
         (["3"], "among names 1 ids that are not in the index"),
+        ([[1]] * 19, "among has 19 sets of rows and there are 20 queries"),
+        ([[1], [], *[[2]] * 18], "query 1: among allows no row"),
+        (np.ones((20, 399), bool), r"query 0: among is a mask of shape \(399,\)"),
     ],
 )
 def test_what_cannot_be_allowed(among: object, message: str) -> None:

@@ -1,6 +1,8 @@
 """The users' own names for rows: integers or strings, next to FAISS's positions."""
 
+from collections.abc import Sequence
 from numbers import Integral
+from typing import Any, cast
 
 import numpy as np
 
@@ -97,6 +99,30 @@ def allowed_positions(own: np.ndarray | None, n: int, among: ArrayLike) -> np.nd
     if not len(found):
         raise ValueError("among allows no row; give at least one id, or None for all rows")
     return found
+
+
+def allowed_groups(
+    own: np.ndarray | None, n: int, among: ArrayLike | Sequence[ArrayLike] | None, q: int
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Queries (m,) that are allowed the same rows, and these rows' sorted positions, None for all.
+
+    `among` is None, one set as `allowed_positions` takes it, or a set for each of the q queries: a mask (q, n) or a
+    sequence of q sets. ValueError that names the query if one of these cannot be used.
+    """
+    if among is None:
+        return [(np.arange(q), None)]
+    given: list[Any] = list(cast(Any, among)) if isinstance(among, list | tuple | np.ndarray) else []
+    if not given or not all(np.ndim(each) for each in given):
+        return [(np.arange(q), allowed_positions(own, n, cast(ArrayLike, among)))]
+    if len(given) != q:
+        raise ValueError(f"among has {len(given)} sets of rows and there are {q} queries; give one, or one for each")
+    groups: dict[bytes, list[int]] = {}
+    for query, each in enumerate(given):
+        try:
+            groups.setdefault(allowed_positions(own, n, each).tobytes(), []).append(query)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"query {query}: {error}") from error
+    return [(np.array(queries), np.frombuffer(allowed, np.int64)) for allowed, queries in groups.items()]
 
 
 def named(positions: np.ndarray, ids: np.ndarray | None) -> np.ndarray:

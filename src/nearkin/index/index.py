@@ -7,7 +7,7 @@ What only making an index needs is imported there: it loads scikit-learn, and an
 
 import copy
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, Self, cast
 
@@ -325,17 +325,18 @@ class Index:
         Q: ArrayLike,
         k: int = 10,
         *,
-        among: ArrayLike | None = None,
+        among: ArrayLike | Sequence[ArrayLike] | None = None,
         oversample: float | None = None,
         asymmetric: bool = False,
         callback: Callback | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
-        among: the rows that may be answers, the same for all queries: ids, or a bool mask (len(self),) in the order of
-            the rows. They are compared by their codes one by one, those of an inverted file in all lists, so that k
-            answers are found if k rows are allowed. Else the last places have id -1 (or "") and an infinite score
-            (the largest int32 for "hamming"). ValueError for an unknown id, or if no row is allowed.
+        among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or a set for each
+            query, as a list of q of these or a mask (q, len(self)). They are compared by their codes one by
+            one, those of an inverted file in all lists, so that k answers are found if k rows are allowed. Else the
+            last places have id -1 (or "") and an infinite score (the largest int32 for "hamming"). ValueError for an
+            unknown id, or if no row is allowed.
         oversample: take `oversample * k` candidates by their codes and re-rank them by the exact vectors, which
             `keep_vectors=True` kept; the scores are then exact (squared L2 distances where the metric is "hamming").
         asymmetric: for bits, keep the queries real: scores are inner products with the signs, larger is nearer.
@@ -352,15 +353,18 @@ class Index:
         if asymmetric and not isinstance(self.quantizer, LinearBits):
             raise ValueError("asymmetric needs metric='hamming' and a linear hasher, for example nk.ITQ(n_bits=64)")
         with self._guard.reading():
-            allowed = None if among is None else identifiers.allowed_positions(self.ids, len(self), among)
+            groups, done = identifiers.allowed_groups(self.ids, len(self), among, len(Q)), 0
             parts: list[tuple[np.ndarray, np.ndarray]] = []
-            for first in range(0, len(Q), _CHUNK // 16):
-                chunk = Q[first : first + _CHUNK // 16].astype(np.float32)
-                parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric, allowed))
-                if callback is not None:
-                    callback(first + len(chunk), {"total": len(Q)})
+            for queries, allowed in groups:
+                for first in range(0, len(queries), _CHUNK // 16):
+                    chunk = Q[queries[first : first + _CHUNK // 16]].astype(np.float32)
+                    parts.append(self._nearest(chunk, min(k, len(self)), oversample, asymmetric, allowed))
+                    done += len(chunk)
+                    if callback is not None:
+                        callback(done, {"total": len(Q)})
             scores, positions = (np.concatenate(part) for part in zip(*parts, strict=True))
-            return scores, identifiers.named(positions, self.ids)
+            order = np.argsort(np.concatenate([queries for queries, _ in groups]))
+            return scores[order], identifiers.named(positions[order], self.ids)
 
     def _nearest(
         self, Q: np.ndarray, k: int, oversample: float | None, asymmetric: bool, allowed: np.ndarray | None
