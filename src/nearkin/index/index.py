@@ -332,7 +332,7 @@ class Index:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest rows of each query Q (q, d): (scores, ids), both (q, min(k, len(self))), nearest first.
 
-        among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or a set for each
+        among: the rows that may be answers: ids, or a bool mask (len(self),) in the order of the rows; or one for each
             query, as a list of q of these or a mask (q, len(self)). They are compared by their codes one by
             one, those of an inverted file in all lists, so that k answers are found if k rows are allowed. Else the
             last places have id -1 (or "") and an infinite score (the largest int32 for "hamming"). ValueError for an
