@@ -58,6 +58,9 @@ def test_numbers_given_as_text(compressed: Callable[..., Path], tmp_path: Path) 
     assert result.exit_code == 2
     assert "1 of 1 ids are not in the index, the first is 0" in result.stderr
     assert len(nk.Index.load(folder)) == 598
+    record = run_json("remove", folder, "0", "5", "--missing", "ok")
+    assert (record["vectors"], record["missing"]) == (597, 1)
+    assert "1 ids were not in it" in run("remove", folder, "0", "--missing", "ok").stdout
 
 
 def test_the_left_side_follows(tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_the_left_side_follows(tmp_path: Path) -> None:
     ("args", "text"),
     [
         (("remove", "idx"), "say which rows to take out"),
-        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'"),
+        (("remove", "idx", "nobody"), "1 of 1 ids are not in the index, the first is 'nobody'; --missing ok"),
         (("add", "idx", "row.npy"), "ids is missing, and this index names its rows"),
         (("update", "idx", "row.npy"), "say whose vectors these are"),
         (("remove", "row.npy", "a"), "has no config.json"),

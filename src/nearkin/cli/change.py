@@ -43,25 +43,30 @@ def remove(
     index: Index,
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID")] = None,
     ids_file: Annotated[str | None, typer.Option("--ids", metavar="FILE")] = None,
+    missing: Annotated[str, typer.Option(metavar="error|ok")] = "error",
 ) -> None:
-    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes.
+    """Remove rows from an index, by their ids. An unknown id is an error, and nothing changes; see --missing.
 
     The folder is the old index or the new one at every moment. The old evaluation is not kept.
 
     Examples:
 
     - nearkin remove idx 17 42
-    - nearkin remove idx --ids gone.txt
+    - nearkin remove idx --ids gone.txt --missing ok
 
     Options:
 
     - ids: Ids of the rows to remove.
     - ids_file: A file of ids, one a row.
+    - missing: Ids that the index lacks: an error, or left out and counted.
     """
+    if missing not in ("error", "ok"):
+        raise ValueError(f"--missing is {missing!r}; it must be error or ok")
     if bool(ids) == (ids_file is not None):
         raise ValueError("say which rows to take out: ids, or --ids FILE")
     names: Any = ids if ids_file is None else nk.data.read_column(ids_file)
-    _finish(screen, pipeline.change.change_rows(index, "remove", names, steps=pipeline.run.Steps(screen.watch)))
+    steps = pipeline.run.Steps(screen.watch)
+    _finish(screen, pipeline.change.change_rows(index, "remove", names, missing_ok=missing == "ok", steps=steps))
 
 
 def update(screen: Screen, index: Index, vectors: Vectors, ids: File = None, side: Side = None) -> None:
@@ -88,7 +93,8 @@ def _change(screen: Screen, index: str, how: str, vectors: str, ids: str | None,
 
 def _finish(screen: Screen, made: Fields, about: str = "") -> None:
     before, now = made["vectors_before"], made["vectors"]
-    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now", read_line(about))
+    lacked = f"; {made['missing']:,} ids were not in it" if made["missing"] else ""
+    screen.finish(made, f"{made['folder']}: {before:,} vectors before, {now:,} now{lacked}", read_line(about))
 
 
 def watch(screen: Screen, index: Index, vectors: Vectors, k: Neighbours = 10, seed: Seed = 0) -> None:

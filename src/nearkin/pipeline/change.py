@@ -26,15 +26,16 @@ def change_rows(
     ids: Any = None,
     file: VectorFile | None = None,
     *,
+    missing_ok: bool = False,
     steps: Steps | None = None,
 ) -> Record:
     """Load, change and save an index, with the folder locked; returns the record to print.
 
     how: "add" the rows of a file, with `ids` if the index has ids; "remove" the rows of ids; "update" them to the rows
     of a file; "upsert": those that the index has, and add the others. ValueError, and no change, for an unknown id. The
-    evaluation of the old rows is left out.
+    evaluation of the old rows is left out. With `missing_ok`, "remove" counts unknown ids, "missing".
     """
-    path, steps = Path(folder), steps or Steps()
+    path, steps, missing = Path(folder), steps or Steps(), 0
     metric = read_config(path, "index")["metric"]
     if file is not None:
         file.check_finite(metric=metric)
@@ -53,7 +54,13 @@ def change_rows(
             elif how == "update":
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
-                index.remove(as_own(ids, index.ids))
+                gone = as_own(ids, index.ids)
+                known = positions(index.ids, len(index), gone) >= 0
+                missing = int((~known).sum())
+                if missing and not missing_ok:
+                    some = f"{missing:,} of {len(gone):,} ids are not in the index, the first is"
+                    raise ValueError(f"{some} {gone[~known][0].item()!r}; --missing ok removes the others")
+                index.remove(gone[known])
         with steps.step("save"):
             run = read_record(path, RUN)
             with replacing_folder(path) as fresh:
@@ -62,7 +69,9 @@ def change_rows(
                     write_record(fresh / RUN, run | {"vectors": len(index)})
                 if (path / LEFT).is_file():
                     move_left(path, fresh, positions(ids_of(index), len(index), before))
-    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "seconds": steps.seconds}
+    return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing} | {
+        "seconds": steps.seconds
+    }
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:
