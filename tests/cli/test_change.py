@@ -38,6 +38,8 @@ def test_rows_come_change_and_go(files: Path, folder: Path, tmp_path: Path) -> N
     (tmp_path / "some.txt").write_text("c\nd\n")
     assert run_json("add", folder, "--upsert", "--ids", tmp_path / "some.txt", _two(tmp_path, new))["vectors"] == 604
     assert nearest()[1:] == ["a", "d"]  # "b" and "c" are equal now
+    refused = run("add", folder, "--ids", tmp_path / "some.txt", _two(tmp_path, new))
+    assert "2 of 2 ids are in the index already, the first is 'c'; `update` replaces" in refused.stderr
     hits = run_json("search", folder, tmp_path / "new.npy", "-k", 3, "--among", tmp_path / "some.txt")["hits"]
     assert [sorted(hit["ids"]) for hit in hits] == [["c", "d"]] * 3
     assert run_json("remove", folder, "a", "b", "c", "d")["vectors"] == 600

@@ -50,11 +50,13 @@ def join_ids(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         names = {"i": "integers", "U": "strings"}
         raise TypeError(f"new ids are {names[new.dtype.kind]}, the index has {names[old.dtype.kind]}; use one kind")
     values, counts = np.unique(new, return_counts=True)
-    twice = values[counts > 1]
-    if not len(twice) and len(old):
-        twice = old[np.isin(old, new)]
-    if len(twice):
+    if len(twice := values[counts > 1]):
         raise ValueError(f"{len(twice)} ids occur more than once, the first is {twice[0].item()!r}; ids must be unique")
+    if len(old) and len(there := new[np.isin(new, old)]):
+        raise ValueError(
+            f"{len(there)} of {len(new)} ids are in the index already, the first is {there[0].item()!r}; `update` "
+            "replaces their rows, `upsert` (nearkin add --upsert) also adds the others"
+        )
     return np.concatenate([old, new]) if len(old) else new
 
 

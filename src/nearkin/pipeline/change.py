@@ -48,7 +48,7 @@ def change_rows(
         with steps.step(how) as callback:
             X: Any = None if file is None else file.read()
             if how == "add":
-                index.add(X, ids=ids, callback=callback)
+                index.add(X, ids=ids if ids is None or index.ids is None else as_own(ids, index.ids), callback=callback)
             elif how == "upsert":
                 index.upsert(X, as_own(ids, index.ids) if len(index) else np.asarray(ids), callback=callback)
             elif how == "update":
