@@ -69,8 +69,9 @@ def kernel(function: Callable) -> Dispatcher:
 
 def inlined(function: Callable) -> Dispatcher:
     """Compile a small helper of a kernel so that LLVM must inline it: a call passes every array as seven numbers."""
-    alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels call it: an eighth less to compile
-    return njit(fastmath=FASTMATH, error_model="numpy", forceinline=True, **alone)(function)
+    options: dict[str, Any] = {"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True}
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels call it
+    return njit(**options)(function)
 
 
 @dataclass(frozen=True)
