@@ -168,21 +168,11 @@ def root(
     - nearkin demo
     - nearkin embed pairs.csv --left user --right item --out emb
     - nearkin recommend emb --all --out recs.parquet
-    - nearkin similar emb i42
     - nearkin sweep X.npy --queries Q.npy --recall 0.95
     - nearkin compress X.npy --method givens-greedy --bytes 16 --out idx
-    - nearkin train pairs.csv --bytes 16 --out idx
     - nearkin search idx Q.npy -k 10 --out hits.csv
     - nearkin evaluate idx Q.npy --truth gt.npy
-    - nearkin report idx
-    - nearkin explore idx
-    - nearkin add idx more.npy
-    - nearkin remove idx 17 42
-    - nearkin check idx
-    - nearkin encode "parts/*.npy" --model idx --out codes
-    - nearkin rotate X.npy --for qdrant-binary --out X_rot.parquet
     - nearkin export idx --to pgvector --dsn postgresql://me@localhost/shop
-    - nearkin doctor
     """
     del version
     if quiet and verbose:

@@ -6,17 +6,7 @@ import typer
 
 import nearkin as nk
 from nearkin import pipeline
-from nearkin.cli.options import (
-    File,
-    Index,
-    Metric,
-    Neighbours,
-    OutPage,
-    Oversample,
-    Queries,
-    Seed,
-    Vectors,
-)
+from nearkin.cli.options import File, Index, Metric, Neighbours, OutPage, Oversample, Queries, Seed, Vectors
 from nearkin.cli.screen import Screen, pairs, read_line, table
 
 
