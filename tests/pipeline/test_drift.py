@@ -87,3 +87,17 @@ def test_what_cannot_be_judged_or_learned_again_is_refused(folder: Path) -> None
     with pytest.raises(ValueError, match="the index holds bits"):
         drift.refresh(folder, rows(NEW))
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_the_left_side_of_pairs_stays(tmp_path: Path) -> None:
+    left, right = np.divmod(np.arange(900), 30)
+    pairs = [f"u{a},i{(a * b) % 300}" for a, b in zip(left, right, strict=True)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["user,item", *pairs]))
+    how = ("--dim", 8, "--bytes", 2, "--holdout", 0, "--out", tmp_path / "idx")
+    run_json("train", tmp_path / "pairs.csv", *how)
+    before = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
+    np.save(tmp_path / "new.npy", NEW)
+    assert run("refresh", tmp_path / "idx", "--with", tmp_path / "new.npy").exit_code == 0
+    after = run_json("recommend", tmp_path / "idx", "u3", "-k", 5)
+    assert after["answers"][0]["user"] == before["answers"][0]["user"] == "u3"
+    assert run_json("check", tmp_path / "idx")["damaged"] == []

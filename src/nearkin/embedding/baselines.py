@@ -130,7 +130,7 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
 
 def _regress(near: sp.csr_matrix, gram: sp.csr_matrix, ridge: float) -> np.ndarray:
     """(nnz,) the weights (G_NN + ridge)^-1 G_Nj of every right j's neighbours N, its row of `near`."""
-    place, weights = np.full(gram.shape[0], -1), []
+    place, weights = np.full(len(gram.indptr) - 1, -1), []
     for j, neighbours in enumerate(np.split(near.indices, np.asarray(near.indptr)[1:-1])):
         A, b = _system(j, neighbours, gram.indptr, gram.indices, gram.data, ridge, place)
         weights.append(np.linalg.solve(A, b).astype(np.float32))

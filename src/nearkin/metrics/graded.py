@@ -14,7 +14,7 @@ NDCG, RECALL, MRR = "NDCG@10", "Recall@100", "MRR@10"
 DEPTH = 100  # answers that the measures need
 _TOP = 10
 _RESAMPLES = 2_000
-_NUMBERS = 1 << 24  # of resampled queries at a time
+_NUMBERS = 1 << 22  # of resampled queries at a time
 
 
 class Interval(NamedTuple):

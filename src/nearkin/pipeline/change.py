@@ -63,15 +63,23 @@ def change_rows(
                 index.remove(gone[known])
         with steps.step("save"):
             run = read_record(path, RUN)
-            with replacing_folder(path) as fresh:
-                index.save(fresh)
-                if run is not None:
-                    write_record(fresh / RUN, run | {"vectors": len(index)})
-                if (path / LEFT).is_file():
-                    move_left(path, fresh, positions(ids_of(index), len(index), before))
+            save_changed(path, index, before, None if run is None else run | {"vectors": len(index)})
     return {"folder": str(folder), "vectors_before": len(before), "vectors": len(index), "missing": missing} | {
         "seconds": steps.seconds
     }
+
+
+def save_changed(path: Path, index: nk.Index, before: np.ndarray, run: Record | None) -> None:
+    """Replace the folder of an index by its changed state, with the record `run` and the left side of pairs.
+
+    `before` (n,) are the ids that the rows had, in the old order.
+    """
+    with replacing_folder(path) as fresh:
+        index.save(fresh)
+        if run is not None:
+            write_record(fresh / RUN, run)
+        if (path / LEFT).is_file():
+            move_left(path, fresh, positions(ids_of(index), len(index), before))
 
 
 def as_own(ids: ArrayLike, own: np.ndarray | None) -> np.ndarray:

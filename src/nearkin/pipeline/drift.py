@@ -2,6 +2,7 @@
 
 import os
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.base import clone
 
 from nearkin._check import check_integer
 from nearkin._fields import counted
-from nearkin._storage import changing, read_config, replacing_folder
+from nearkin._storage import changing, read_config
 from nearkin._types import Record
 from nearkin.contracts import BitCodes, Quantizer
 from nearkin.data import VectorFile
@@ -17,10 +18,11 @@ from nearkin.data.formats.file_rows import array_rows
 from nearkin.index.index import Index
 from nearkin.index.searching import normalised
 from nearkin.metrics.graded import Interval, paired_interval
+from nearkin.pipeline.change import save_changed
 from nearkin.pipeline.compress import TRAIN_ROWS
 from nearkin.pipeline.evaluate import exact_metric, exact_neighbors
-from nearkin.pipeline.inputs import decoded
-from nearkin.pipeline.run import RUN, Steps, read_record, write_record
+from nearkin.pipeline.inputs import decoded, ids_of
+from nearkin.pipeline.run import RUN, Steps, read_record
 from nearkin.pipeline.sweep_race import kept
 
 MOST, FEWEST = 50_000, 100  # new rows that `watch` looks at
@@ -116,9 +118,8 @@ def refresh(
         with steps.step("save"):
             run = read_record(folder, RUN) or {}
             run = {name: value for name, value in run.items() if name not in _OF_CODES and "recall@" not in name}
-            with replacing_folder(folder) as fresh:
-                index.save(fresh)
-                write_record(fresh / RUN, run | {"train": f"{folder} and {file.name}", "seed": random_state})
+            run |= {"train": f"{folder} and {file.name}", "seed": random_state}
+            save_changed(Path(folder), index, ids_of(index), run)
     exact = index.kept is not None
     return {"folder": str(folder), "vectors": len(index), "from_kept_vectors": exact, "seconds": steps.seconds}
 
