@@ -132,10 +132,10 @@ def test_bytes_and_centroids_must_fit(files: Path, tmp_path: Path) -> None:
         (["data.npz"], "holds 3 arrays; name one of"),
         (["data.npz:base", "--bytes", 9], "type --bytes 8, or --method float16"),
         (["data.npz:base", "--method", "magic"], "method is 'magic'; it must be one of 'product', 'none'"),
-        (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; the codes of product are searched by l2"),
+        (["data.npz:base", "--metric", "hamming"], "metric is 'hamming'; codes of product are searched by l2"),
         (["data.npz:base", "--ids", "labels.npy"], "occur more than once"),
         (["data.npz:base", "--ids", "query_labels.npy"], "must be (600,)"),
-        (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns and"),
+        (["data.npz:base", "--train", "narrow.npy"], "narrow.npy has 3 columns, "),
         (["nan.npy"], "nan.npy contains NaN (as float32) in 1 of 5 rows, the first is row 2"),
         (
             ["narrow.npy", "--bytes", 1],

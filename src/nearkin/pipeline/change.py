@@ -47,10 +47,12 @@ def change_rows(
             before = ids_of(index)
         with steps.step(how) as callback:
             X: Any = None if file is None else file.read()
+            if how in ("add", "upsert") and len(index) and (how == "upsert" or index.ids is not None):
+                ids = None if ids is None else as_own(ids, index.ids)
             if how == "add":
-                index.add(X, ids=ids if ids is None or index.ids is None else as_own(ids, index.ids), callback=callback)
+                index.add(X, ids=ids, callback=callback)
             elif how == "upsert":
-                index.upsert(X, as_own(ids, index.ids) if len(index) else np.asarray(ids), callback=callback)
+                index.upsert(X, np.asarray(ids), callback=callback)
             elif how == "update":
                 index.update(as_own(ids, index.ids), X, callback=callback)
             else:
