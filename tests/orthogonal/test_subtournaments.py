@@ -9,15 +9,16 @@ import torch
 
 from nearkin.linalg.skew import random_skew
 from nearkin.orthogonal.matching import uniform_components
-from nearkin.orthogonal.stochastic_flow import (
+from nearkin.orthogonal.stochastic_flow import resolve_component_size, uniform_scale
+from tests.reference.subtournaments import (
     WEIGHTS,
+    count_members,
     direct_components,
+    estimate_norm,
     kept_weight,
     regular_scale,
-    resolve_component_size,
-    uniform_scale,
+    rejection_components,
 )
-from tests.reference.subtournaments import count_members, estimate_norm, rejection_components
 
 Member = frozenset[frozenset[int]]
 
