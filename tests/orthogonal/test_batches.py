@@ -59,7 +59,6 @@ COORDINATES = {
     "givens greedy": lambda p, **o: GivensDescent(p, 0.02, "greedy", **o),
     "flow pairs": lambda p, **o: StochasticFlow(p, 0.02, 2, scale="none", **o),
     "flow blocks": lambda p, **o: StochasticFlow(p, 0.02, 3, scale="none", **o),
-    "flow blocks, abs": lambda p, **o: StochasticFlow(p, 0.02, 3, "abs", **o),
     "flow importance": lambda p, **o: StochasticFlow(p, 0.01, 2, "importance", **o),
 }
 
