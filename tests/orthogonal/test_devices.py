@@ -30,7 +30,7 @@ OPTIMIZERS = {
     "givens random": lambda p, m: GivensDescent(p, 0.05, "random", momentum=m),
     "givens greedy": lambda p, m: GivensDescent(p, 0.05, "greedy", momentum=m),
     "flow pairs": lambda p, m: StochasticFlow(p, 0.01, 2, scale="none", momentum=m),
-    "flow blocks": lambda p, m: StochasticFlow(p, 0.01, 3, "abs", scale="none", momentum=m),
+    "flow blocks": lambda p, m: StochasticFlow(p, 0.01, 3, scale="none", momentum=m),
     "flow importance": lambda p, m: StochasticFlow(p, 0.01, 2, "importance", scale="none", momentum=m),
 }
 each_device = pytest.mark.parametrize("device", DEVICES)
