@@ -169,8 +169,11 @@ def has_unit_rows(X: np.ndarray) -> bool:
 
 
 def from_tensor(X: ArrayLike) -> ArrayLike:
-    """The array of a torch tensor, without its graph and on the CPU; anything else as it is."""
-    return X.detach().cpu().numpy() if hasattr(X, "detach") else X  # pyright: ignore[reportAttributeAccessIssue]
+    """The array of a torch tensor, without its graph and on the CPU; anything else as it is. bfloat16 gives float32."""
+    if not hasattr(X, "detach"):
+        return X
+    tensor = X.detach().cpu()  # pyright: ignore[reportAttributeAccessIssue]
+    return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
 def check_vectors(

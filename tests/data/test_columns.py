@@ -64,5 +64,5 @@ def test_bad_files(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=text):
             read(tmp_path / name)
     (tmp_path / "ids.xyz").write_text("1")
-    with pytest.raises(ValueError, match="unknown ending"):
+    with pytest.raises(ValueError, match="must be one of"):
         read_column(tmp_path / "ids.xyz")

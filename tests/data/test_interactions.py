@@ -84,7 +84,7 @@ def test_ids_are_text_or_exact_integers() -> None:
         ("a.csv", "user,item\n1,2\n", {"left": "who"}, "left is 'who', which .* lacks; its columns are user, item"),
         ("a.csv", "user,item\n1,2\n3\n", {}, "row 3 has 1 cells, the first row has 2"),
         ("a.csv", "", {}, "is an empty file"),
-        ("a.xls", "", {}, "ends in '.xls'; a table is read from .csv"),
+        ("a.xls", "x", {}, "ends in '.xls'; it must be one of .csv"),
         ("a.csv", "user,item\n,2\n", {}, "column 'user' of .* has 1 missing ids, the first in row 0"),
         ("a.csv", "user,item,w\n1,2,x\n", {"weight": "w"}, "column 'w' of .* is not numeric: its first value is 'x'"),
         ("a.csv", "user,item,split\n1,2,later\n", {}, "split holds 'later'; it must hold 0, 1, 2 or train"),

@@ -196,7 +196,7 @@ def bad_file(folder: Path, kind: str) -> str:
         ("uneven.parquet", "have lengths"),
         ("null.parquet", "has nulls"),
         ("word.parquet", "column 'a' is of type string, no number"),
-        ("what.dat", "the formats read are .npy"),
+        ("what.dat", "it must be one of .npy"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(tmp_path: Path, kind: str, text: str) -> None:

@@ -63,8 +63,8 @@ def embed(
 
     Options:
 
-    - signals: A table, .csv, .tsv, .parquet or .npz: pairs (user, item[, weight][, timestamp]), or comparisons (i,
-      j, k): i is more like j than like k.
+    - signals: A table, .csv, .tsv, .jsonl, .parquet, .feather or .npz: pairs (user, item[, weight][, timestamp]), or
+      comparisons (i, j, k): i is more like j than like k.
     - anchor: Comparisons: the column of the object compared; "0" is the first.
     - near: Comparisons: the column of the nearer object.
     - far: Comparisons: the column of the farther object.
@@ -206,7 +206,7 @@ def train(
 
     Options:
 
-    - interactions: A table of pairs, .csv, .tsv, .parquet or .npz: left, right[, weight][, timestamp][, split].
+    - interactions: A table of pairs, .csv, .jsonl, .parquet, ...: left, right[, weight][, timestamp][, split].
     - n_bytes: Bytes of a code; must divide --dim.
     - dim: Dimensions of the vectors.
     - loss: auto chooses all-pairs or cosine-softmax; in-batch-softmax, in-batch-hinge.

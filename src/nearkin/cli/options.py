@@ -46,7 +46,7 @@ Oversample = Annotated[int | None, typer.Option(min=1)]
 Unknown = Annotated[str, typer.Option(metavar="error|skip")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header")]
 
-_FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, .parquet, .csv, .tsv or .txt"
+_FORMATS = ".npy, .npz (file.npz:key), .fvecs, .bvecs, or a table (.parquet, .feather, .jsonl, .csv, .csv.gz, ...)"
 HELP = f"""
 - as_json: Print one JSON record on stdout and nothing else there.
 - seed: Seed of everything random: the same seed gives the same result.
@@ -66,7 +66,7 @@ HELP = f"""
 - left: Pairs: the column of the left side, for example user.
 - right: Pairs: the column of the right side, for example item.
 - weight: Pairs: the column of weights, for example rating.
-- timestamp: Pairs: the column of times: numbers or ISO dates.
+- timestamp: Pairs: the column of times, numbers or ISO dates; COLUMN=%d.%m.%Y names another form.
 - split: Pairs: which are held out to measure: random, time (the latest), leave-last-out, or a column of 0 (train), 1
   (validation), 2 (test). [default: random]
 - header: Whether the first line names columns. [default: decided by its content]

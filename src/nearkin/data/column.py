@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,13 @@ _EXACT = 2.0**53  # floats beyond hold no exact integers
 _MISSING_WORDS = frozenset(("None", "nan", "NaN", "null", "NULL", "<NA>", "NaT", "N/A"))
 _DECIMAL = re.compile(r"[+-]?\d+(,\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?([1-9]\d{0,2},\d{3}|\d+)", re.ASCII)
+_FORMS = [  # of dates that are no ISO dates
+    f"{date}{time}"
+    for date, time in product(
+        ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
+        ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p"),
+    )
+]
 _DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?)?Z?", re.ASCII)
 
 
@@ -94,22 +104,29 @@ class Column:
             return self.values if self.missing is None else np.where(self.missing, np.nan, self.values)
         return _floats_with_gaps(self.values) if self.is_text else None
 
-    def times(self) -> np.ndarray:
-        """Numbers, or datetime64 from ISO dates; ValueError for anything else and for missing times."""
+    def times(self, pattern: str | None = None) -> np.ndarray:
+        """Numbers, or datetime64 (UTC) from ISO dates or by a `pattern` of strptime; ValueError for anything else."""
         self._complete("times", _or(self.missing, self.values == "") if self.is_text else self.missing)
         if self.values.dtype.kind == "M":
             self._complete("times", np.isnat(self.values))
             return self.values
-        found = self.maybe_numbers()
+        found = self.maybe_numbers() if pattern is None else None
         if found is not None:
             return found
-        odd = next((value for value in self.values.tolist() if not _DATE.fullmatch(str(value))), None)
-        if odd is None:
-            try:
-                return np.array([value.rstrip("Z") for value in self.values.tolist()], dtype="datetime64[s]")
-            except ValueError as error:
-                odd = str(error)
-        raise ValueError(f"{self._title} holds {odd[:40]!r}, neither a number nor an ISO date; correct it")
+        cells = list(map(str, self.values.tolist()))
+        if pattern is None and all(map(_DATE.fullmatch, cells)):
+            with suppress(ValueError):
+                return np.array([cell.rstrip("Z") for cell in cells], dtype="datetime64[s]")
+        times = _parsed(cells, pattern)
+        if isinstance(times, str):
+            fits = [form for form in _FORMS if not isinstance(_parsed(cells, form), str)]
+            typed = " or ".join(f"'{self.name}={form}'" for form in fits or ["%d.%m.%Y"])
+            fault = "neither a number nor an ISO date" if pattern is None else f"which is not of the form {pattern!r}"
+            raise ValueError(
+                f"{self._title} holds {times[:40]!r}, {fault}; name the form of its dates, timestamp={typed} (on the "
+                "command line --timestamp), or correct it"
+            )
+        return np.array(times, dtype="datetime64[s]")
 
     def doubts(self) -> list[str]:
         """Words for a missing value that occur among text; they are reported since they may be names."""
@@ -128,6 +145,19 @@ class Column:
                 f"{self._title} has {int(missing.sum())} missing {what}, the first in row "
                 f"{int(missing.argmax())}; fill them or remove these rows"
             )
+
+
+def _parsed(cells: list[str], pattern: str | None) -> list[datetime] | str:
+    """Times in UTC of ISO dates, or by the pattern; else the first cell that is none, or lacks the others' offset."""
+    times = []
+    for cell in cells:
+        try:
+            times.append(datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell, pattern))
+        except ValueError:
+            return cell
+        if (times[-1].tzinfo is None) != (times[0].tzinfo is None):
+            return cell
+    return [time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None) for time in times]
 
 
 def _or(mask: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
@@ -224,7 +254,7 @@ def frame_columns(source: Extra) -> list[Column]:
     return [_column(str(series.name), series, nw) for series in frame.iter_columns()]
 
 
-def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
+def frame_vectors(source: Extra, table: str = "the table") -> tuple[np.ndarray, np.ndarray | None, str]:
     """Vectors (n, d) in a DataFrame's numeric columns or only column of lists, their ids, and a description."""
     columns = frame_columns(source)
     lists = [
@@ -233,20 +263,20 @@ def frame_vectors(source: Extra) -> tuple[np.ndarray, np.ndarray | None, str]:
         if column.is_text and isinstance(next(iter(column.values), None), list | tuple | np.ndarray)
     ]
     if len(lists) > 1:
-        raise ValueError(f"the table has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
+        raise ValueError(f"{table} has {len(lists)} list columns; keep one: {', '.join(c.name for c in lists)}")
     others = [column for column in columns if column not in lists]
     text, whole = ([c.name for c in others if c.values.dtype.kind in kinds] for kinds in ("O", "iu"))
     ids = choose_ids(text, whole)
     used = lists or [column for column in columns if column.name != ids]
     for column in used:
         if column.missing is not None or column.values.dtype.kind not in ("O" if lists else "iuf"):
-            raise ValueError(f"column {column.name!r} of the table has nulls or no numbers; vectors are numbers only")
+            raise ValueError(f"column {column.name!r} of {table} has nulls or no numbers; vectors are numbers only")
     if not used or not len(used[0]):
-        raise ValueError("the table has no rows of numbers; it needs at least one")
+        raise ValueError(f"{table} has no rows of numbers; it needs at least one")
     X = _stacked(lists[0]) if lists else np.stack([column.values for column in used], axis=1)
     aside = [column.name for column in others if lists and column.name != ids]
     names = next((column.ids() for column in others if column.name == ids), None)
-    return X, names, understood("the table", len(X), X.shape[1], ids, aside)
+    return X, names, understood(table, len(X), X.shape[1], ids, aside)
 
 
 def _stacked(column: Column) -> np.ndarray:
@@ -277,6 +307,8 @@ def _column(name: str, series: Extra, nw: Extra) -> Column:
     if kind == nw.Boolean:
         return Column(name, np.array([bool(value) for value in series.to_list()]), marked)
     if kind in (nw.Datetime, nw.Date):
+        if getattr(kind, "time_zone", None) is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         return Column(name, np.array(series.to_list(), dtype="datetime64[s]"), marked)
     values = series.to_list()
     if kind == nw.List or kind == nw.Array:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nearkin._fields import StrPath, counted
 from nearkin._pairs import Features
 from nearkin.data.column import Column, frame_columns, is_code, text_column
-from nearkin.data.files import Locator, locate, reading
+from nearkin.data.files import TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats import open_rows
 from nearkin.data.formats.binary import choose_key, read_npy, read_npz
 from nearkin.data.formats.parquet import open_file
@@ -26,7 +26,7 @@ def read_neighbors(path: StrPath) -> np.ndarray:
     with the columns query, rank and id, as `nearkin search --out` writes it, becomes a row a query, in its order.
     """
     where = locate(path)
-    if where.suffix in (".csv", ".tsv", ".parquet") and where.key is None and (hits := _read_hits(where)) is not None:
+    if where.suffix in (*TEXT, ".parquet") and where.key is None and (hits := _read_hits(where)) is not None:
         return hits
     if where.suffix in (".npy", ".npz"):
         array = _load(where)
@@ -47,7 +47,7 @@ def _read_hits(where: Locator) -> np.ndarray | None:
             with open_file(where.path) as file:
                 names = set(file.schema_arrow.names)
         else:
-            with where.path.open("rb") as file:
+            with where.open() as file:
                 names = set(re.split(r"[,\t]", file.readline(1000).decode("utf-8", "replace").strip()))
     if not set(_HITS) <= names:
         return None
@@ -68,7 +68,7 @@ def read_judgements(path: StrPath) -> Judgements:
     Delimited text, .parquet or .npz; a header is a first line whose last cell is no number. ValueError for other
     columns, grades below 0 or that are no numbers, and a pair that has two grades.
     """
-    table = read_table(path, header=False) if locate(path).suffix in (".csv", ".tsv", ".txt") else read_table(path)
+    table = read_table(path, header=False) if locate(path).suffix in TEXT else read_table(path)
     columns = list(table.columns.values())
     if table.header is False and columns[-1].is_text:
         columns = list(read_table(path, header=True).columns.values())
@@ -103,10 +103,10 @@ def read_column(path: StrPath, n: int | None = None) -> np.ndarray:
     """
     where = locate(path, tables=True)
     readers = {".npy": _load, ".npz": _load, ".parquet": _read_parquet_column}
-    if where.suffix in (".csv", ".tsv", ".txt"):
+    if where.suffix in TEXT:
         return _read_text_column(where, n)
     if where.suffix not in readers:
-        raise ValueError(f"{where} has an unknown ending; give .npy, .npz, .csv, .tsv, .txt or .parquet")
+        raise unknown_ending(where, (*readers, *TEXT))
     with reading(where):
         array = readers[where.suffix](where)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -123,7 +123,8 @@ def _load(where: Locator) -> np.ndarray:
 
 def _read_text_column(where: Locator, n: int | None) -> np.ndarray:
     with reading(where):
-        text = where.path.read_text(encoding="utf-8-sig")
+        with where.open() as file:
+            text = file.read().decode("utf-8-sig")
         if "\0" in text:
             raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
         if where.suffix == ".txt" and where.key is None:

@@ -1,18 +1,31 @@
 """Where an array lies: a file, or a named array inside one, written `file.npz:key`."""
 
+import bz2
 import glob
+import gzip
+import lzma
 import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from nearkin._fields import StrPath
 from nearkin._storage import regular_file
 
 _WITH_KEYS = (".npz", ".parquet")
-PACKED = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
+TEXT = (".csv", ".tsv", ".txt")
+FRAMES = (".feather", ".arrow", ".jsonl", ".ndjson")  # read whole, as a DataFrame is
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # of compressed text
+_UNPACK = {".gz": "gunzip -k", ".bz2": "bunzip2 -k", ".xz": "unxz -k", ".zst": "unzstd", ".zip": "unzip"}
+_INSTEAD = {  # endings that are not read -> how to write one that is
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "save the sheet as CSV (UTF-8)"),
+    **dict.fromkeys((".h5", ".hdf5"), "type np.save('X.npy', h5py.File('{path}')['NAME'][:])"),
+    **dict.fromkeys((".pt", ".pth", ".safetensors"), "load the tensor X and type np.save('X.npy', X.float().numpy())"),
+    ".json": "write one object a line, as .jsonl",
+}
 EXCEL_MARK = re.compile(r'"?sep=([,;|\t])"?\r?\n', re.IGNORECASE | re.ASCII)  # a first line that names the delimiter
 MAX_CELL = 131_072  # characters: Python's csv reads no longer ones, so nobody does
 
@@ -29,7 +42,14 @@ class Locator:
 
     @property
     def suffix(self) -> str:
-        return self.path.suffix.lower()
+        """The ending, in lower case; of compressed text the one before it."""
+        last = self.path.suffix.lower()
+        inner = Path(self.path.stem).suffix.lower() if last in _OPENERS else last
+        return inner if inner in (*TEXT, *FRAMES[-2:]) else last
+
+    def open(self) -> IO[bytes]:
+        """The bytes of the file, unpacked if they are compressed."""
+        return _OPENERS.get(self.path.suffix.lower(), open)(self.path, "rb")
 
 
 def locate(path: StrPath, *, tables: bool = False) -> Locator:
@@ -40,7 +60,7 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     """
     text = os.fspath(path)
     head, colon, key = text.rpartition(":")
-    keyed = (*_WITH_KEYS, ".csv", ".tsv", ".txt") if tables else _WITH_KEYS
+    keyed = (*_WITH_KEYS, *TEXT) if tables else _WITH_KEYS
     if colon and not os.path.exists(text) and Path(head).suffix.lower() in keyed:
         if not key:
             raise ValueError(f"{text} ends in a colon; give the name of an array after it, or no colon")
@@ -48,12 +68,19 @@ def locate(path: StrPath, *, tables: bool = False) -> Locator:
     else:
         found = Locator(Path(text))
     size = regular_file(found.path).stat().st_size
-    if found.suffix in PACKED:
-        how = f"type {PACKED[found.suffix]} {found.path}, and give what it writes"
-        raise ValueError(f"{found.path} is compressed, which is not read; {how}")
+    if found.suffix in _UNPACK:
+        how = f"type {_UNPACK[found.suffix]} {found.path}, and give what it writes"
+        raise ValueError(f"{found.path} is compressed; only text is read so ({', '.join(_OPENERS)}): {how}")
     if size == 0:
         raise ValueError(f"{found.path} is an empty file (0 bytes); write it again")
     return found
+
+
+def unknown_ending(where: Locator, known: Iterable[str]) -> ValueError:
+    """The error for a file whose ending is not one of `known`, with what to type instead."""
+    ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
+    way = f": {_INSTEAD[where.suffix].format(path=where.path)}" if where.suffix in _INSTEAD else ""
+    return ValueError(f"{where.path} {ending}; it must be one of {', '.join(known)}{way}")
 
 
 def locate_all(paths: StrPath | Iterable[StrPath]) -> list[Locator]:

@@ -38,11 +38,12 @@ def read_interactions(
     left_features: str | PathLike | None = None,
     right_features: str | PathLike | None = None,
 ) -> Interactions:
-    """Read observed pairs from a .csv, .tsv, .parquet or .npz table or a DataFrame, with one row a pair.
+    """Read observed pairs from a table (see `read_table`) or a DataFrame, with one row a pair.
 
     Columns are taken by the names given, else by the usual ones (user and item, query and document, rating,
     timestamp, ...), else, in a table without a header, by position: left, right, weight, timestamp ("0", "1", "2",
-    "3"). Ids are text or exact integers. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
+    "3"). Ids are text or exact integers. Times are numbers or ISO dates; `timestamp="column=%d.%m.%Y"` names another
+    form, as strptime does. `split` holds 0 for training, 1 for validation and 2 for test, or their names,
     or is a mask of the test pairs. `header` and `delimiter` as in `nearkin.data.read_table`. Rows whose weight
     is below `min_weight` are left out, and the weights of a pair that occurs more than once are merged by
     `duplicates`: "sum", "last" or "max". `left_features` and `right_features` are tables with an id in the first column
@@ -61,11 +62,12 @@ def read_interactions(
     >>> pairs.source.first
     'user ann, item 7, rating 5'
     """
-    asked = {"left": left, "right": right, "weight": weight, "timestamp": timestamp, "split": split}
+    when, _, pattern = (timestamp or "").partition("=")
+    asked = {"left": left, "right": right, "weight": weight, "timestamp": when or None, "split": split}
     table = read_table(path, header=header, delimiter=delimiter, named=asked.values())
     columns = find_columns(table, asked)
     numbers = columns["weight"].numbers() if "weight" in columns else None
-    times = columns["timestamp"].times() if "timestamp" in columns else None
+    times = columns["timestamp"].times(pattern or None) if "timestamp" in columns else None
     parts = _parts(columns["split"]) if "split" in columns else None
     keep = slice(None) if min_weight is None or numbers is None else numbers >= min_weight
     ids = {side: columns[side].take(keep).ids() for side in ("left", "right")}

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,9 @@ from nearkin.data.column import (
     known,
     normal,
 )
-from nearkin.data.files import EXCEL_MARK, MAX_CELL, PACKED, Locator, locate, reading
+from nearkin.data.files import EXCEL_MARK, FRAMES, MAX_CELL, TEXT, Locator, locate, reading, unknown_ending
 from nearkin.data.formats.binary import archive_keys, read_npz
-from nearkin.data.formats.parquet import open_file
+from nearkin.data.formats.parquet import read_frame
 from nearkin.records import Reading
 
 
@@ -75,7 +74,7 @@ def read_table(
     delimiter: str | None = None,
     named: Iterable[str | None] = (),
 ) -> Table:
-    """Read .csv, .tsv, .txt (delimited text), .parquet, .npz, or a DataFrame (pandas, Polars, Arrow).
+    """Read .csv, .tsv, .txt (delimited text), .parquet, .feather, .arrow, .jsonl, .npz, or a DataFrame.
 
     header: whether the first line of a text file names the columns; None looks. named: what the caller calls columns; a
     first line that holds all of these names is a header ("0" is a place, None nothing). delimiter: "," ";" tab "|" or
@@ -90,16 +89,14 @@ def read_table(
         return Table(f"the {type(source).__name__}", _named(frame_columns(source), "the DataFrame"))
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"the table is a {type(source).__name__}; it must be the name of a file, or a DataFrame")
-    ending = Path(source).suffix.lower()
-    if ending not in (*_ENDINGS, *PACKED) and os.path.exists(source):
-        raise ValueError(f"{source} ends in {ending!r}; a table is read from {', '.join(_ENDINGS)}")
     where = locate(source)
+    if where.suffix not in _ENDINGS:
+        raise unknown_ending(where, _ENDINGS)
     with reading(where):
-        if where.suffix in _TEXT:
+        if where.suffix in TEXT:
             return _read_text(where, header, delimiter, {name for name in named if name and not name.isdigit()})
-        if where.suffix == ".parquet":
-            with open_file(where.path) as file:
-                return Table(str(where), _named(frame_columns(file.read()), str(where)))
+        if where.suffix != ".npz":
+            return Table(str(where), _named(frame_columns(read_frame(where)), str(where)))
         arrays = {name: read_npz(where, name) for name in archive_keys(where)}
         flat = [Column(name, _plain(array)) for name, array in arrays.items() if array.ndim == 1]
         others = {name: array for name, array in arrays.items() if array.ndim != 1}
@@ -147,8 +144,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-_TEXT = (".csv", ".tsv", ".txt")
-_ENDINGS = (*_TEXT, ".parquet", ".npz")
+_ENDINGS = (*TEXT, ".parquet", *FRAMES, ".npz")
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 MAX_COLUMNS = 100_000
 _SAMPLE = 50  # lines that the delimiter is read off
@@ -179,7 +175,8 @@ class Cells:
 
 def read_cells(where: Locator, delimiter: str | None = None, *, fast: bool = True) -> Cells:
     """Read a text table; `delimiter` None finds it. ValueError for rows of unequal length and for what is no text."""
-    data = where.path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    with where.open() as file:
+        data = file.read().removeprefix(b"\xef\xbb\xbf")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in data:
         raise ValueError(f"{where} is not UTF-8 text (UTF-16, or no text at all); save it as UTF-8")
     head = data[: 2**20].decode("utf-8", errors="ignore" if len(data) > 2**20 else "strict")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -12,10 +11,11 @@ from nearkin._fields import Extra, StrPath
 from nearkin._random import numpy_generator
 from nearkin._types import Seed
 from nearkin.contracts import Callback
-from nearkin.data.column import frame_vectors, is_frame
+from nearkin.data.column import is_frame
 from nearkin.data.files import locate_all
 from nearkin.data.formats import FileRows, open_rows
-from nearkin.data.formats.file_rows import array_rows, check_layout, joined_rows
+from nearkin.data.formats.file_rows import joined_rows
+from nearkin.data.formats.parquet import frame_rows
 
 CHUNK_BYTES = 8 * 2**20  # float32 bytes of a default chunk: long enough for full speed, short enough for progress
 
@@ -177,17 +177,13 @@ def open_vectors(path: Paths | Extra) -> VectorFile:
     must agree in width and type; some may be without rows.
 
     Formats: .npy, .fvecs, .bvecs, .ivecs (memory-mapped), .npz (`file.npz:key` names the array if there are
-    several), .csv, .tsv, .txt, and .parquet (a list column, or numeric columns; extra `parquet`); DataFrames of pandas,
-    Polars and Arrow hold vectors as Parquet does. A table may also hold ids: `ids()` gives them, and
-    `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError, and
-    ValueError for an empty, truncated or damaged file, one that is not 2-D or holds no numbers, or files that differ.
+    several), .csv, .tsv, .txt (also .gz, .bz2, .xz), and .parquet, .feather, .arrow, .jsonl (a list column, or numeric
+    columns; extra `parquet`); DataFrames of pandas, Polars and Arrow hold vectors as Parquet does. A table may also
+    hold ids: `ids()` gives them, `about` names the column. Pickled objects are never loaded. Raises FileNotFoundError,
+    and ValueError for an empty or damaged file, one that is not 2-D or holds no numbers, or files that differ.
     """
     if is_frame(path):
-        X, names, about = frame_vectors(path)
-        check_layout("the table", X.shape, X.dtype)
-        return VectorFile(
-            "the table", replace(array_rows(X), about=about, ids=None if names is None else lambda: names)
-        )
+        return VectorFile("the table", frame_rows(path, "the table"))
     found = locate_all(path)
     files = [str(where) for where in found]
     parts = [open_rows(where) for where in found]

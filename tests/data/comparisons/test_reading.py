@@ -118,8 +118,9 @@ def _empty(path):
 def test_wrong_paths(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         nk.read_comparisons(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=r"ends in '.xls'; a table is read from .csv"):
-        nk.read_comparisons(_empty(tmp_path / "a.xls"))
+    (tmp_path / "a.xls").write_text("x")
+    with pytest.raises(ValueError, match=r"ends in '.xls'; it must be one of .csv"):
+        nk.read_comparisons(tmp_path / "a.xls")
     with pytest.raises(ValueError, match=r"a.npz is an empty file"):
         nk.read_comparisons(_empty(tmp_path / "a.npz"))
     np.savez(tmp_path / "b.npz", x=np.zeros(3))

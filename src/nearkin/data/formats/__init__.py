@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearkin.data.files import Locator, reading
+from nearkin.data.files import FRAMES, Locator, reading, unknown_ending
 from nearkin.data.formats.binary import open_npy, open_npz, open_vecs
 from nearkin.data.formats.file_rows import FileRows as FileRows
-from nearkin.data.formats.parquet import open_parquet
+from nearkin.data.formats.parquet import open_frame, open_parquet
 from nearkin.data.formats.text import open_text
 
 FORMATS: dict[str, Callable[[Locator], FileRows]] = {
@@ -21,14 +21,14 @@ FORMATS: dict[str, Callable[[Locator], FileRows]] = {
     ".csv": open_text,
     ".tsv": open_text,
     ".txt": open_text,
+    **dict.fromkeys(FRAMES, open_frame),
 }
 
 
 def open_rows(where: Locator) -> FileRows:
     """Open the (n, d) array at `where` by its ending; whatever is wrong with the file is a ValueError, also later."""
     if where.suffix not in FORMATS:
-        ending = f"ends in {where.suffix!r}" if where.suffix else "has no ending"
-        raise ValueError(f"{where.path} {ending}; the formats read are {', '.join(FORMATS)}")
+        raise unknown_ending(where, FORMATS)
     with reading(where):
         rows = FORMATS[where.suffix](where)
 

@@ -32,7 +32,8 @@ def check_dtype(name: str, dtype: np.dtype) -> None:
             "save numbers: np.save(file, np.asarray(X, dtype=np.float32))"
         )
     if dtype.kind not in "fiubcUSMm" or not dtype.itemsize:
-        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text")
+        way = " (bfloat16, perhaps: save the tensor by np.save(file, X.float().numpy()))" if dtype.kind == "V" else ""
+        raise ValueError(f"{name} has dtype {dtype}; it must hold numbers or text{way}")
 
 
 def check_layout(name: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:

@@ -1,6 +1,7 @@
-"""Parquet: a column of lists, or as many numeric columns as the vectors are wide (extra `parquet`)."""
+"""Parquet, Feather, Arrow and JSON lines: a column of lists, or of numbers for each axis (extra `parquet`)."""
 
 import csv
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearkin._fields import Extra
-from nearkin.data.column import choose_ids, frame_columns, understood
+from nearkin.data.column import choose_ids, frame_columns, frame_vectors, understood
 from nearkin.data.files import Locator
-from nearkin.data.formats.file_rows import FileRows, check_layout, streamed_rows
+from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -26,7 +27,9 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
         import pyarrow  # an optional peer: 170 MB
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet needs pyarrow, which is not installed: pip install 'nearkin[parquet]'") from error
+        raise ImportError(
+            "this format needs pyarrow, which is not installed: pip install 'nearkin[parquet]'"
+        ) from error
     return pyarrow, pyarrow.parquet
 
 
@@ -69,6 +72,55 @@ def open_file(path: Path) -> "ParquetFile":
         fault = "no columns" if twice is None else f"two columns called {twice!r}"
         raise ValueError(f"{path} has {fault}; write it again")
     return file
+
+
+def read_frame(where: Locator) -> Extra:
+    """The Arrow table of a .parquet, .feather, .arrow (file or stream) or .jsonl file."""
+    pa, _ = import_pyarrow()
+    if where.suffix == ".parquet":
+        with open_file(where.path) as file:
+            return file.read()
+    if where.suffix in (".jsonl", ".ndjson"):
+        return pa.table(_json_lines(where))
+    with pa.OSFile(str(where.path)) as file:
+        try:
+            table = pa.ipc.open_file(file).read_all()
+        except pa.ArrowInvalid:
+            file.seek(0)
+            table = pa.ipc.open_stream(file).read_all()
+    table.validate(full=True)  # offsets of a damaged file may point anywhere
+    return table
+
+
+def _json_lines(where: Locator) -> dict[str, list]:
+    """Columns by name, in the order of the file; None where a line lacks one."""
+    columns: dict[str, list] = {}
+    with where.open() as file:
+        lines = [line for line in file.read().decode("utf-8-sig").split("\n") if line.strip()]
+    for number, line in enumerate(lines):
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{where}, row {number}: {error}; every line must be a JSON object") from error
+        if not isinstance(row, dict):
+            raise ValueError(f'{where}, row {number} is no JSON object; write one a line, such as {{"user": 7}}')
+        for name in row:
+            columns.setdefault(name, [None] * number)
+        for name, column in columns.items():
+            column.append(row.get(name))
+    return columns
+
+
+def frame_rows(source: Extra, name: str) -> FileRows:
+    """The vectors of a DataFrame or an Arrow table called `name`."""
+    X, ids, about = frame_vectors(source, name)
+    check_layout(name, X.shape, X.dtype)
+    return replace(array_rows(X), about=about, ids=None if ids is None else lambda: ids)
+
+
+def open_frame(where: Locator) -> FileRows:
+    """Rows of a .feather, .arrow or .jsonl file, which is read whole."""
+    return frame_rows(read_frame(where), str(where))
 
 
 def _check_footer(path: Path, size: int) -> None:

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from itertools import islice
 
 import numpy as np
@@ -175,7 +176,7 @@ def _count(where: Locator, layout: Layout, perhaps_ids: bool) -> int:
 
 def _lines(where: Locator, header: bool) -> Iterator[tuple[int, str]]:
     """Lines with something on them, numbered from 1 as an editor does, without the header."""
-    with where.path.open(encoding="utf-8-sig") as file:
+    with where.open() as packed, TextIOWrapper(packed, encoding="utf-8-sig") as file:
         full = (
             (number, line)
             for number, line in enumerate(_bounded(file, where), 1)

@@ -1,0 +1,123 @@
+"""What stopped people between a real export and a result: one named test for each (issue 32)."""
+
+import bz2
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+
+import nearkin as nk
+
+ROWS = [("ann", 7, 5.0), ("ann", 9, 2.5), ("bob", 7, 4.0)]
+CSV = "user,item,rating\n" + "".join(f"{user},{item},{rating}\n" for user, item, rating in ROWS)
+FRAME = pd.DataFrame(ROWS, columns=["user", "item", "rating"])
+
+
+def write_table(path: Path) -> None:
+    """The pairs ROWS in the format of the ending."""
+    packers = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    text = CSV if ".csv" in path.name else FRAME.to_json(orient="records", lines=True)
+    if path.suffix in packers:
+        path.write_bytes(packers[path.suffix](text.encode()))
+    elif path.suffix == ".jsonl":
+        path.write_text(text)
+    elif path.suffix == ".feather":
+        FRAME.to_feather(path)
+    else:
+        table = pa.Table.from_pandas(FRAME)
+        with pa.ipc.new_stream(str(path), table.schema) as stream:
+            stream.write_table(table)
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "csv.bz2", "csv.xz", "jsonl", "jsonl.gz", "feather", "arrow"])
+def test_exports_are_read_in_the_format_they_have(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"pairs.{ending}"
+    write_table(path)
+    pairs = nk.read_interactions(path)
+    assert (pairs.left_ids.tolist(), pairs.right_ids.tolist()) == (["ann", "bob"], [7, 9])
+    assert pairs.weights.tolist() == [5.0, 2.5, 4.0]
+    assert nk.read_vectors(path).tolist() == [[7, 5], [9, 2.5], [7, 4]]  # the text is a column of ids
+
+
+def test_vectors_in_lines_of_json_keep_their_ids(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{i}", "embedding": [i, 0.5]}) + "\n" for i in range(3)))
+    vectors = nk.data.open_vectors(path)
+    assert vectors.ids().tolist() == ["d0", "d1", "d2"]
+    np.testing.assert_array_equal(vectors.read(), [[0, 0.5], [1, 0.5], [2, 0.5]])
+    path.write_text('{"id": 1}\n[2]\n')
+    with pytest.raises(ValueError, match="row 1 is no JSON object"):
+        nk.data.open_vectors(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("a.xlsx", "save the sheet as CSV"),
+        ("a.h5", r"h5py.File\('.*a.h5'\)"),
+        ("a.safetensors", r"X.float\(\).numpy\(\)"),
+        ("a.json", "write one object a line, as .jsonl"),
+        ("a.npy.gz", "only text is read so .*gunzip -k"),
+        ("a.csv.zst", "type unzstd"),
+    ],
+)
+def test_other_formats_are_refused_with_the_way_out(tmp_path: Path, name: str, way: str) -> None:
+    (tmp_path / name).write_bytes(b"PK12345678")
+    for read in (nk.read_interactions, nk.read_vectors, nk.read_comparisons, nk.data.read_column):
+        with pytest.raises(ValueError, match=way):
+            read(tmp_path / name)
+
+
+def test_a_cut_archive_is_damaged(tmp_path: Path) -> None:
+    whole = gzip.compress(CSV.encode() * 50)
+    (tmp_path / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
+    for read in (nk.read_interactions, nk.read_vectors):
+        with pytest.raises(ValueError, match=r"a\.csv\.gz cannot be read"):
+            read(tmp_path / "a.csv.gz")
+
+
+def test_bfloat16_is_read_or_explained(tmp_path: Path) -> None:
+    X = torch.arange(12.0).reshape(6, 2).bfloat16()
+    assert nk.Index.build(X).search(X[:1], k=1)[1].item() == 0
+    nk.ProductQuantizer(1, n_centroids=2, random_state=0).fit(X)
+    np.save(tmp_path / "X.npy", X.view(torch.int16).numpy().view("V2"))  # as ml_dtypes writes it
+    with pytest.raises(ValueError, match=r"bfloat16, perhaps: save the tensor by np.save\(file, X.float\(\).numpy"):
+        nk.read_vectors(tmp_path / "X.npy")
+
+
+@pytest.mark.parametrize("offset", ["+01:00", "+0100", "Z", ""])
+def test_times_with_offsets_are_times(tmp_path: Path, offset: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"user,item,time\n1,1,2024-01-01T01:30:00{offset}\n1,2,2024-01-01T02:30:00.5{offset}\n")
+    first = 1704069000 if offset.startswith("+") else 1704072600
+    assert nk.read_interactions(path).timestamps.tolist() == [first, first + 3600]
+
+
+def test_times_of_pandas_keep_their_zone() -> None:
+    """NumPy warned, three times a table, that it has no time zones."""
+    times = pd.to_datetime(["2024-01-01", "2024-07-01"]).tz_localize("Europe/Berlin")
+    pairs = nk.read_interactions(pd.DataFrame({"user": [1, 1], "item": [1, 2], "time": times}))
+    assert pairs.timestamps.tolist() == [stamp.timestamp() for stamp in times]
+
+
+def test_dates_of_another_form_are_asked_about(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("user;item;when\n1;1;13.01.2023 17:09\n1;2;02.01.2023 08:00\n")
+    with pytest.raises(ValueError, match=r"timestamp='when=%d\.%m\.%Y %H:%M' .on the command line --timestamp"):
+        nk.read_interactions(path, timestamp="when")
+    pairs = nk.read_interactions(path, timestamp="when=%d.%m.%Y %H:%M")
+    assert pairs.timestamps.tolist() == [1673629740, 1672646400]
+    path.write_text("user;item;when\n1;1;01/02/2023\n1;2;02/03/2023\n")
+    with pytest.raises(ValueError, match="'when=%d/%m/%Y' or 'when=%m/%d/%Y'"):
+        nk.read_interactions(path, timestamp="when")
+    with pytest.raises(ValueError, match="holds '01/02/2023', which is not of the form '%Y'"):
+        nk.read_interactions(path, timestamp="when=%Y")
+    path.write_text("user;item;when\n1;1;2023-01-02T00:00\n1;2;2023-01-02T00:00+01:00\n")
+    with pytest.raises(ValueError, match=r"holds '2023-01-02T00:00\+01:00'"):
+        nk.read_interactions(path, timestamp="when")
