@@ -16,6 +16,7 @@ from nearkin.data.files import Locator
 from nearkin.data.formats.file_rows import FileRows, array_rows, check_layout, streamed_rows
 
 if TYPE_CHECKING:
+    from pyarrow import Table
     from pyarrow.parquet import ParquetFile
 
 _MAX_ROWS_A_BYTE = 10_000  # runs and dictionaries hold many equal rows in a byte; a damaged header promises more
@@ -74,7 +75,7 @@ def open_file(path: Path) -> "ParquetFile":
     return file
 
 
-def read_frame(where: Locator) -> Extra:
+def read_frame(where: Locator) -> "Table":
     """The Arrow table of a .parquet, .feather, .arrow (file or stream) or .jsonl file."""
     pa, _ = import_pyarrow()
     if where.suffix == ".parquet":
