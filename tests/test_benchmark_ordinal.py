@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ordinal import figures, kernel, question_tables, questions, retrieval, speed, table1
+from benchmarks.ordinal.problems import comparisons_from_labels
 from nearkin.embedding.ordinal.losses import get_loss
 from nearkin.embedding.ordinal.objective import OrdinalObjective, pad_rows
 
@@ -71,3 +72,15 @@ def test_figures_from_curves():
     curve = {"x": [0, 3, 6], "low": [0.4, 0.2, 0.1], "median": [0.5, 0.3, 0.2], "high": [0.6, 0.4, 0.3]}
     figure = figures.panels({"ste": {"svrg": curve}, "t-ste": {"svrg": curve, "sgd": curve}}, ("svrg", "sgd"))
     assert [len(ax.lines) for ax in figure.axes] == [1, 2]
+
+
+def test_answers_from_labels_compare_classes() -> None:
+    y = np.array(list("aabbbccccd"))
+    made = comparisons_from_labels(y, 2000, random_state=3)
+    i, j, k = made.indices.T
+    assert (y[i] == y[j]).all()
+    assert (y[i] != y[k]).all()
+    assert set(i.tolist()) == set(range(9))  # "d" stands alone and cannot be a head
+    assert set(k.tolist()) == set(range(10))
+    noisy = comparisons_from_labels(y, 2000, noise=0.1, random_state=3).indices
+    assert (y[noisy[:, 0]] != y[noisy[:, 1]]).sum() == 200

@@ -12,7 +12,7 @@ from benchmarks.two_tower.bytes import by_bytes
 from benchmarks.two_tower.choosing import Axis, Setting, climbed
 from benchmarks.two_tower.graph_steps import averaged, graph_of, smoothed
 from benchmarks.two_tower.light_gcn import LAYERS, RIDGE, drawn_pairs, gradient, light_gcn
-from benchmarks.two_tower.linear_rivals import ease
+from benchmarks.two_tower.linear_rivals import ease, graph_filter
 from benchmarks.two_tower.peers import with_implicit
 from benchmarks.two_tower.public import Setup, known_temperature, public, read_public
 from benchmarks.two_tower.rivals import RIVALS, Batch, fit_rival, in_batch_softmax, uniform_softmax
@@ -55,6 +55,18 @@ def test_the_sparse_ease_is_ease_where_every_right_is_a_neighbour(rng: np.random
     found = sparse >= 0  # a score below 0 is no recommendation
     np.testing.assert_array_equal(sparse[found], dense[found])
     assert found.mean() > 0.9
+
+
+@pytest.mark.parametrize("powers", [(0.5, 0.5), (0.3, 0.1)])
+def test_the_graph_filter_is_its_formula(powers: tuple[float, float], rng: np.random.Generator) -> None:
+    X = (rng.random((40, 30)) < 0.2).astype(float)
+    left, right = np.maximum(X.sum(1), 1), np.maximum(X.sum(0), 1)
+    R = X / np.sqrt(np.outer(left, right))
+    wanted = (X * right ** -powers[0]) @ (R.T @ R) * right ** powers[1]
+    wanted[X > 0] = -np.inf
+    pairs = nk.Interactions.from_pairs(*X.nonzero(), left_ids=np.arange(40), right_ids=np.arange(30))
+    found = np.take_along_axis(wanted, graph_filter(pairs, 8, powers), axis=1)
+    np.testing.assert_allclose(found, -np.sort(-wanted, axis=1)[:, :8], rtol=1e-5)
 
 
 @pytest.mark.parametrize("label", RIVALS)

@@ -6,7 +6,10 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from nearkin.data import comparisons_from_names
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SECONDS = 60  # of processor time
@@ -67,3 +70,14 @@ def test_the_example_that_needs_gymnasium_says_what_to_install(tmp_path: Path, m
     example = runpy.run_path(str(EXAMPLES[0].parent / "evolution_strategies.py"))
     with pytest.raises(SystemExit, match=r"pip install 'nearkin\[rl\]'"):
         example["main"](["--out", str(tmp_path / "figure.png")])
+
+
+def test_tables_for_r_hold_the_answers() -> None:
+    made = runpy.run_path(str(EXAMPLES[0].parent / "answers_for_r.py"))
+    answers = comparisons_from_names([["b", "a", "c"], ["a", "b", "c"]], weights=[2, 1])
+    assert made["for_loe"](answers).tolist() == [[2, 1, 2, 3], [2, 1, 2, 3], [1, 2, 1, 3]]
+    with pytest.raises(ValueError, match="loe takes votes only"):
+        made["for_loe"](comparisons_from_names([["b", "a", "c"]], weights=[0.5]))
+    answers = comparisons_from_names([["a", "b", "c"], ["a", "c", "b"], ["a", "b", "c"], ["a", "b", "d"]])
+    wanted = [[0, 0.25, 2 / 3, 1], [0.25, 0, np.nan, np.nan], [2 / 3, np.nan, 0, np.nan], [1, np.nan, np.nan, 0]]
+    np.testing.assert_allclose(made["for_smacof"](answers), wanted)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import nearkin as nk
+from benchmarks.ordinal.problems import comparisons_from_labels
 
 
 def measure(quick: bool, data: Path) -> dict[str, Any]:
@@ -15,7 +16,7 @@ def measure(quick: bool, data: Path) -> dict[str, Any]:
     print(line(rows[-1]))
     count = 10_000 if quick else 70_000
     for noise in (0.05, 0.1, 0.15):
-        answers = nk.data.comparisons_from_labels(y, count, noise=noise, random_state=1)
+        answers = comparisons_from_labels(y, count, noise=noise, random_state=1)
         for loss in ("gnmds", "ckl", "ste", "t-ste", "soe"):
             began = time.process_time()
             model = nk.OrdinalEmbedding(10, loss=loss, random_state=2).fit(answers, features=features)

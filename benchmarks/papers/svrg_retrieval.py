@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-import nearkin as nk
+from benchmarks.ordinal.problems import comparisons_from_labels
 from benchmarks.ordinal.retrieval import images, judge
 from benchmarks.ordinal.table1 import PUBLISHED, USUAL
 from benchmarks.papers.jobs import Job, Row
@@ -84,7 +84,7 @@ def jobs(data: Path, size: Size) -> Iterator[Job]:
 def drawn(data: Path, answers: int, noise: float, seed: int) -> tuple[Any, np.ndarray]:
     """Images to learn from and to ask with, and noisy answers about the former."""
     shown = images(data / "mnist.npz", seed)
-    return shown, nk.data.comparisons_from_labels(shown[1], answers, noise=noise, random_state=seed).indices
+    return shown, comparisons_from_labels(shown[1], answers, noise=noise, random_state=seed).indices
 
 
 def measured(data: Path, size: Size, key: Row) -> list[Row]:

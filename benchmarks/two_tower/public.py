@@ -19,11 +19,11 @@ import nearkin as nk
 from benchmarks.two_tower.choosing import Epochs, Setting, judged_by
 from benchmarks.two_tower.light_gcn import light_gcn
 from benchmarks.two_tower.linear_rivals import MOST as MOST_OF_EASE
-from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, of_neighbours
+from benchmarks.two_tower.linear_rivals import chosen_ridge, ease, graph_filter, of_neighbours
 from benchmarks.two_tower.peers import fit_peer
 from benchmarks.two_tower.rivals import RIVALS, chosen, fit_rival
 from nearkin.data import Parts
-from nearkin.embedding import AllPairs, CosineSoftmax, graph_filter, item_knn, popularity
+from nearkin.embedding import AllPairs, CosineSoftmax, item_knn, popularity
 
 DEPTH = 20
 EPOCHS = {"ml100k": Epochs((20, 50), (100, 200))}
@@ -34,8 +34,8 @@ LIGHT_GCN = (0.02, 262_144)  # rate and pairs of a batch, which validation pairs
 POINTS = 16  # of LightGCN's curve
 POWERS = AllPairs(weight_power=0.25, cost_power=0.2)
 LISTS: dict[str, Callable] = {
-    "popularity": popularity,
-    "item-kNN, 100 neighbours": item_knn,
+    "popularity": lambda pairs, k: popularity(pairs, k)[1],
+    "item-kNN, 100 neighbours": lambda pairs, k: item_knn(pairs, k)[1],
     "graph filter, powers 1/2": graph_filter,
     "graph filter, powers 0.3": lambda pairs, k: graph_filter(pairs, k, powers=(0.3, 0.3)),
 }
@@ -188,7 +188,7 @@ class _Once:
 def _listing(lists: Callable) -> Way:
     def way(parts: Parts, _seed: int) -> Found:
         start = time.process_time()
-        ranked = lists(parts.train, DEPTH)[1]
+        ranked = lists(parts.train, DEPTH)
         return Found(time.process_time() - start, lists=ranked)
 
     return way

@@ -37,9 +37,10 @@ from benchmarks.two_tower.problems import read, test_metrics
 from benchmarks.two_tower.public import Setup, public
 from benchmarks.two_tower.scaling import scaling
 from benchmarks.two_tower.serving import serving
+from benchmarks.two_tower.sub_blocks import SubBlocks
 from benchmarks.two_tower.table import public_table
 from nearkin.data import Parts
-from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram, SubBlocks
+from nearkin.embedding import LBFGS, Adam, AllPairs, GaussNewton, SOGram
 
 QUICK_SECONDS = 3.0
 WAYS = {

@@ -12,7 +12,7 @@ from nearkin.embedding.two_tower.settings import SOLVERS, as_object
 
 WAYS = [
     *({"solver": name} for name in ("als", "ials++", "adam", "l-bfgs")),
-    *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sub-blocks", "sogram")),
+    *({"solver": name} for name in ("gauss-newton", "gauss-newton-joint", "sogram")),
     *({"loss": name} for name in ("in-batch-softmax", "in-batch-hinge", "sampled-bce")),
 ]
 
@@ -72,7 +72,7 @@ def test_features_embed_entities_that_have_no_pair(parts: Parts, way: dict) -> N
     cold = np.arange(0, 100, 4)
     train = parts.train.select(~np.isin(parts.train.indices, cold))
     solver = as_object(way.get("solver", "auto"), "solver", SOLVERS).set_params(max_iter=12)
-    if solver.name in ("adam", "sub-blocks", "sogram"):
+    if solver.name in ("adam", "sogram"):
         solver.set_params(learning_rate=0.01)
     if solver.name == "sogram":
         solver.set_params(batch_size=128, learning_rate=0.02)

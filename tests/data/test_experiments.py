@@ -1,13 +1,11 @@
-"""Answers that other programs collected, and tables for R: small files as those programs write them."""
+"""Answers that other programs collected: small files as those programs write them."""
 
 import csv
 import json
 
-import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.data import comparisons_from_names
 
 SALMON = """\
 head,winner,loser,left,right,puid,response_time,head_filename,winner_filename,loser_filename,alg_ident
@@ -122,22 +120,3 @@ def test_cblearn():
     assert pivot.events.tolist() == [0, 0, 1, 1]
     with pytest.raises(ValueError, match=r"y must be \(1,\) integers from 0 to 2"):
         from_cblearn([[0, 1, 2]], [3], form="odd-one-out")
-
-
-def test_table_for_loe(tmp_path):
-    answers = comparisons_from_names([["b", "a", "c"], ["a", "b", "c"]], weights=[2, 1])
-    nk.data.write_for_r(answers, tmp_path / "loe.csv")
-    assert (tmp_path / "loe.csv").read_text().split() == ["i,j,k,l", "2,1,2,3", "2,1,2,3", "1,2,1,3"]
-    with pytest.raises(ValueError, match="loe takes votes only"):
-        nk.data.write_for_r(comparisons_from_names([["b", "a", "c"]], weights=[0.5]), tmp_path / "loe.csv")
-
-
-def test_table_for_smacof(tmp_path):
-    answers = comparisons_from_names([["a", "b", "c"], ["a", "c", "b"], ["a", "b", "c"], ["a", "b", "d"]])
-    nk.data.write_for_r(answers, tmp_path / "smacof.csv", package="smacof")
-    with (tmp_path / "smacof.csv").open(newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["", "a", "b", "c", "d"]
-    table = np.array([[float("nan") if cell == "NA" else float(cell) for cell in row[1:]] for row in rows])
-    wanted = [[0, 0.25, 2 / 3, 1], [0.25, 0, np.nan, np.nan], [2 / 3, np.nan, 0, np.nan], [1, np.nan, np.nan, 0]]
-    np.testing.assert_allclose(table, wanted, rtol=1e-5)

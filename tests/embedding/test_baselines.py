@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import nearkin as nk
-from nearkin.embedding import graph_filter, item_knn, popularity, sparse_ease
+from nearkin.embedding import item_knn, popularity, sparse_ease
 from nearkin.embedding.baselines import _item_cosines
 
 PAIRS = nk.Interactions.from_matrix(sp.random(40, 30, density=0.2, random_state=0, format="csr"))
@@ -47,16 +47,6 @@ def test_item_knn_adds_up_cosines(n_neighbours: int) -> None:
 
 
 @pytest.mark.parametrize("exclude_seen", [True, False])
-@pytest.mark.parametrize("powers", [(0.5, 0.5), (0.3, 0.1)])
-def test_the_graph_filter_is_its_formula(powers: tuple[float, float], exclude_seen: bool) -> None:
-    left, right = np.maximum(X.sum(1), 1), np.maximum(X.sum(0), 1)
-    R = X / np.sqrt(np.outer(left, right))
-    wanted = (X * right ** -powers[0]) @ (R.T @ R) * right ** powers[1]
-    wanted[((X > 0) & exclude_seen) | (wanted <= 0)] = -np.inf
-    check(*graph_filter(PAIRS, 8, powers=powers, exclude_seen=exclude_seen), wanted)
-
-
-@pytest.mark.parametrize("exclude_seen", [True, False])
 @pytest.mark.parametrize("n_neighbours", [4, 29])
 def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, exclude_seen: bool) -> None:
     G = X.T @ X
@@ -77,11 +67,10 @@ def test_sparse_ease_regresses_every_right_on_its_neighbours(n_neighbours: int, 
 
 def test_they_are_judged_beside_embeddings() -> None:
     parts = nk.data.split_random(nk.data.planted_interactions(200, 80, random_state=0).interactions, random_state=0)
-    popular, knn, walked = (
+    popular, knn = (
         nk.metrics.list_metrics(baseline(parts.train, 20)[1], parts.test, k=20)["ndcg@20"]
-        for baseline in (popularity, item_knn, graph_filter)
+        for baseline in (popularity, item_knn)
     )
     model = nk.TwoTower(8, random_state=0).fit(parts.train).evaluate(parts.test, k=20)["ndcg@20"]
     assert popular < knn
-    assert popular < walked
     assert popular < model

@@ -179,7 +179,7 @@ NOT = {
     ),
     "no function": "TARGETS",
     "a whole job: the commands try it": (
-        "BatchEncoder join_processes export_index write_for_r search_scale make_target best PairMap"
+        "BatchEncoder join_processes export_index search_scale make_target best PairMap"
     ),
     "reads files: the readers try it": "load read_jspsych read_salmon describe",
 }

@@ -49,7 +49,6 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
             (name, {"interactions": None})
             for name in ("split_given", "split_by_time", "popularity", "item_knn", "sparse_ease")
         ),
-        ("graph_filter", {"exclude_seen": None}),
         ("comparisons_from_array", {"weights": [1.0, 2.0]}),
         ("comparisons_from_names", {"annotators": 3}),
         ("directional_derivatives", {"G": None}),

@@ -9,28 +9,28 @@ import numpy as np
 import pytest
 
 from nearkin.pipeline.change import check_folder
-from nearkin.pipeline.demo import METHODS, DemoTrial, read_demo, save_demo
+from nearkin.pipeline.demo import METHODS, DemoTrial, save_demo
 from nearkin.pipeline.pages import folder_page
 from tests.cli.conftest import run
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A demo of two sizes, and the command that it names."""
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[DemoTrial], str]:
+    """A demo of two sizes, its trials, and the command that it names."""
     out = tmp_path_factory.mktemp("demo") / "de mo"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nearkin.pipeline.demo.BYTES", (2, 4))
-        return out, save_demo(out)[1]
+        return out, *save_demo(out)
 
 
 @pytest.fixture(scope="module")
-def folder(saved: tuple[Path, str]) -> Path:
+def folder(saved: tuple[Path, list[DemoTrial], str]) -> Path:
     return saved[0]
 
 
 @pytest.fixture(scope="module")
-def trials(folder: Path) -> dict[tuple[str, int], DemoTrial]:
-    return {(trial.method, trial.n_bytes): trial for trial in read_demo(folder)}
+def trials(saved: tuple[Path, list[DemoTrial], str]) -> dict[tuple[str, int], DemoTrial]:
+    return {(trial.method, trial.n_bytes): trial for trial in saved[1]}
 
 
 def test_every_method_at_every_size(trials: dict[tuple[str, int], DemoTrial]) -> None:
@@ -55,17 +55,16 @@ def test_a_learned_rotation_keeps_more_neighbours_than_none(
 def test_the_page_is_the_report_of_the_folder(folder: Path) -> None:
     page = folder_page(folder).html()
     assert page.count("<svg") == 4
-    assert page.count("<img") == 10 * (1 + 2 * 10)  # ten queries, ten exact and ten coded neighbours each
-    links = re.findall(r'(?:src|href)="([^"]*)"', page)
-    assert all(link.startswith(("data:image/png;base64,", "#")) for link in links)
+    assert "nearkin explore" in page
+    assert all(link.startswith("#") for link in re.findall(r'(?:src|href)="([^"]*)"', page))
     assert "<script" not in page
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
 
 
-def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, str], tmp_path: Path) -> None:
+def test_it_ends_with_a_command_that_opens_the_digits(saved: tuple[Path, list[DemoTrial], str], tmp_path: Path) -> None:
     pytest.importorskip("starlette")
-    out, said = saved
+    out, _, said = saved
     command = shlex.split(said)
     assert command[:2] == ["nearkin", "explore"]
     done = run(*command[1:], "--out", tmp_path / "page.html", "--rows", 20)

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nearkin.report import Page, Section
-from nearkin.report.page import facts, figures, paragraph, table, thumbnail
+from nearkin.report.page import facts, figures, paragraph, table
 
 
 def test_a_page_holds_its_sections_in_order(tmp_path: Path) -> None:
@@ -48,19 +47,6 @@ def test_numbers_are_set_right_and_text_left() -> None:
     assert '<th scope="col">count' in made
     for shown in ("12,345", "0.1235", "–", "yes"):
         assert f"<td>{shown}</td>" in made
-
-
-def test_a_thumbnail_is_a_png_of_its_image() -> None:
-    import base64
-    import io
-
-    from matplotlib.image import imread
-
-    image = np.linspace(0, 1, 12).reshape(3, 4)
-    made = thumbnail(image, 'a "3"')
-    assert 'width="4" height="3" alt="a &quot;3&quot;"' in made
-    pixels = imread(io.BytesIO(base64.b64decode(made.split("base64,")[1].rstrip('">'))))
-    np.testing.assert_allclose(pixels[:, :, 0], 1 - image, atol=0.01)
 
 
 def test_writing_over_a_folder_is_an_error(tmp_path: Path) -> None:

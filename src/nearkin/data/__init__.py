@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from nearkin.data.comparisons import comparisons_from_names as comparisons_from_names
     from nearkin.data.comparisons import read_comparisons as read_comparisons
     from nearkin.data.comparisons.reading import describe as describe
-    from nearkin.data.comparisons.votes import comparisons_from_labels as comparisons_from_labels
     from nearkin.data.comparisons.votes import comparisons_from_vectors as comparisons_from_vectors
     from nearkin.data.comparisons.votes import count_contradictions as count_contradictions
     from nearkin.data.comparisons.votes import flip_answers as flip_answers
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from nearkin.data.experiments import comparisons_from_cblearn as comparisons_from_cblearn
     from nearkin.data.experiments import read_jspsych as read_jspsych
     from nearkin.data.experiments import read_salmon as read_salmon
-    from nearkin.data.experiments import write_for_r as write_for_r
     from nearkin.data.interactions import Parts as Parts
     from nearkin.data.interactions import planted_interactions as planted_interactions
     from nearkin.data.interactions import read_interactions as read_interactions

@@ -1,6 +1,5 @@
-"""Comparisons collected by other programs: Salmon, jsPsych, cblearn's arrays; and tables that R packages read."""
+"""Comparisons collected by other programs: Salmon, jsPsych, cblearn's arrays."""
 
-import csv
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -132,41 +131,6 @@ def comparisons_from_cblearn(X: ArrayLike, y: object = None, *, form: str | None
     rest = rows[:, 1:][np.arange(options) != chosen[:, None]].reshape(len(rows), -1)
     triplets = np.stack([np.repeat(rows[:, 0], options - 1), np.repeat(near[:, 0], options - 1), rest.ravel()], axis=1)
     return replace(comparisons_from_array(triplets), events=np.repeat(np.arange(len(rows)), options - 1))
-
-
-def write_for_r(comparisons: Comparisons, path: FileOrFrame, *, package: str = "loe") -> None:
-    """Write a .csv for R.
-
-    package "loe": columns i, j, k, l of numbers from 1, a row for each answer d(i, j) < d(k, l), as `SOE(CM, N)` takes
-    them: `CM <- as.matrix(read.csv(path))`. Votes become rows; other weights are a ValueError, as loe has none. The
-    number r is `comparisons.objects[r - 1]`. "smacof": a square table of dissimilarities, with names: for each pair the
-    share of its comparisons in which it was the far one, NA where it was in none: `d <- as.matrix(read.csv(path,
-    row.names = 1, check.names = FALSE)); w <- 1 - is.na(d); d[is.na(d)] <- 1; mds(d, type = "ordinal", weightmat = w)`.
-    It is a summary: smacof takes no comparisons.
-    """
-    _check.check_choice(package, "package", ("loe", "smacof"))
-    weights = np.ones(len(comparisons)) if comparisons.weights is None else comparisons.weights.astype(np.float64)
-    rows = comparisons.quadruplets().astype(np.int64)
-    if package == "loe":
-        if (weights != np.round(weights)).any():
-            raise ValueError("comparisons has weights that are no whole numbers; loe takes votes only")
-        header, table = ["i", "j", "k", "l"], np.repeat(rows + 1, weights.astype(np.int64), axis=0).tolist()
-    else:
-        names = [str(name) for name in comparisons.objects.tolist()]
-        counts = np.zeros((2, len(names), len(names)))  # of each pair's comparisons: it is near, it is far
-        for far, (a, b) in enumerate((rows[:, :2].T, rows[:, 2:].T)):
-            np.add.at(counts[far], (a, b), weights)
-            np.add.at(counts[far], (b, a), weights)
-        total = counts.sum(axis=0)
-        shares = np.divide(counts[1], total, out=np.full(total.shape, np.nan), where=total > 0)
-        np.fill_diagonal(shares, 0.0)
-        header = ["", *names]
-        table = [
-            [name, *("NA" if np.isnan(share) else f"{share:.6g}" for share in line)]
-            for name, line in zip(names, shares.tolist(), strict=True)
-        ]
-    with Path(path).open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *table])
 
 
 def _read_records(path: FileOrFrame) -> Table:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.all_pairs import AllPairsPoint as AllPairsPoint
     from nearkin.embedding.all_pairs import CustomPairLoss as CustomPairLoss
     from nearkin.embedding.all_pairs.softmax import SoftmaxLoss as SoftmaxLoss
-    from nearkin.embedding.baselines import graph_filter as graph_filter
     from nearkin.embedding.baselines import item_knn as item_knn
     from nearkin.embedding.baselines import popularity as popularity
     from nearkin.embedding.baselines import sparse_ease as sparse_ease
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from nearkin.embedding.two_tower.gradient import LBFGS as LBFGS
     from nearkin.embedding.two_tower.gradient import Adam as Adam
     from nearkin.embedding.two_tower.gradient import GaussNewton as GaussNewton
-    from nearkin.embedding.two_tower.gradient import SubBlocks as SubBlocks
     from nearkin.embedding.two_tower.joint import Joint as Joint
     from nearkin.embedding.two_tower.objective import AllPairs as AllPairs
     from nearkin.embedding.two_tower.settings import Auto as Auto

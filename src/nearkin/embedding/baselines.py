@@ -36,25 +36,7 @@ def item_knn(
     """
     _check_arguments(interactions, exclude_seen)
     cosines = _item_cosines(interactions, check_integer(n_neighbours, "n_neighbours", low=1))
-    ones = np.ones(interactions.shape[1], np.float32)
-    return _lists(interactions, ones, cosines, ones, k, exclude_seen)
-
-
-def graph_filter(
-    interactions: Interactions, k: int = 100, *, powers: tuple[float, float] = (0.5, 0.5), exclude_seen: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k rights that two steps on the graph of pairs lead to from a history: scores and numbers, both (m, k).
-
-    score_ij = sum over the history h of d_h^-a (R^T R)_hj d_j^b with R = D_left^-1/2 X D_right^-1/2, d the numbers of
-    pairs of the rights: the linear filter of GF-CF (Shen et al. 2021), where a = b = 1/2; `powers` are (a, b), and
-    smaller ones favour popular rights more. Nothing is learned. The (n, n) matrix R^T R is held sparse.
-    """
-    _check_arguments(interactions, exclude_seen)
-    degrees = np.diff(interactions.indptr), np.bincount(interactions.indices, minlength=interactions.shape[1])
-    left, right = (np.maximum(d, 1).astype(np.float32) for d in degrees)
-    R = sp.diags(left**-0.5) @ _ones(interactions) @ sp.diags(right**-0.5)
-    first, second = (check_real(power, "powers") for power in powers)
-    return _lists(interactions, right**-first, sp.csr_matrix(R.T @ R), right**second, k, exclude_seen)
+    return _lists(interactions, cosines, k, exclude_seen)
 
 
 def sparse_ease(
@@ -73,8 +55,7 @@ def sparse_ease(
     X = _ones(interactions)
     weights = _regress(near, sp.csr_matrix(X.T @ X), check_real(ridge, "ridge", above=0))
     into = sp.csr_matrix((weights, near.indices, near.indptr), near.shape)  # row j: the weights that rank j
-    ones = np.ones(interactions.shape[1], np.float32)
-    return _lists(interactions, ones, sp.csr_matrix(into.T), ones, k, exclude_seen)
+    return _lists(interactions, sp.csr_matrix(into.T), k, exclude_seen)
 
 
 def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
@@ -82,23 +63,20 @@ def _check_arguments(interactions: Interactions, exclude_seen: bool) -> None:
     check_instance(exclude_seen, "exclude_seen", bool, np.bool_)
 
 
-def _lists(
-    interactions: Interactions, weights: np.ndarray, similar: sp.csr_matrix, scale: np.ndarray, k: int, exclude: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest of scale_j sum over the history h of weights_h similar_hj, for each left entity."""
+def _lists(interactions: Interactions, similar: sp.csr_matrix, k: int, exclude: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest sums over the history h of similar_hj, for each left entity."""
     m = interactions.shape[0]
     k = check_integer(k, "k", low=1)
     scores, numbers = np.full((m, k), -np.inf, np.float32), np.full((m, k), -1)
-    structure = interactions.indptr, interactions.indices
     entries = similar.indptr, similar.indices, similar.data.astype(np.float32)
-    best_of_history(*structure, weights, *entries, scale.astype(np.float32), exclude, scores, numbers)
+    best_of_history(interactions.indptr, interactions.indices, *entries, exclude, scores, numbers)
     return scores, numbers
 
 
 @cached_njit(nogil=True)
-def best_of_history(indptr, indices, weights, starts, others, values, scale, exclude, scores, numbers):
+def best_of_history(indptr, indices, starts, others, values, exclude, scores, numbers):
     """Fill the rows of `scores` and `numbers`; only rights that some right of the history reaches are met."""
-    n, k = len(scale), scores.shape[1]
+    n, k = len(starts) - 1, scores.shape[1]
     total, met, is_met = np.zeros(n, np.float32), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for row in range(len(indptr) - 1):
         count = 0
@@ -110,14 +88,14 @@ def best_of_history(indptr, indices, weights, starts, others, values, scale, exc
                     is_met[j] = True
                     met[count] = j
                     count += 1
-                total[j] += weights[h] * values[t]
+                total[j] += values[t]
         if exclude:
             for e in range(indptr[row], indptr[row + 1]):
                 total[indices[e]] = 0
         full = 0  # places of the row; inserting compiles in a fifth of the time of NumPy's partition and sort
         for t in range(count):
             j = met[t]
-            score = total[j] * scale[j]
+            score = total[j]
             total[j], is_met[j] = 0, False
             if score > 0 and (full < k or score > scores[row, k - 1]):
                 full = min(full + 1, k)

@@ -1,6 +1,5 @@
 """`nearkin demo`: scikit-learn's handwritten digits searched exactly and through codes, and the page about it."""
 
-import html
 import os
 import shlex
 import time
@@ -16,19 +15,19 @@ from sklearn.datasets import load_digits
 import nearkin as nk
 from nearkin import metrics
 from nearkin._check import check_instance
-from nearkin._storage import check_target, read_arrays, read_config, saving_folder, write_arrays
+from nearkin._storage import check_target, read_config, saving_folder
 from nearkin._types import Record, Seed
 from nearkin.index.index import Index
 from nearkin.pipeline.methods import CodeSize, find_method
 from nearkin.pipeline.run import Steps
 from nearkin.plots import plot_against_bytes, plot_convergence, to_svg
 from nearkin.report import Page, Section
-from nearkin.report.page import facts, figures, paragraph, table, thumbnail
+from nearkin.report.page import facts, figures, paragraph, table
 
 KIND = "demo"
 K = 10
 BYTES = (2, 4, 8, 16)
-SHOWN = 4  # bytes of the codes whose neighbours are pictured, and of the saved index
+SHOWN = 4  # bytes of the codes that the page begins with, and of the saved index
 CENTROIDS = 16  # codebooks must be small: 256 centroids are 64 kB, and 1,500 codes of 4 bytes are 6 kB
 METHODS = {  # method -> its name in the table and figures
     "none": "PQ",
@@ -137,26 +136,24 @@ def save_demo(
     trials, data = run_demo(random_state, steps), digits()
     config = {"trials": [{name: value for name, value in asdict(t).items() if name != "ids"} for t in trials]}
     with saving_folder(out, KIND, config) as folder:
-        write_arrays(folder / "arrays.safetensors", {"ids": np.stack([trial.ids for trial in trials])})
         made = find_method("givens-greedy").make(CodeSize(SHOWN, n_centroids=CENTROIDS), random_state)
         quantizer = check_instance(made, "quantizer", nk.ProductQuantizer)
         nk.Index.build(data.base, quantizer, keep_vectors=True).save(folder / "index")
         np.save(folder / "labels.npy", data.labels)
         np.save(folder / "images.npy", data.base.reshape(-1, 8, 8).astype(np.uint8))
+    return trials, explore_command(out)
+
+
+def explore_command(out: str | os.PathLike) -> str:
+    """The command that shows the digits in a folder of `save_demo`, with their neighbours."""
     index, labels, images = (shlex.quote(f"{out}/{name}") for name in ("index", "labels.npy", "images.npy"))
-    return trials, f"nearkin explore {index} --labels {labels} --images {images}"
-
-
-def read_demo(folder: Path) -> list[DemoTrial]:
-    """The trials in a folder of `save_demo`."""
-    ids = read_arrays(folder / "arrays.safetensors")["ids"]
-    records: list[dict[str, Any]] = read_config(folder, KIND)["trials"]
-    return [DemoTrial(**record, ids=found) for record, found in zip(records, ids, strict=True)]
+    return f"nearkin explore {index} --labels {labels} --images {images}"
 
 
 def demo_page(folder: Path) -> Page:
     """The page about the demo in a folder."""
-    trials = read_demo(folder)
+    records: list[dict[str, Any]] = read_config(folder, KIND)["trials"]
+    trials = [DemoTrial(**record, ids=np.empty(0, int)) for record in records]
     n, d = digits().base.shape
     best = max((trial for trial in trials[1:] if trial.n_bytes == SHOWN), key=lambda trial: trial.recall)
     page = Page(
@@ -175,10 +172,11 @@ def demo_page(folder: Path) -> Page:
         f"mAP by label; exact search has {exact.mean_average_precision:.3f}": f"{best.mean_average_precision:.3f}",
         "longest training of any method": f"{max(trial.seconds for trial in trials):.2f} s",
     }
-    page.add(Section("In short", facts(values))).add(_pictures(exact, best))
-    records = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
+    see = f"Every digit, its exact neighbours and those through {SHOWN} bytes: {explore_command(folder)}"
+    page.add(Section("In short", facts(values), see))
+    shown = [trial.record() | {"code smaller": f"{trial.compression:.0f}×"} for trial in trials]
     formats, bold = {3: ".1f", 4: ".3f", 5: ".3f", 6: ".2f"}, {3: "min", 4: "max", 5: "max"}
-    body = table(list(records[0]), [list(record.values()) for record in records], formats=formats, best=bold)
+    body = table(list(shown[0]), [list(record.values()) for record in shown], formats=formats, best=bold)
     lead = (
         f"Distortion is the mean squared error on {_N_QUERIES} queries that no method has learned from. Recall@{K} is "
         f"the share of the {K} exact neighbours among the {K} found. Bold is the best of a size."
@@ -191,40 +189,6 @@ def demo_page(folder: Path) -> Page:
         "nearkin compress and nearkin evaluate."
     )
     return page.add(Section("Limits of this demo", paragraph(limits)))
-
-
-def _pictures(exact: DemoTrial, best: DemoTrial) -> Section:
-    labels = digits().query_labels
-    rows = "".join(_picture_row(exact, best, int(np.argmax(labels == digit))) for digit in range(10))
-    key = (
-        '<p class="lead"><span class="key hit"></span> also among the exact ten &ensp; '
-        '<span class="key wrong"></span> another digit than the query</p>'
-    )
-    return Section(
-        f"A query, its exact neighbours, its neighbours through {SHOWN} bytes",
-        f'{key}<div class="neighbours">{rows}</div>',
-        f"The first test image of every digit, nearest first. Codes by {best.method}, distances by table look-up.",
-    )
-
-
-def _picture_row(exact: DemoTrial, best: DemoTrial, query: int) -> str:
-    digit, near = digits().query_labels[query], exact.ids[query]
-    lists = "".join(
-        f'<div class="list"><span class="name">{html.escape(name)}</span><div class="strip">{strip}</div></div>'
-        for name, strip in [
-            ("exact", "".join(_neighbour(int(row), digit, hit=False) for row in near)),
-            (f"{SHOWN} bytes", "".join(_neighbour(int(row), digit, hit=row in near) for row in best.ids[query])),
-        ]
-    )
-    picture = thumbnail(digits().queries[query].reshape(8, 8) / 16, f"query: a {digit}")
-    return f'<div class="neighbour-row"><div class="query">{picture}</div><div class="lists">{lists}</div></div>'
-
-
-def _neighbour(row: int, digit: int, hit: bool) -> str:
-    label = digits().labels[row]
-    kind = "wrong" if label != digit else "hit" if hit else ""
-    picture = thumbnail(digits().base[row].reshape(8, 8) / 16, f"a {label}")
-    return f'<span class="{kind}">{picture}</span>' if kind else f"<span>{picture}</span>"
 
 
 def _curves(trials: list[DemoTrial]) -> Section:

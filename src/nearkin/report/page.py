@@ -1,8 +1,6 @@
 """A report as one HTML file: no script, no network, light or dark. Text is escaped here, once."""
 
-import base64
 import html
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +8,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from matplotlib.image import imsave
 
 import nearkin
 from nearkin._storage import replacing
@@ -128,15 +125,6 @@ def figures(*figures: tuple[str, str]) -> str:
     """Figures side by side if the page is wide enough: pairs of an <svg> (from `plots.to_svg`) and a caption."""
     parts = "".join(f"<figure>{svg}<figcaption>{html.escape(text)}</figcaption></figure>" for svg, text in figures)
     return f'<div class="figures">{parts}</div>'
-
-
-def thumbnail(image: np.ndarray, label: str) -> str:
-    """A grey image (h, w), 0 to 1, as an inline <img>: ink on paper by day, light on dark by night."""
-    buffer = io.BytesIO()
-    imsave(buffer, image, cmap="gray_r", vmin=0, vmax=1, format="png")
-    data = base64.b64encode(buffer.getvalue()).decode()
-    height, width = image.shape
-    return f'<img width="{width}" height="{height}" alt="{html.escape(label)}" src="data:image/png;base64,{data}">'
 
 
 def _is_text(cell: object) -> bool:

@@ -11,7 +11,6 @@ import nearkin as nk
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
 from nearkin.data.comparisons.reading import expand_form, orient
 from nearkin.data.comparisons.votes import (
-    comparisons_from_labels,
     comparisons_from_vectors,
     count_contradictions,
     distinct_rows,
@@ -257,20 +256,6 @@ def test_from_vectors_is_true_but_for_the_noise(quadruplets, rng):
         made = comparisons_from_vectors(X, 1000, quadruplets=quadruplets, noise=noise, random_state=4)
         assert nk.metrics.triplet_error(X, made) == pytest.approx(noise)
     assert len({tuple(row) for row in made.indices.tolist()}) > 500
-
-
-def test_from_labels(rng):
-    y = np.array(list("aabbbccccd"))
-    made = comparisons_from_labels(y, 2000, random_state=3)
-    i, j, k = made.indices.T
-    assert (y[i] == y[j]).all()
-    assert (y[i] != y[k]).all()
-    assert set(i.tolist()) == set(range(9))  # "d" stands alone and cannot be a head
-    assert set(k.tolist()) == set(range(10))
-    noisy = comparisons_from_labels(y, 2000, noise=0.1, random_state=3).indices
-    assert (y[noisy[:, 0]] != y[noisy[:, 1]]).sum() == 200
-    with pytest.raises(ValueError, match="two classes are needed"):
-        comparisons_from_labels(np.zeros(5), 10)
 
 
 def test_distinct_rows_are_uniform(rng):

@@ -9,8 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
 import nearkin as nk
+from benchmarks.ordinal.problems import comparisons_from_labels
 from nearkin.data.comparisons import comparisons_from_array, comparisons_from_names
-from nearkin.data.comparisons.votes import comparisons_from_labels, comparisons_from_vectors, net_votes
+from nearkin.data.comparisons.votes import comparisons_from_vectors, net_votes
 from nearkin.embedding.ordinal.losses import LOSSES
 from nearkin.embedding.ordinal.objective import SOLVERS
 from nearkin.records import Comparisons

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 import nearkin as nk
-from nearkin.embedding import SubBlocks
+from benchmarks.two_tower.sub_blocks import SubBlocks
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import ResidualTower, Side, zero_grad
 from nearkin.quantization import IndexingLayer

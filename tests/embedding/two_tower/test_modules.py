@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import nearkin as nk
-from nearkin.embedding import ALS, Adam, AllPairs, Auto, GaussNewton, Indexed, SubBlocks
+from benchmarks.two_tower.sub_blocks import SubBlocks
+from nearkin.embedding import ALS, Adam, AllPairs, Auto, GaussNewton, Indexed
 
 
 @pytest.fixture(scope="module")

@@ -175,35 +175,6 @@ def comparisons_from_vectors(
     return flip_answers(Comparisons(rows, np.arange(len(X))), noise, random_state=rng)
 
 
-def comparisons_from_labels(
-    y: ArrayLike, n_comparisons: int, *, noise: float = 0.0, random_state: Seed = None
-) -> Comparisons:
-    """Random triplets (i, j, k) with i and j of one class and k of another (SVRG-SBB section 5.4).
-
-    y (n,) labels of any type; objects are 0 ... n - 1. `noise` is the share with j and k exchanged. Raises ValueError
-    if there is one class only, or no class has two objects.
-    """
-    y = np.asarray(y)
-    _check.check_integer(n_comparisons, "n_comparisons", low=1)
-    if y.ndim != 1:
-        raise ValueError(f"y has shape {y.shape}; it must be 1-D, one label per object")
-    _, label, size = np.unique(y, return_inverse=True, return_counts=True)
-    able = np.flatnonzero(size[label] >= 2)
-    if len(size) < 2 or len(able) == 0:
-        raise ValueError(f"y has {len(size)} classes, of {size.tolist()} objects; two classes are needed, one of two")
-    rng = numpy_generator(random_state)
-    order = np.argsort(label, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(size)])
-    rank = np.empty(len(y), np.int64)  # of an object within its class
-    rank[order] = np.arange(len(y)) - starts[label[order]]
-    i = rng.choice(able, n_comparisons)
-    other = (rank[i] + rng.integers(1, size[label[i]])) % size[label[i]]
-    j = order[starts[label[i]] + other]
-    far = rng.integers(0, len(y) - size[label[i]])  # counts the objects outside the class, in `order`
-    k = order[np.where(far < starts[label[i]], far, far + size[label[i]])]
-    return flip_answers(Comparisons(np.stack([i, j, k], axis=1), np.arange(len(y))), noise, random_state=rng)
-
-
 def flip_answers(comparisons: Comparisons, share: float, *, random_state: Seed = None) -> Comparisons:
     """`comparisons` with exactly a `share` of the answers, chosen at random, turned round."""
     _check.check_instance(comparisons, "comparisons", Comparisons)

@@ -14,7 +14,7 @@ from nearkin.contracts import JointIndex, PhasedIndex, TrainableIndex
 from nearkin.embedding.two_tower.als import ALS
 from nearkin.embedding.two_tower.baselines import InBatchHinge, InBatchSoftmax, SampledBCE, SOGram
 from nearkin.embedding.two_tower.cosine_softmax import CosineSoftmax, SphereSweeps
-from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton, SubBlocks
+from nearkin.embedding.two_tower.gradient import LBFGS, Adam, GaussNewton
 from nearkin.embedding.two_tower.joint import Joint
 from nearkin.embedding.two_tower.objective import AllPairs
 from nearkin.embedding.two_tower.towers import HIDDEN, Tower
@@ -69,7 +69,6 @@ SOLVERS: dict[str, Callable[[], AbstractSolver | Auto]] = {
     "joint": Joint,
     "gauss-newton": GaussNewton,
     "gauss-newton-joint": partial(GaussNewton, alternating=False),
-    "sub-blocks": SubBlocks,
     "sogram": SOGram,
     "sphere": SphereSweeps,
 }
@@ -158,11 +157,11 @@ def check_pairs(interactions: object, validation: object = None) -> None:
 
 
 def as_object(given: object, name: str, known: Mapping[str, Callable[[], Made]]) -> Made:
-    """The object of that name, or `given` if it is one; ValueError or TypeError otherwise."""
+    """The object of that name, or `given` if it is one, or a solver of your own; ValueError or TypeError otherwise."""
     if isinstance(given, str):
         return known[check_choice(given, name, known)]()
     kinds = tuple(maker.func if isinstance(maker, partial) else maker for maker in known.values())
-    if not isinstance(given, kinds):  # pyright: ignore[reportArgumentType]
+    if not isinstance(given, (*kinds, AbstractSolver) if known is SOLVERS else kinds):  # pyright: ignore[reportArgumentType]
         names = sorted({kind.__name__ for kind in kinds})  # pyright: ignore[reportAttributeAccessIssue]
         raise TypeError(
             f"{name} is of type {type(given).__name__}; it must be one of {', '.join(map(repr, known))}, or one of the "

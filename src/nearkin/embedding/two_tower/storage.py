@@ -130,7 +130,8 @@ def _read_parameters(written: Record, given: Record) -> Record:
             if value["class"] == "Indexed":
                 parameters[name] = None if given["index"] is None else Indexed(given["index"], **own)
             else:
-                parameters[name] = _KINDS[value["class"]](**own)
+                kind = _KINDS.get(value["class"])  # a solver of your own, or of an earlier version, is "auto" again
+                parameters[name] = "auto" if kind is None else kind(**own)
     missing = {name for name, module in given.items() if module is not None and parameters.get(name) is None}
     return parameters | {name: given[name] for name in missing}
 
