@@ -20,6 +20,7 @@ from nearkin.quantization.codebooks import ClusterSums, revive
 from nearkin.quantization.layer import centroids as centroid_sums
 from nearkin.quantization.layer.centroids import LayerCentroids
 from nearkin.quantization.layer.layer import CHECK_EVERY
+from nearkin.quantization.product import DEAD
 from tests.processes import FORKSERVER
 
 M, K, D = 3, 8, 12
@@ -63,20 +64,31 @@ def test_revived_as_on_the_host(device: str, fewest: float) -> None:
 
 
 @each_device
-@pytest.mark.parametrize("by_gradient", [False, True])
-def test_what_is_observed_there_is_what_is_observed_on_the_host(device: str, by_gradient: bool) -> None:
+def test_averages_fade_and_give_the_centroids_of_their_sums(device: str) -> None:
     R = haar_orthogonal(D, D, random_state=0)
-    made = []
-    for _ in range(2):
-        made.append(LayerCentroids((M, K, D // M), by_gradient=by_gradient, exact_rotation=False, horizon=120))
-        made[-1].set(torch.randn(M, K, D // M, generator=torch.Generator().manual_seed(1)).numpy())
-    host, there = made[0], made[1].to(device)
+    layer = LayerCentroids((M, K, D // M), by_gradient=False, exact_rotation=False, horizon=120).to(device)
+    host = ClusterSums(M, K, D)
     for seed in range(4):
         X, codes = draw(seed=seed)
-        assert host.observe(X, codes, R) is None
-        there._observe_there(X.to(device), codes.to(device), R.to(device))
-    for name, value in host.state_dict().items():
-        torch.testing.assert_close(there.state_dict()[name].cpu(), value, rtol=1e-5, atol=1e-5, msg=name)
+        assert layer.observe(X.to(device), codes.to(device), R.to(device)) is None
+        host.decay(1 - 50 / 120).update(X.numpy(), codes.numpy())
+    np.testing.assert_allclose(layer.sums.cpu(), host.sums, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(layer.counts.cpu(), host.counts)
+    wanted = host.centroids(R.numpy(), DEAD * host.counts[0].sum() / K)
+    np.testing.assert_allclose(layer.codebooks.detach().cpu(), wanted, rtol=1e-4, atol=1e-5)
+
+
+@each_device
+def test_a_dead_centroid_that_learns_by_gradient_moves_and_gets_time(device: str) -> None:
+    layer = LayerCentroids((M, K, D // M), by_gradient=True, exact_rotation=False, horizon=120).to(device)
+    layer.set(torch.randn(M, K, D // M, generator=torch.Generator().manual_seed(1)).numpy())
+    before = layer.codebooks.detach().cpu().clone()
+    X, codes = draw()
+    layer.observe(X.to(device), codes.to(device), torch.eye(D, device=device))
+    after = layer.codebooks.detach().cpu()
+    torch.testing.assert_close(after[:, : K - 2], before[:, : K - 2])
+    assert not torch.isclose(after[:, K - 2 :], before[:, K - 2 :]).all(dim=2).any()
+    assert (layer.counts > 0).all()
 
 
 @each_device

@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from nearkin._distributed import ALONE, current
-from nearkin.quantization.codebooks import ClusterSums, assign, revive
+from nearkin.quantization.codebooks import ClusterSums, assign
 from nearkin.quantization.product import DEAD, RunningFit
 from nearkin.quantization.rotation import make_update
 
@@ -43,7 +43,8 @@ class LayerCentroids(nn.Module):
     def begin(self, X: np.ndarray, rotation: np.ndarray) -> None:
         """Fill the averages with rows X (n, d), at the weight of at most one horizon."""
         codes = assign(X @ rotation, self.codebooks.detach().cpu().numpy())
-        self._add(X, codes)
+        rows, chosen = (torch.from_numpy(array).to(self.counts.device) for array in (X, codes))
+        add_rows(rows, chosen, self.sums, self.counts)
         excess = len(X) / self.horizon
         if excess > 1:
             self.sums /= excess
@@ -52,99 +53,40 @@ class LayerCentroids(nn.Module):
     def observe(self, X: Tensor, codes: Tensor, R: Tensor) -> Tensor | None:
         """Add the rows X (b, d) with their codes (b, M); move what moves by averages; the next R where it is one.
 
-        In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device all of
-        it stays there but the exact rotation.
+        In data-parallel training the rows of all processes count, and all end with rank 0's result. On a device nothing
+        but the exact rotation waits for a number.
         """
-        if not on_host(X) and not self.exact_rotation:
-            self._observe_there(X, codes, R)
-            return None
         self._absorb(X, codes)
-        rotation, books = R.cpu().numpy(), None
+        fewest, turned = DEAD * self.counts[0].sum() / self.counts.shape[1], None
         if self.exact_rotation:
             update = make_update("givens-greedy", len(R), "exact", _BLOCKS, None)
-            rotation, books = RunningFit(update, self.horizon, self._view()).improve(rotation)
-        elif not self.by_gradient:  # the means need no centring, a pass over the sums less
-            books = self._view().centroids(rotation, self._fewest())
+            sums = ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
+            turned, books = map(torch.from_numpy, RunningFit(update, self.horizon, sums).improve(R.cpu().numpy()))
+        else:  # the means need no centring, a pass over the sums less
+            books = self.codebooks.detach() if self.by_gradient else centroids(self.sums, self.counts, R, fewest)
         if self.by_gradient:
-            self._revive()
-        else:
-            self.codebooks.data.copy_(torch.from_numpy(books))
-        turned = torch.from_numpy(rotation) if self.exact_rotation else None
+            books, dead = revived(self.codebooks.detach(), self.counts, fewest)
+            self.counts.copy_(torch.where(dead, self.counts.mean(1, keepdim=True), self.counts))  # time to win rows
+        self.codebooks.data.copy_(books)
         if several():  # machines of different kinds may round differently
             take_from_first([self.codebooks, *([] if turned is None else [turned])], X.device)
         return turned
 
-    def _observe_there(self, X: Tensor, codes: Tensor, R: Tensor) -> None:
-        """`observe` without a number that the host would have to wait for."""
-        fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
-        add_rows(X, codes, *fresh)
-        if several():
-            for batch in fresh:
-                add_up(batch, X.device)
-        share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
-        for total, batch in zip((self.sums, self.counts), fresh, strict=True):
-            total.mul_(share.to(total.dtype)).add_(batch)
-        fewest = DEAD * self.counts[0].sum() / self.counts.shape[1]
-        if self.by_gradient:
-            books, dead = revived(self.codebooks.detach(), self.counts, fewest)
-            self.counts.copy_(torch.where(dead, self.counts.mean(1, keepdim=True), self.counts))
-        else:
-            books = centroids(self.sums, self.counts, R, fewest)
-        self.codebooks.data.copy_(books)
-        if several():
-            take_from_first([self.codebooks], X.device)
-
     def _absorb(self, X: Tensor, codes: Tensor) -> None:
         """Let the averages decay by the rows of all processes, and add them."""
         if not several():
-            self._decay(len(X))
-            self._add(X.cpu().numpy(), codes.cpu().numpy())
+            share = max(0.0, 1 - len(X) / self.horizon)
+            self.sums *= share
+            self.counts *= share
+            add_rows(X, codes, self.sums, self.counts)
             return
-        fresh = torch.zeros_like(self.sums, device="cpu"), torch.zeros_like(self.counts, device="cpu")
-        _add_rows(X.cpu().numpy(), codes.cpu().numpy(), *fresh)
+        fresh = torch.zeros_like(self.sums), torch.zeros_like(self.counts)
+        add_rows(X, codes, *fresh)
         for batch in fresh:
             add_up(batch, X.device)
-        self._decay(float(fresh[1][0].sum()))
-        self.sums += fresh[0].to(self.sums)
-        self.counts += fresh[1].to(self.counts)
-
-    def _decay(self, rows: float) -> None:
-        share = max(0.0, 1 - rows / self.horizon)
-        self.sums *= share
-        self.counts *= share
-
-    def _add(self, X: np.ndarray, codes: np.ndarray) -> None:
-        sums, counts = self.sums.cpu(), self.counts.cpu()  # numba's loops run on the host; there, the same memory
-        _add_rows(X, codes, sums, counts)
-        if sums is not self.sums:
-            self.sums.copy_(sums)
-            self.counts.copy_(counts)
-
-    def _view(self) -> ClusterSums:
-        """The buffers as `ClusterSums`, to be read."""
-        return ClusterSums.of(self.sums.cpu().numpy(), self.counts.cpu().numpy())
-
-    def _fewest(self) -> float:
-        """Rows that a centroid must have on average, or be moved."""
-        return DEAD * float(self.counts[0].sum()) / self.counts.shape[1]
-
-    def _revive(self) -> None:
-        fewest = self._fewest()
-        for m, counts in enumerate(self.counts.cpu().numpy()):
-            if (counts <= fewest).any():
-                centroids = self.codebooks[m].detach().cpu().numpy().copy()
-                dead = revive(centroids, counts, fewest)
-                self.codebooks.data[m] = torch.from_numpy(centroids)
-                self.counts[m, torch.from_numpy(dead)] = float(counts.mean())  # time to win rows
-
-
-def _add_rows(X: np.ndarray, codes: np.ndarray, sums: Tensor, counts: Tensor) -> None:
-    """Add rows X (n, d) under codes (n, M) to sums (M, K, d), which may be empty, and counts (M, K)."""
-    if sums.shape[-1]:
-        ClusterSums.of(sums.numpy(), counts.numpy()).update(X, codes)
-        return
-    for m, row in enumerate(counts):
-        row += torch.from_numpy(np.bincount(codes[:, m], minlength=len(row))).to(row)
+        share = (1 - fresh[1][0].sum() / self.horizon).clamp_min(0)
+        for total, batch in zip((self.sums, self.counts), fresh, strict=True):
+            total.mul_(share.to(total.dtype)).add_(batch)
 
 
 def on_host(tensor: Tensor) -> bool:

@@ -15,7 +15,7 @@ from nearkin.quantization.codebooks import CoarseQuantizer, decode
 from nearkin.quantization.faiss_bridge import MAX_BITS
 from nearkin.quantization.layer import curvature
 from nearkin.quantization.layer.centroids import LayerCentroids, gathered, is_first, on_host, several, take_from_first
-from nearkin.quantization.layer.straight_through import SIGNALS, StraightThrough, nearest
+from nearkin.quantization.layer.straight_through import StraightThrough, nearest
 from nearkin.quantization.product import ProductQuantizer
 from nearkin.records import RowForms
 
@@ -174,7 +174,6 @@ class IndexingLayer(nn.Module):
         `rotation_optimizer`), "exact" (one greedy block of best angles a step on the running average of M = X^T phi),
         "cayley" (an ordinary parametrisation), "frozen" (after the start, the paper's baseline). A pair such as
         ("givens-greedy", 4) turns R in every fourth step only, four matchings then: the others cost as frozen ones.
-    signal: which gradient turns R, where a gradient does: of the "retrieval" loss, of the "distortion", or "both".
     centroids: "average" (means of the rows that chose them; dead ones move to where rows are) or "gradient" (an
         ordinary parameter; dead ones are moved too). Both look back on 64 rows a centroid, or on as many as given:
         ("average", 4096).
@@ -213,7 +212,6 @@ class IndexingLayer(nn.Module):
         n_lists: int = 0,
         rotation: str | tuple[str, int] = "givens-greedy",
         *,
-        signal: str = "both",
         centroids: str | tuple[str, int] = "average",
         warmup_steps: int = 0,
         buffer_size: int = 8192,
@@ -229,7 +227,6 @@ class IndexingLayer(nn.Module):
         kind, every = (rotation, 1) if isinstance(rotation, str) else rotation
         self.kind = check_choice(kind, "rotation", ROTATIONS)
         self.rotation_every = check_integer(every, "rotation[1]", low=1, high=None if kind in BY_GRADIENT else 1)
-        self.signal = check_choice(signal, "signal", SIGNALS)
         name, horizon = (centroids, 64 * n_centroids) if isinstance(centroids, str) else centroids
         check_choice(name, "centroids", CENTROIDS)
         if d % n_subspaces:
@@ -273,7 +270,7 @@ class IndexingLayer(nn.Module):
             if self.kind == "exact":  # R moves below, before backward asks for it
                 R = R.clone()
             turns = self.rotation_every == 1 or self.phases.count() % self.rotation_every == 0
-            T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, self.signal, turns)
+            T, distortion, codes = StraightThrough.apply(rows, R, self.codebooks, coarse, turns)
             if torch.is_grad_enabled():
                 residuals = rows.detach() if coarse is None else rows.detach() - coarse
                 turned = self.centroids.observe(residuals, codes, R.detach())

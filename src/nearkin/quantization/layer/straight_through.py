@@ -7,8 +7,6 @@ from torch.autograd.function import FunctionCtx
 from nearkin.quantization.codebooks import assign
 from nearkin.quantization.layer.centroids import on_host
 
-SIGNALS = ("both", "retrieval", "distortion")
-
 
 def nearest(z: Tensor, codebooks: Tensor) -> Tensor:
     """Codes (b, M) int64 of rotated rows z (b, d) under codebooks (M, K, d/M): FAISS's kernels on the CPU."""
@@ -27,7 +25,7 @@ def decode(codes: Tensor, codebooks: Tensor) -> Tensor:
 
 
 class StraightThrough(torch.autograd.Function):
-    """(x, R, C, c, signal, turns) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
+    """(x, R, C, c, turns) -> (T(x), distortion, codes), with c (b, d) the rows' coarse centroids or None.
 
     With z = (x - c) R, the decoded y = phi(z) and sg the stop-gradient, the two outputs are *defined* as
 
@@ -41,13 +39,13 @@ class StraightThrough(torch.autograd.Function):
         dR = delta^T (g R - (2 g_D / b) y) = delta^T (g - (2 g_D / b) y R^T) R      (None unless `turns`)
 
     The last is the gradient up to a part normal to the rotations: only the skew part of R^T dR turns R, and
-    skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. `signal` is which
-    of the two terms turn R: "both", "retrieval" (T's gradient) or "distortion". Coarse centroids take no gradient.
+    skew(z^T h - y^T h) = skew((z - y)^T h) as y^T y is symmetric; two products instead of four. Coarse
+    centroids take no gradient.
     """
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, signal: str, turns: bool = True
+        ctx: FunctionCtx, x: Tensor, R: Tensor, C: Tensor, c: Tensor | None, turns: bool = True
     ) -> tuple[Tensor, ...]:
         rows = x if c is None else x - c
         z = rows @ R
@@ -55,7 +53,7 @@ class StraightThrough(torch.autograd.Function):
         y = decode(codes, C)
         T = y @ R.T if c is None else torch.addmm(c, y, R.T)
         ctx.save_for_backward(x, R, y, z, T, codes, c)  # pyright: ignore[reportArgumentType]
-        ctx.shape, ctx.signal, ctx.turns = C.shape, signal, turns
+        ctx.shape, ctx.turns = C.shape, turns
         ctx.mark_non_differentiable(codes)
         return T, (z - y).square().sum() / max(len(x), 1), codes
 
@@ -69,17 +67,11 @@ class StraightThrough(torch.autograd.Function):
         dx = torch.addcmul(g, delta, share.expand_as(delta)) if need_x else None
         dC = _scatter(g @ R - share * (z - y), codes, ctx.shape) if need_C else None
         dR = None
-        if need_R and ctx.turns and ctx.signal == "distortion":
-            dR = -(delta.T @ (share * y))
-        elif need_R and ctx.turns:
-            pull = share * (T if c is None else T - c)  # (2 g_D / b) y R^T
-            dR = _product(delta, g if ctx.signal == "retrieval" else g - pull, R)
-        return dx, dR, dC, None, None, None
-
-
-def _product(delta: Tensor, h: Tensor, R: Tensor) -> Tensor:
-    """delta^T h R for delta and h (b, d), with one product over the rows if they are many."""
-    return delta.T @ (h @ R) if len(h) < len(R) else (delta.T @ h) @ R
+        if need_R and ctx.turns:
+            h = g - share * (T if c is None else T - c)  # g - (2 g_D / b) y R^T
+            # one product over the rows if they are many
+            dR = delta.T @ (h @ R) if len(h) < len(R) else (delta.T @ h) @ R
+        return dx, dR, dC, None, None
 
 
 def _scatter(rows: Tensor, codes: Tensor, shape: torch.Size) -> Tensor:
