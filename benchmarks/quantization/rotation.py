@@ -14,8 +14,14 @@ import numpy as np
 from benchmarks.harness import limit_threads, load, median_ms, save
 from benchmarks.options import parser
 from nearkin import ProductQuantizer
-from nearkin.linalg import directional_derivatives, rotate_rows
+from nearkin.linalg import rotate_rows
 from nearkin.orthogonal import greedy_matching, random_matching
+
+
+def directional_derivatives(G: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """A = G^T R - R^T G, skew: A[i, j] = d/dtheta L(R R_ij(theta)) at 0 for the gradient G of L at R (GCD, Prop. 1)."""
+    P = G.T @ R
+    return P - P.T
 
 
 def cayley_step(R: np.ndarray, G: np.ndarray) -> np.ndarray:

@@ -51,7 +51,6 @@ def test_every_public_name_is_called_or_has_a_reason() -> None:
         ),
         ("comparisons_from_array", {"weights": [1.0, 2.0]}),
         ("comparisons_from_names", {"annotators": 3}),
-        ("directional_derivatives", {"G": None}),
         ("list_metrics", {"relevant": None}),
         ("is_orthogonal", {"X": None}),
         ("check_gradient", {"random_state": None}),

@@ -81,15 +81,14 @@ def test_asymmetric_search_orders_by_inner_product(X):
     np.testing.assert_allclose(np.take_along_axis(expected, ids, axis=1), scores, rtol=1e-5)
 
 
-def test_asymmetric_and_rescored_search_find_more_neighbours(X):
+def test_asymmetric_search_finds_more_neighbours(X):
     hasher = nk.ITQ(16, random_state=0).fit(X[:500])
     codes, queries = hasher.encode(X[:500]), X[500:]
     exact = np.argsort(((queries[:, None] - X[None, :500]) ** 2).sum(axis=2), axis=1)[:, :10]
     overlap = lambda ids: np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(ids, exact, strict=True)])  # noqa: E731
     plain = overlap(hasher.search(queries, codes, 10)[1])
     real_query = overlap(hasher.search(queries, codes, 10, asymmetric=True)[1])
-    rescored = overlap(hasher.search(queries, codes, 10, asymmetric=True, vectors=X[:500])[1])
-    assert plain < real_query < rescored, f"recall@10: {plain}, asymmetric {real_query}, rescored {rescored}"
+    assert plain < real_query, f"recall@10: {plain}, asymmetric {real_query}"
 
 
 @pytest.mark.parametrize("make", [nk.ITQ, nk.OnE, nk.OgE, nk.PCAHash])

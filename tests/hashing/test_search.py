@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearkin as nk
-from nearkin.hashing.bits import asymmetric_index, binary_index, hamming_search, nearest_candidates
+from nearkin.hashing.bits import asymmetric_index, binary_index, hamming_search
 
 
 def test_k_is_cut_at_the_number_of_codes(rng):
@@ -41,29 +41,6 @@ def test_asymmetric_index_holds_every_sign_pattern():
     scores, ids = index.search(query[None], 256)
     np.testing.assert_array_equal(ids[0], np.arange(256)[::-1])
     np.testing.assert_allclose(scores[0], 2 * ids[0] - 255)
-
-
-def test_rescore_orders_candidates_by_distance():
-    vectors = np.array([[0.0], [5.0], [1.0], [9.0]])
-    distances, ids = nearest_candidates(np.array([[4.0]]), vectors, np.array([[3, 0, 2]]), 2)
-    np.testing.assert_array_equal(ids, [[2, 0]])
-    np.testing.assert_array_equal(distances, [[9.0, 16.0]])
-
-
-@pytest.mark.parametrize(("name", "value"), [("k", 0), ("oversample", 0)])
-def test_bad_counts_are_named(rng, name, value):
-    X = rng.standard_normal((30, 6))
-    hasher = nk.ITQ(4, random_state=0).fit(X)
-    arguments = {"k": 2, "vectors": X, name: value}
-    with pytest.raises(ValueError, match=f"{name} is 0"):
-        hasher.search(X[:2], hasher.encode(X), **arguments)
-
-
-def test_vectors_of_another_width_are_named(rng):
-    X = rng.standard_normal((30, 6))
-    hasher = nk.ITQ(4, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="vectors has 5 columns; it must have 6"):
-        hasher.search(X[:2], hasher.encode(X), 2, vectors=X[:, :5])
 
 
 def test_the_one_nearest_can_be_asked_for_and_none_cannot(rng):

@@ -1,7 +1,6 @@
 """What every hasher is: fitted on rows, it gives real values whose signs are the code, packed bytes, and an index."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from importlib import import_module
 from typing import Self
 
@@ -9,13 +8,13 @@ import faiss
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from nearkin._check import check_integer, check_real, check_vectors, validate_vectors
+from nearkin._check import check_integer, check_real, validate_vectors
 from nearkin._estimators import CodesTransformer, Source, load_estimator, save_estimator
 from nearkin._fields import StrPath
 from nearkin._storage import SavedArrays, read_saved
 from nearkin._types import ArrayLike
 from nearkin.contracts import Callback
-from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, nearest_candidates, pack_signs
+from nearkin.hashing.bits import BIT_ORDER, binary_index, hamming_search, n_bytes, pack_signs
 from nearkin.hashing.registry import HASHERS
 from nearkin.linalg.signs import row_blocks
 
@@ -76,32 +75,12 @@ class AbstractHasher(CodesTransformer, ABC):
         """Return the mean of (sign - value)^2 over rows of X and bits: the loss per bit of SCQ, Table 3."""
         return float(np.mean((1 - np.abs(self.project(X))) ** 2))
 
-    def search(
-        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, vectors: ArrayLike | None = None, oversample: int = 4
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
+    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
+        """Return (Hamming distances, ids), both (q, k), of the nearest of `codes` (n, bytes) to the codes of Q (q, d).
 
-        Distances are Hamming distances. With `vectors` (n, d), the originals behind `codes`, the best
-        `oversample * k` are fetched and ordered by their exact squared Euclidean distance to Q instead.
+        `nk.Index.build(X, hasher, metric="hamming", keep_vectors=True)` also ranks the best by exact distances.
         """
-        queries = self.encode(Q)
-        return self._finish(Q, lambda count: hamming_search(queries, codes, count), k, vectors, oversample)
-
-    def _finish(
-        self,
-        Q: ArrayLike,
-        find: Callable[[int], tuple[np.ndarray, np.ndarray]],
-        k: int,
-        vectors: ArrayLike | None,
-        oversample: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest that `find` gives or, with `vectors`, the best of `oversample` times as many."""
-        k = check_integer(k, "k", low=1)
-        if vectors is None:
-            return find(k)
-        candidates = find(k * check_integer(oversample, "oversample", low=1))[1]
-        vectors = check_vectors(vectors, name="vectors", n_features=self.n_features_in_)
-        return nearest_candidates(check_vectors(Q, name="Q"), vectors, candidates, k)
+        return hamming_search(self.encode(Q), codes, k)
 
     def to_faiss(self, *, n_lists: int | None = None, codes: np.ndarray | None = None) -> faiss.IndexBinary:
         """Return an empty binary FAISS index for `encode`'s codes: flat, or `n_lists` trained on sample `codes`."""

@@ -29,7 +29,7 @@ class SphericalHashing(AbstractHasher):
     Each ball holds half of the rows and each pair of balls a quarter of them, reached by pushing centres apart that
     share too many rows. Its distance is the spherical Hamming distance |a xor b| / |a and b|, by which `search` ranks
     and `nearkin.metrics.spherical_histograms` judges. No FAISS index knows it: `to_faiss` gives an index by plain
-    Hamming distance, whose first answers can be ranked again by `search`.
+    Hamming distance.
 
     Fitted: `centres_` (n_bits, d), `radii_` (n_bits,), `mean_`, `scale_`, `n_iter_`, and `history_`, the mean deviation
     of overlaps from a quarter, as a share of it, of the best centres so far.
@@ -82,13 +82,9 @@ class SphericalHashing(AbstractHasher):
             out[:] = self.scale_ * (squares - (norms - 2 * products + np.einsum("kd,kd->k", centres, centres)))
         return values
 
-    def search(
-        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, vectors: ArrayLike | None = None, oversample: int = 4
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, Q: ArrayLike, codes: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`, by spherical Hamming distance; infinite for codes without a common bit."""
-        queries = self.encode(Q)
-        codes = check_codes(codes, queries.shape[1], min_rows=1)
-        return self._finish(Q, lambda count: spherical_search(queries, codes, count), k, vectors, oversample)
+        return spherical_search(self.encode(Q), codes, k)
 
 
 def _push_apart(

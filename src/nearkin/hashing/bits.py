@@ -61,7 +61,8 @@ def hamming_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.n
 
 def spherical_search(queries: np.ndarray, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return spherical Hamming distances |a xor b| / |a and b| and ids (q, k) of the nearest codes, ties by number."""
-    k = min(k, len(codes))
+    codes = check_codes(codes, queries.shape[1], min_rows=1)
+    k = min(check_integer(k, "k", low=1), len(codes))
     distances, ids = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     for i, query in enumerate(queries):
         both = np.bitwise_count(query & codes).sum(axis=1, dtype=np.int64)
@@ -103,17 +104,3 @@ def pad_columns(values: np.ndarray, padding: float = 0.0) -> np.ndarray:
     padded = np.full((len(values), -(-values.shape[1] // 8) * 8), padding, np.float32)
     padded[:, : values.shape[1]] = values
     return padded
-
-
-def nearest_candidates(
-    Q: np.ndarray, vectors: np.ndarray, candidates: np.ndarray, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared Euclidean distances and ids (q, k) of the nearest `vectors` (n, d) among candidate ids (q, c)."""
-    k = min(k, candidates.shape[1])
-    distances = np.empty((len(Q), k), np.result_type(Q, vectors))
-    ids = np.empty((len(Q), k), np.int64)
-    for i, (query, found) in enumerate(zip(Q, candidates, strict=True)):
-        squares = np.square(vectors[found] - query).sum(axis=1)
-        order = np.argsort(squares, kind="stable")[:k]
-        distances[i], ids[i] = squares[order], found[order]
-    return distances, ids

@@ -51,20 +51,10 @@ class AbstractLinearHasher(AbstractHasher):
         return float(((inside**2) @ spectrum.variances).sum() / spectrum.variances[: self.n_bits].sum())
 
     def search(
-        self,
-        Q: ArrayLike,
-        codes: np.ndarray,
-        k: int = 10,
-        *,
-        asymmetric: bool = False,
-        vectors: ArrayLike | None = None,
-        oversample: int = 4,
+        self, Q: ArrayLike, codes: np.ndarray, k: int = 10, *, asymmetric: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `AbstractHasher.search`; with `asymmetric` real queries meet stored bits: (inner products, ids)."""
-        if not asymmetric:
-            return super().search(Q, codes, k, vectors=vectors, oversample=oversample)
-        values = self.project(Q)
-        return self._finish(Q, lambda count: asymmetric_search(values, codes, count), k, vectors, oversample)
+        return asymmetric_search(self.project(Q), codes, k) if asymmetric else super().search(Q, codes, k)
 
     def linear_transform(self, padding: float = 0.0) -> faiss.LinearTransform:
         """Return `project` as a `faiss.LinearTransform`, its output filled up with `padding` to whole bytes."""

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from nearkin._lazy import lazily
 
 if TYPE_CHECKING:
-    from nearkin.linalg.givens import directional_derivatives as directional_derivatives
     from nearkin.linalg.givens import rotate_columns as rotate_columns
     from nearkin.linalg.givens import rotate_rows as rotate_rows
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from nearkin._check import check_instance
 from nearkin._compile import cached_njit
 from nearkin._types import ArrayLike
 from nearkin.linalg.skew import (
@@ -77,17 +76,6 @@ def descend_rows(
             raise ValueError(f"length is {length}; times the gradient's entries it is no finite angle, take less")
     else:
         rotate_rows(X, pairs, left_skew_entries(X, G, pairs) * length)
-
-
-def directional_derivatives(G: Array, R: Array) -> Array:
-    """A = G^T R - R^T G (..., d, d), skew; A[i, j] = d/dtheta L(R R_ij(theta)) at 0 (GCD, Proposition 1).
-
-    G is the gradient of L at R. It costs one product. GCD's normalised g_ij is A[i, j] / sqrt(2).
-    """
-    for name, array in (("G", G), ("R", R)):
-        check_instance(array, name, np.ndarray, torch.Tensor)
-    P = G.swapaxes(-1, -2) @ R
-    return P - P.swapaxes(-1, -2)
 
 
 def _rotate(X: Any, pairs: Any, theta: Any, *, axis: int) -> Any:
