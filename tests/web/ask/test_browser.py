@@ -1,12 +1,18 @@
 """The raters' page in a real browser: answers by key, undo, reload; a hostile name of an item does not run."""
 
+from pathlib import Path
 from typing import Any
 
-from nearkin.web.ask import Texts, ask_app
+import pytest
+from PIL import Image
+
+from nearkin.web.ask import Plan, Texts, ask_app
+from nearkin.web.ask.questions import Items
 from tests.web.ask.conftest import OpenSurvey
 from tests.web.browser import complaints, served, wait_until
 
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>'
+SIZES = [(1440, 900), (1024, 768), (390, 664), (320, 568), (844, 390)]
 NAMES = [HOSTILE, *(f"thing {number}" for number in range(1, 12))]
 
 
@@ -17,6 +23,34 @@ def press(browser: Any, key: str) -> None:
 def answered(browser: Any) -> int:
     """How many answers the page says are kept; -1 while one is on its way."""
     return browser.execute_script("return busy || current === null ? -1 : current.answered")
+
+
+@pytest.mark.parametrize("form", ["triplet", "odd-one-out", "pairs"])
+def test_all_buttons_are_in_sight(browser: Any, open_survey: OpenSurvey, tmp_path: Path, form: str) -> None:
+    """Undo and "Can't say" lay below the window at every size."""
+    files = [tmp_path / f"{number}.png" for number in range(5)]
+    for file in files:
+        Image.new("RGB", (900, 700), "grey").save(file)
+    items = Items([file.stem for file in files], ["with a text", "", "", "", ""], files, [None] * 5)
+    survey = open_survey(Plan(form=form, active=False), items=items)
+    images = "[...document.querySelectorAll('#ask img')]"
+    with served(ask_app(survey, Texts(goal=100))) as address:
+        browser.get(f"{address}/{survey.tokens[0]}/r/{survey.join().key}")
+        wait_until(lambda: browser.execute_script(f"return {images}.length > 2 && {images}.every((i) => i.complete)"))
+        for width, height in SIZES:
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 900}
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+            boxes = browser.execute_script(
+                "return [...document.querySelectorAll('#ask button, #progress, #ask img')].map((one) => "
+                "{ const box = one.getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; })"
+            )
+            assert len(boxes) >= 8
+            for left, top, right, bottom in boxes:
+                assert min(left, top) >= 0, (width, height, boxes)
+                assert right <= width, (width, height, boxes)
+                assert bottom <= height, (width, height, boxes)
+                assert min(right - left, bottom - top) >= 20, (width, height, boxes)
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_thirty_answers_undo_and_reload(browser: Any, open_survey: OpenSurvey) -> None:

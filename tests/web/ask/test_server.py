@@ -35,7 +35,6 @@ def join(client: TestClient, name: str = "anna") -> str:
 
 def test_a_rater_joins_answers_takes_back_and_goes_on(client: TestClient) -> None:
     key = join(client)
-    assert join(client) == key  # the same name is the same rater
     shown = client.get(f"/token/api/r/{key}/question").json()
     assert shown["answered"] == 0
     assert len(shown["items"]) == 3
@@ -45,6 +44,16 @@ def test_a_rater_joins_answers_takes_back_and_goes_on(client: TestClient) -> Non
     assert after["answered"] == 1
     back = client.post(f"/token/api/r/{key}/undo", json={}).json()
     assert (back["question"], back["answered"]) == (shown["question"], 0)
+
+
+def test_a_taken_name_gives_nobody_elses_key(client: TestClient, survey: Survey) -> None:
+    """Who typed a taken name at the public link got that person's secret key, and two Marias became one."""
+    keys = [join(client, name) for name in ("maria", "maria", "  maria ", "", "")]
+    assert len(set(keys)) == 5
+    assert [rater.name for rater in survey.raters.values()] == ["maria", "maria 2", "maria 3", "rater 1", "rater 2"]
+    assert survey.invited("maria").key == keys[0]  # the experimenter's own list of links stays as it is
+    state = client.get("/admin/results/state").text
+    assert not any(key in state for key in keys)
 
 
 def test_without_the_token_there_is_nothing(client: TestClient) -> None:
@@ -74,6 +83,8 @@ def test_every_answer_forbids_foreign_and_inline_code(client: TestClient) -> Non
 def test_other_hosts_long_bodies_and_strange_paths_are_refused(client: TestClient) -> None:
     assert client.get("/token/", headers={"host": "evil.example"}).status_code == 400
     assert client.post("/token/api/join", json={"name": "x" * 70_000}).status_code == 413
+    chunks = iter([b"x" * 1000] * 70)  # a body of undeclared length
+    assert client.post("/token/api/join", content=chunks).status_code == 413
     assert client.post("/token/api/join", content=b"name=x").status_code == 415
     assert client.post("/token/api/join", json=["x"]).status_code == 400
     for path in (

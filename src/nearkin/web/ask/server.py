@@ -233,7 +233,7 @@ def collect(
         serving.until_stopped(),
     ):
         page, results = (f"http://{host}:{at.getsockname()[1]}/{token}" for token in survey.tokens)
-        named = {name: f"{page}/r/{survey.join(name).key}" for name in raters}
+        named = {name: f"{page}/r/{survey.invited(name).key}" for name in raters}
         links = {"raters": f"{page}/", "results": f"{results}/results/", "named": named}
         announce(_counts(survey) | {"links": links})
         serving.run(ask_app(survey, texts, host), at)

@@ -11,6 +11,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -288,15 +289,19 @@ class Survey:
         self._table_is_whole = True
 
     def join(self, name: str = "") -> Rater:
-        """A new rater under a name (or an anonymous number), or the one of that name."""
+        """A new rater; a name that is taken gets a number ("maria 2"), so that nobody gets another person's key."""
         name = " ".join(name.split())[:60]
         with self._lock:
-            known = next((rater for rater in self.raters.values() if rater.name == name), None) if name else None
-            if known is not None:
-                return known
-            rater = Rater(new_token(), name or f"rater {len(self.raters) + 1}")
-            self._note({"event": "join", "key": rater.key, "name": rater.name})
+            taken = {rater.name for rater in self.raters.values()}
+            names = (f"{name or 'rater'} {n}" for n in count(2 if name else 1))
+            name = name if name and name not in taken else next(free for free in names if free not in taken)
+            rater = Rater(new_token(), name)
+            self._note({"event": "join", "key": rater.key, "name": name})
             return rater
+
+    def invited(self, name: str) -> Rater:
+        """The rater of a name that the experimenter gave, a new one if there is none."""
+        return next((rater for rater in self.raters.values() if rater.name == name), None) or self.join(name)
 
     def rater(self, key: str) -> Rater:
         """The rater of an address; ValueError for an unknown one."""

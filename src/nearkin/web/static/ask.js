@@ -1,4 +1,4 @@
-// The raters' page: one question at a time. An answer counts when the server has said so; until then it is sent again.
+// The raters' page: one question at a time. An answer is sent again until the server has acknowledged it.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -15,14 +15,14 @@ async function call(path, body) {
     try {
       answer = await fetch(`${home}/api/${path}`, options);
     } catch {
-      $("status").textContent = "No connection. Your answer is sent again in a moment.";
+      $("status").textContent = "No connection. Trying again.";
       await new Promise((resolve) => setTimeout(resolve, wait));
       continue;
     }
-    const said = await answer.json().catch(() => ({ error: "the server did not understand" }));
-    if (!answer.ok) throw new Error(said.error);
+    const received = await answer.json().catch(() => ({ error: "the server sent no answer" }));
+    if (!answer.ok) throw new Error(received.error);
     $("status").textContent = "";
-    return said;
+    return received;
   }
 }
 
@@ -44,6 +44,7 @@ function content(item) {  // texts are other people's: they are set as text, nev
     sound.src = `${home}/media/${item.number}`;
     box.append(sound);
   }
+  box.dir = "auto";
   if (item.text) box.append(document.createTextNode(item.text));
   if (item.link) {
     const link = document.createElement("a");
@@ -60,7 +61,7 @@ function choice(number, items) {
   const button = document.createElement("button");
   button.type = "button";
   const inside = document.createElement("span");
-  if (items.length > 1) inside.className = "pair";
+  inside.className = "pair";
   inside.append(...items.map(content));
   const hint = document.createElement("kbd");
   hint.textContent = number + 1;

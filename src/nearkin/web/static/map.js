@@ -8,7 +8,8 @@ class PointMap {
     this.choose = choose;
     this.places = new Float32Array(0);  // x, y of each point, in units of the map
     this.colours = new Uint32Array(0);  // of each point, as pixels have them
-    this.marks = [];                    // [point, colour, radius]
+    this.marks = [];                    // [point, colour, shape, radius]
+    this.halo = "#fff";                 // around marks
     this.fingers = new Map();
     new ResizeObserver(() => this.draw()).observe(canvas);
     canvas.addEventListener("wheel", (event) => {
@@ -135,13 +136,18 @@ class PointMap {
       for (const step of disc) pixels[middle + step] = colour;
     }
     context.putImageData(this.image, 0, 0);
-    context.lineWidth = 2.5 * ratio;
-    for (const [point, colour, size] of this.marks) {
-      const [x, y] = this.at(point);
-      context.strokeStyle = colour;
+    for (const [point, colour, shape, size] of this.marks) {
+      const [x, y] = this.at(point).map((place) => place * ratio), r = size * ratio;
       context.beginPath();
-      context.arc(x * ratio, y * ratio, size * ratio, 0, 2 * Math.PI);
-      context.stroke();
+      if (shape === "lost") [[0, -1.25], [1.15, 0.75], [-1.15, 0.75]].forEach(([dx, dy]) => context.lineTo(x + dx * r, y + dy * r));
+      else if (shape === "gained") context.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r);
+      else context.arc(x, y, r, 0, 2 * Math.PI);
+      context.closePath();
+      for (const [style, width] of [[this.halo, 5], [colour, 2.5]]) {
+        context.strokeStyle = style;
+        context.lineWidth = width * ratio;
+        context.stroke();
+      }
     }
   }
 }

@@ -1,4 +1,4 @@
-// The experimenter's page: what there is, again every few seconds.
+// The experimenter's page: the survey's figures, read again every few seconds.
 "use strict";
 
 const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "&dark" : "";
@@ -14,7 +14,7 @@ function fill(body, rows) {
   }));
 }
 
-async function look() {
+async function refresh() {
   try {
     const state = await (await fetch("state")).json();
     const error = state.error === null ? "" : `, error on held-out answers ${state.error.toFixed(3)}`;
@@ -28,7 +28,7 @@ async function look() {
     fill("pairs", state.pairs.map((pair) => [pair.items.join(", "), pair.answers, percent(pair.against)]));
     const failure = document.getElementById("failure");
     failure.hidden = state.failure === null;
-    failure.textContent = `The model could not learn from the last answers (${state.failure}). Answers are kept, and it tries again with more.`;
+    failure.textContent = `The last fit failed (${state.failure}). All answers are saved; more answers start the next fit.`;
     document.getElementById("split").hidden = !state.questions.length;
     document.getElementById("against").hidden = !state.pairs.length;
     if (state.learned !== seen) {
@@ -40,5 +40,5 @@ async function look() {
   }
 }
 
-look();
-setInterval(look, 3000);
+refresh();
+setInterval(refresh, 3000);

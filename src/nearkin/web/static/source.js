@@ -1,12 +1,12 @@
-// Where the page's figures come from: the server beside it, or the data inside a file that was mailed.
+// Where the page's figures come from: the server, or the data inside a single file.
 "use strict";
 
 const served = {
   async json(path) {
     const answer = await fetch(path);
-    const said = await answer.json();
-    if (!answer.ok) throw new Error(said.error);
-    return said;
+    const received = await answer.json();
+    if (!answer.ok) throw new Error(received.error);
+    return received;
   },
   about() { return this.json("about"); },
   worst() { return this.json("worst"); },
@@ -15,21 +15,21 @@ const served = {
   item(row) { return this.json(`item/${row}`); },
   async column(name) {
     const answer = await fetch(`column/${name}`);
-    if (!answer.ok) throw new Error("the column is not there");
+    if (!answer.ok) throw new Error("unknown column");
     return answer.arrayBuffer();
   },
   picture(row) { return `picture/${row}`; },
 };
 
-function mailed(data) {
+function in_file(data) {
   const word = (value) => String(value ?? "").toLowerCase();
   return {
     about: async () => data.about,
     worst: async () => data.worst,
     async find(text) {
       const wanted = text.trim().toLowerCase();
-      const rank = ({ id, label, text: said }) => word(id) === wanted ? 0 : word(id).startsWith(wanted) ? 1
-        : word(id).includes(wanted) ? 2 : word(said).includes(wanted) || word(label).includes(wanted) ? 3 : 4;
+      const rank = ({ id, label, text: words }) => word(id) === wanted ? 0 : word(id).startsWith(wanted) ? 1
+        : word(id).includes(wanted) ? 2 : word(words).includes(wanted) || word(label).includes(wanted) ? 3 : 4;
       return Object.entries(data.named).map(([row, about]) => ({ row: Number(row), ...about, rank: rank(about) }))
         .filter((found) => wanted && found.rank < 4).sort((one, other) => one.rank - other.rank || one.row - other.row)
         .slice(0, 30);
@@ -46,4 +46,4 @@ function mailed(data) {
 }
 
 const inside = document.getElementById("data");
-const source = inside ? mailed(JSON.parse(inside.textContent)) : served;
+const source = inside ? in_file(JSON.parse(inside.textContent)) : served;
